@@ -13,6 +13,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import read_rows
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.unblocked import Allowed
 
 __all__ = ["FollowedCommit", "follow"]
 
@@ -55,11 +56,12 @@ class FollowedCommit:
 
 
 def follow(
-    planner: StreamPlanner, position: str | None, wait_s: float | None
+    planner: StreamPlanner, position: str | None, wait_s: float | None, allowed: Allowed
 ) -> Iterator[FollowedCommit]:
     """The commits after a position; see `DeltaLog.follow`."""
     table = planner.table
     at = None if position is None else StreamOffset.from_json(position)
+    planner.begin_following(at, allowed)
     while True:
         before = at
         for end, views in planner.commits_after(at):

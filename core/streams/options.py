@@ -41,6 +41,12 @@ def _allowance(text: str) -> str:
     return folded
 
 
+def _place(text: str) -> str:
+    if not text:
+        raise ValueError("must be a directory")
+    return text
+
+
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "startingVersion": _version,
     "startingTimestamp": str,
@@ -54,8 +60,8 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "failOnDataLoss": parse_bool,
     "readChangeFeed": parse_bool,
     "readChangeData": parse_bool,
-    "schemaTrackingLocation": str,
-    "schemaLocation": str,
+    "schemaTrackingLocation": _place,
+    "schemaLocation": _place,
     "streamingSourceTrackingId": str,
     "allowSourceColumnRename": _allowance,
     "allowSourceColumnDrop": _allowance,

@@ -31,12 +31,14 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import load_version
 from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
+from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
 from optimist.core.streams.options import LATEST, StreamOptions
 from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.schema_rules import StreamSchema, other_table
 from optimist.core.streams.tracking import SchemaTracking, evolved
+from optimist.core.streams.unblocked import Allowed
 
 __all__ = ["Backlog", "StreamPlanner"]
 
@@ -90,6 +92,8 @@ class StreamPlanner:
         options: StreamOptions,
         newest: Callable[[], Snapshot],
         log_of: Callable[[str], SchemaLog] | None = None,
+        *,
+        tracked_by: type[SchemaTracking] = SchemaTracking,
     ) -> StreamPlanner:
         """A stream that starts now, or goes on from a checkpoint.
 
@@ -98,6 +102,7 @@ class StreamPlanner:
             options: The stream's options.
             newest: Gives the newest version of the table.
             log_of: Gives the log of schemas for the table's id, if the stream has one.
+            tracked_by: Who keeps that log.
 
         Raises:
             TableError: The log of schemas is damaged, or that of another table.
@@ -106,7 +111,7 @@ class StreamPlanner:
         if log_of is None:
             schema = StreamSchema(snapshot.metadata, snapshot.version, snapshot.protocol)
             return cls(table, options, newest, schema)
-        tracking = SchemaTracking.of(log_of(snapshot.metadata.id), table, snapshot)
+        tracking = tracked_by.of(log_of(snapshot.metadata.id), table, snapshot)
         return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
     @property
@@ -122,6 +127,27 @@ class StreamPlanner:
         """The newest version; costs one listing."""
         return self._look().version
 
+    def begin_following(self, position: StreamOffset | None, allowed: Allowed) -> None:
+        """Choose by which entry of its log of schemas a follower reads; it may have none.
+
+        Args:
+            position: Where the follower is; None before it has read anything.
+            allowed: What it was told.
+
+        Raises:
+            UsageError, TableError, SchemaError, ProtocolError: As `FollowedSchemas`.
+        """
+        if not isinstance(self.tracking, FollowedSchemas):
+            return
+        latest = self._look()
+        if position is None:
+            version = min(self._begin(latest).version, latest.version)
+            self._use(self.tracking.begin_anew(self.table, latest, version))
+            return
+        at = self._checked(position, latest)
+        reached = at.version, max(0, _reached(at))
+        self._use(self.tracking.go_on(self.table, latest, reached, allowed))
+
     def commits_after(
         self, position: StreamOffset | None
     ) -> Iterator[tuple[StreamOffset, tuple[FilesView, ...]]]:
@@ -133,7 +159,8 @@ class StreamPlanner:
             position: Where the reader is; None before it has read anything.
 
         Raises:
-            TableError, SchemaError, ProtocolError: As `latest_offset`.
+            TableError, SchemaError, ProtocolError: As `latest_offset`. At a change, what is before
+                it has been given, and whoever asks for more has dealt with that.
         """
         latest = self._look()
         at = self._begin(latest) if position is None else self._checked(position, latest)
@@ -144,7 +171,9 @@ class StreamPlanner:
             yield at, self._views(begin, at)
         for version in range(at.version, latest.version + 1):
             begin, at = at, at.at(version + 1)
-            self._commit_files(version)
+            change = self._commit_files(version).change
+            if self.tracking is not None and change is not None:
+                raise self.tracking.record(change)
             yield at, self._views(begin, at)
             self._forget_before(at)
 

@@ -96,9 +96,9 @@ class StreamSchema:
             "Start the query again: it goes on with the new schema."
             if retryable
             else "Restarts do not help, since rows from before the change don't mean the same "
-            "after it. In a classic session of Spark, give the query a schemaTrackingLocation; or "
-            "start it with a new checkpoint, from the version after the change (startingVersion), "
-            "or from the whole table."
+            "after it. Give it a schemaTrackingLocation, in a classic session of Spark or in "
+            "follow; or start it with a new checkpoint, from the version after the change "
+            "(startingVersion), or from the whole table."
         )
         column, what = problem
         raise SchemaError(

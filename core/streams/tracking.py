@@ -37,7 +37,7 @@ from optimist.core.streams.schema_log import SchemaLog, TrackedMetadata
 from optimist.core.streams.schema_rules import StreamSchema
 from optimist.core.streams.unblocked import Allowed, ensure_unblocked
 
-__all__ = ["SchemaTracking", "evolved"]
+__all__ = ["SchemaTracking", "evolved", "only_changes"]
 
 _LOG = logging.getLogger(__name__)
 _FILES = (AddFile, RemoveFile, AddCDCFile)
@@ -99,6 +99,11 @@ class SchemaTracking:
             UsageError: It is another source's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
             SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`.
         """
+        self.claim(source_path, checks_path=checks_path)
+        self.ensure_allowed(allowed)
+
+    def claim(self, source_path: str, *, checks_path: bool) -> None:
+        """Make sure that the log is that of a source, or is new; see `begin`."""
         self.source_path = source_path
         if self.entry is None:
             return
@@ -113,6 +118,11 @@ class SchemaTracking:
                 expected=self.entry.source_path,
                 found=source_path,
             )
+
+    def ensure_allowed(self, allowed: Allowed) -> None:
+        """Make sure that rows may be read by the last entry, and write it; see `begin`."""
+        if self.entry is None:
+            return
         if self.is_ahead:
             self._add(self.entry)
         before = self._before()
@@ -193,7 +203,7 @@ class SchemaTracking:
             return entry
         found = entry.over(latest.metadata, latest.protocol)
         for version in range(entry.version, latest.version + 1):
-            changes = _only_changes(table, version)
+            changes = only_changes(table, version)
             if not changes:
                 break
             for action in changes:
@@ -218,7 +228,7 @@ def evolved(changed: StreamSchema) -> SchemaError:
     )
 
 
-def _only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
+def only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
     """The metadata and protocol that a commit brings; none if it has files, or is gone."""
     path = commit_path(table.log_path, version)
     try:

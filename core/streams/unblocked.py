@@ -44,7 +44,7 @@ class Allowed:
 
     Attributes:
         options: The stream's options.
-        conf: The session's conf.
+        conf: The session's conf, or what a follower's handle was made with.
     """
 
     options: StreamOptions
@@ -107,7 +107,7 @@ def ensure_unblocked(before: TrackedMetadata, after: TrackedMetadata, allowed: A
         f"the versions {before.version} and {after.version}: {told}. Nothing was read. See whether "
         "what the stream writes to can take the new columns. Then start it again with "
         f"{ways} set to {after.version}, for these changes, or to always; or with the key {keys} "
-        "of the session's conf set so.",
+        "of the conf set so.",
         kind="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
         opType=_DELTA_S_NAMES[kinds],
         previousSchemaChangeVersion=before.version,

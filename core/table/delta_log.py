@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import TypeVar, overload
 
 import pyarrow as pa
@@ -43,8 +44,11 @@ from optimist.core.snapshot.time_travel import (
     version_at_timestamp,
 )
 from optimist.core.streams.follow import FollowedCommit, follow
+from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.options import StreamOptions, ensure_stream_options
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.auto_compaction import (
     AutoCompaction,
     CompactsOne,
@@ -351,13 +355,16 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
             changes: Give what each commit inserted, updated and deleted, with the three columns of
                 `changes`; the whole table comes as inserts.
             options: `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `excludeRegex`,
-                `failOnDataLoss`, as a stream of Spark takes them (docs/streams.md).
+                `failOnDataLoss`, `schemaTrackingLocation` and those that go with it, as a stream of
+                Spark takes them (docs/streams.md).
 
         Raises:
             TableError: A commit removed rows, or is no longer in the log; or the position is
                 another table's. With `changes`, the change data feed was off (kind
                 `DELTA_MISSING_CHANGE_DATA`) instead of the first.
-            SchemaError: The table's schema has changed.
+            SchemaError: The table's schema has changed; with `schemaTrackingLocation` the same
+                position goes on (kind `DELTA_STREAMING_METADATA_EVOLUTION`), or goes on with an
+                option more, which the error names.
             UsageError: An option is wrong, or both starts are given.
         """
         given = {name: str(value) for name, value in options.items() if value is not None}
@@ -369,9 +376,17 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
         if changes:
             given["readChangeFeed"] = "true"
         parsed = StreamOptions.parse(given, int)
-        parsed.ensure_untracked("a reader without Spark")
-        planner = StreamPlanner.of(self.table, parsed, self.snapshot)
-        return follow(planner, position, wait_s)
+        log_of = None
+        if parsed.schema_location is not None:
+            # The place is no table, but what serves it is found alike.
+            place = DeltaLog.for_path(parsed.schema_location, self._given).table
+            log_of = partial(
+                SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id
+            )
+        planner = StreamPlanner.of(
+            self.table, parsed, self.snapshot, log_of, tracked_by=FollowedSchemas
+        )
+        return follow(planner, position, wait_s, Allowed(parsed, self._given))
 
     @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:

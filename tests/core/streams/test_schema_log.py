@@ -111,12 +111,6 @@ def test_schematrackinglocation_counts_before_its_alias():
     assert StreamOptions.parse({"schemalocation": "/second"}, int).schema_location == "/second"
 
 
-def test_a_reader_without_spark_has_no_log_of_schemas(log):
-    with pytest.raises(OptimistError) as caught:
-        log.follow(schemaTrackingLocation="/ck")
-    assert caught.value.kind == "OPTIMIST_NOT_BUILT_YET"
-
-
 @pytest.mark.parametrize("ids", [("../../evil", None), ("a\\..\\b", None), ("id", "../x")])
 def test_no_id_leads_out_of_the_location(log, tmp_path, ids):
     with pytest.raises(OptimistError) as caught:

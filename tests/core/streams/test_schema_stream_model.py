@@ -1,6 +1,7 @@
 """Random changes of schema, crashes and restarts: each row comes once, as it was then (11.5)."""
 
 from functools import partial
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given
@@ -77,12 +78,81 @@ class Table:
             self.columns[others[-1]] = "bigint"
 
 
+class Follower:
+    """Who follows a table without Spark; it may die at each step, as `Driver` may."""
+
+    def __init__(self, table, options, deaths):
+        self.log, self.options, self.deaths = table.log, options, list(deaths)
+        self.position, self.given, self.waiting = None, [], []
+
+    @property
+    def has_begun(self):
+        return self.position is not None
+
+    def _may_die(self):
+        if self.deaths and self.deaths.pop(0):
+            raise DriverDiedError
+
+    def run(self):
+        """One run to its end; the kind of its error, or what stands for a crash."""
+        try:
+            self._run()
+        except OptimistError as error:
+            return error.kind
+        except DriverDiedError:
+            return "crash"
+        return None
+
+    def _run(self):
+        self.waiting = []
+        # Another handle, so that nothing is known from the run before.
+        log = DeltaLog(self.log.table_path, self.log.store)
+        add_entry = SchemaLog.add
+
+        def add(schema_log, number, entry):
+            self._may_die()
+            add_entry(schema_log, number, entry)
+            self._may_die()
+
+        with patch.object(SchemaLog, "add", add):
+            place = join(self.log.table_path, "ck")
+            for item in log.follow(self.position, schemaTrackingLocation=place, **self.options):
+                self._may_die()
+                rows = item.to_arrow().to_pylist()
+                self._may_die()
+                self.take(rows, item.position)
+                self._may_die()
+
+    def take(self, rows, position):
+        """Store the rows and the position together."""
+        self.given += rows
+        self.position = position
+
+
+class LateFollower(Follower):
+    """One that stores only some positions before it asks for more, with the rows since the last."""
+
+    def __init__(self, table, options, deaths, stored):
+        Follower.__init__(self, table, options, deaths)
+        self.stored = list(stored)
+
+    def take(self, rows, position):
+        self.waiting += rows
+        if not self.stored or self.stored.pop(0):
+            self.given, self.waiting = self.given + self.waiting, []
+            self.position = position
+
+
 class Driver:
     """A query with its checkpoint; it may die at each step, as often as it is told to."""
 
     def __init__(self, table, options, deaths):
         self.log, self.options, self.deaths = table.log, options, list(deaths)
         self.offsets, self.num_done, self.given = [], 0, []
+
+    @property
+    def has_begun(self):
+        return bool(self.offsets)
 
     def _may_die(self):
         if self.deaths and self.deaths.pop(0):
@@ -124,38 +194,65 @@ class Driver:
             self.num_done += 1
 
 
-@given(
-    steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 3)), max_size=12),
-    max_files=st.sampled_from(["1", "2", "1000"]),
-    start=st.sampled_from([None, "1", "latest"]),
-    deaths=st.lists(st.booleans(), max_size=30),
-)
-def test_each_row_comes_once_by_the_schema_that_it_was_added_with(
-    tmp_path_factory, steps, max_files, start, deaths
-):
-    table = Table(tmp_path_factory.mktemp("t"))
-    given_options = {
-        "maxFilesPerTrigger": max_files,
-        "allowSourceColumnRename": "always",
-        "allowSourceColumnDrop": "always",
-        "allowSourceColumnTypeChange": "always",
-    }
-    if start is not None:
-        given_options["startingVersion"] = start
-    driver = Driver(table, StreamOptions.parse(given_options, int), deaths)
+STORIES = {
+    "steps": st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 3)), max_size=12),
+    "start": st.sampled_from([None, "1", "latest"]),
+    "deaths": st.lists(st.booleans(), max_size=30),
+}
+
+
+ALLOWED = {
+    "allowSourceColumnRename": "always",
+    "allowSourceColumnDrop": "always",
+    "allowSourceColumnTypeChange": "always",
+}
+
+
+def ensure_each_row_comes_once(table, reader, steps, start):
+    """Take the steps, and let the reader run where they say so and at the end."""
     num_before = None
     for step, number in [*steps, *[("look", 1)] * 40]:
         if step != "look":
             table.take(step, number)
             continue
-        outcome = driver.run()
+        outcome = reader.run()
         assert outcome in (None, "crash", EVOLVED)
-        if num_before is None and driver.offsets:
+        if num_before is None and reader.has_begun:
             num_before = len(table.rows)
     assert outcome is None
     expected = table.rows[num_before:] if start == "latest" else table.rows
     whole = num_before if start is None else 0
-    by_id = sorted(driver.given, key=lambda row: row["id"])
+    by_id = sorted(reader.given, key=lambda row: row["id"])
     assert [row["id"] for row in by_id] == [row["id"] for row in expected]
     # Those of the first snapshot have the columns of then, all others those of their commit.
     assert by_id[whole:] == expected[whole:]
+
+
+@given(max_files=st.sampled_from(["1", "2", "1000"]), **STORIES)
+def test_each_row_comes_once_by_the_schema_that_it_was_added_with(
+    tmp_path_factory, steps, max_files, start, deaths
+):
+    table = Table(tmp_path_factory.mktemp("t"))
+    options = {"maxFilesPerTrigger": max_files, **ALLOWED}
+    if start is not None:
+        options["startingVersion"] = start
+    driver = Driver(table, StreamOptions.parse(options, int), deaths)
+    ensure_each_row_comes_once(table, driver, steps, start)
+
+
+@given(**STORIES)
+def test_a_follower_gives_each_row_once_by_the_schema_that_it_was_added_with(
+    tmp_path_factory, steps, start, deaths
+):
+    table = Table(tmp_path_factory.mktemp("t"))
+    follower = Follower(table, {"starting_version": start, **ALLOWED}, deaths)
+    ensure_each_row_comes_once(table, follower, steps, start)
+
+
+@given(**STORIES, stored=st.lists(st.booleans(), max_size=30))
+def test_positions_that_are_stored_late_only_bring_rows_again(
+    tmp_path_factory, steps, start, deaths, stored
+):
+    table = Table(tmp_path_factory.mktemp("t"))
+    follower = LateFollower(table, {"starting_version": start, **ALLOWED}, deaths, stored)
+    ensure_each_row_comes_once(table, follower, steps, start)

@@ -40,7 +40,7 @@ def ids(path):
 
 
 def test_each_block_runs(given, tmp_path):
-    writing, by_function, merging, reading, changing, tracking, following = BLOCKS
+    writing, by_function, merging, reading, changing, tracking, following, by_schemas = BLOCKS
     run(writing, given, tmp_path)
     assert ids(tmp_path / "flights") == [0, 1, 2]
     run(by_function, given, tmp_path)
@@ -66,3 +66,8 @@ def test_each_block_runs(given, tmp_path):
     found = []
     run(following, {**given, "deal_with": found.append}, tmp_path)
     assert sorted(pa.concat_tables(found)["id"].to_pylist()) == [0, 1, 2]
+    stored = []
+    store = lambda rows, position: stored.append((rows, position))  # noqa: E731
+    run(by_schemas, {**given, "DeltaLog": DeltaLog, "store": store}, tmp_path)
+    assert sorted(stored[0][0]["id"].to_pylist()) == [0, 1, 2]
+    assert len(list(tmp_path.glob("followers/copy/_schema_log_*/0"))) == 1

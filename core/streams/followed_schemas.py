@@ -1,0 +1,183 @@
+"""`FollowedSchemas`: a follower's log of schemas, whose caller keeps the position (spec 11.5).
+
+Nobody tells a follower when a position is safe. So an entry never says how far the caller is: it
+says what the table was like at a version, which stays true, and the position decides by which entry
+rows are read.
+
+1. All commits before a change are given.
+2. When the caller asks for what follows, having dealt with these, the log gets an entry for the
+   change, and the follower stops with an error that says so.
+3. `follow` with the position of the last item reads by that entry, from the change on.
+
+A crash between two of these steps is harmless. Before the entry, the next run comes to the change
+again; after it, the position says whether the change is still to come: then rows are read by the
+entry before, and the follower stops at the change once more, where the entry is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.schema_log import TrackedMetadata
+from optimist.core.streams.schema_rules import StreamSchema
+from optimist.core.streams.tracking import SchemaTracking, only_changes
+from optimist.core.streams.unblocked import Allowed
+
+__all__ = ["FollowedSchemas"]
+
+_SOURCE = "optimist/follow"
+"""What stands in entries for the place of a source in a checkpoint, which followers don't have."""
+
+
+@dataclass(slots=True)
+class FollowedSchemas(SchemaTracking):
+    """One follower's log of schemas.
+
+    Attributes:
+        chosen: The number of the entry that rows are read by.
+        table: The table; known once the follower begins.
+    """
+
+    chosen: int = -1
+    table: TableRef | None = None
+
+    def begin_anew(self, table: TableRef, latest: Snapshot, version: int) -> StreamSchema:
+        """Let a follower begin that has read nothing by this log.
+
+        Args:
+            table: The table.
+            latest: Its newest version.
+            version: Whose schema the first rows are read by.
+
+        Raises:
+            UsageError: The log is a stream's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            TableError, ProtocolError: The table can't be read as it was then.
+        """
+        self._claim(table)
+        base = load_version(table, version, latest=latest)
+        found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
+        if not self._has_begun_with(found, latest):
+            entry = TrackedMetadata.of(found, _SOURCE)
+            # Nothing was read by the entries before it, so none of them has to be gone on from.
+            self._add(entry if self.number < 0 else replace(entry, previous=-1))
+        self.chosen = self.number
+        return found
+
+    def go_on(
+        self, table: TableRef, latest: Snapshot, position: tuple[int, int], allowed: Allowed
+    ) -> StreamSchema:
+        """Let a follower go on from a position.
+
+        Args:
+            table: The table.
+            latest: Its newest version.
+            position: The version of the position, and the last one whose rows were read.
+            allowed: What the follower was told.
+
+        Raises:
+            UsageError: The log is a stream's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`. Or
+                the table has changed since the entry without the log's being told (kind
+                `DELTA_STREAMING_METADATA_EVOLUTION`).
+            TableError, ProtocolError: The table can't be read as it was then.
+        """
+        self._claim(table)
+        version, reached = position
+        found = self._entry_for(table, version)
+        if found is None:
+            return self.begin_anew(table, latest, reached)
+        self.chosen, entry = found
+        is_last = self.chosen == self.number
+        used: SchemaTracking = self
+        if not is_last:
+            used = SchemaTracking(self.log, self.chosen, entry, source_path=_SOURCE)
+        schema = used.schema_over(latest)
+        if schema.version < reached:
+            self._ensure_unchanged(table, latest, schema, reached)
+        used.ensure_allowed(allowed)
+        if is_last:
+            self.chosen = self.number  # it may have written one for several changes
+        return schema
+
+    def record(self, changed: StreamSchema, *, is_first: bool = False) -> SchemaError:  # noqa: ARG002 - a stream's argument
+        """Write the entry for a change, unless an earlier run has; the error to stop with."""
+        found = None if self.table is None else self._entry_for(self.table, changed.version)
+        is_known = (
+            found is not None
+            and found[0] != self.chosen
+            and found[1].over(changed.metadata, changed.protocol).reads_like(changed)
+        )
+        if not is_known:
+            self._add(TrackedMetadata.of(changed, _SOURCE))
+        return _evolved(changed)
+
+    def _claim(self, table: TableRef) -> None:
+        self.table = table
+        self.claim(_SOURCE, checks_path=table.options.streaming_schema_path_check)
+
+    def _has_begun_with(self, found: StreamSchema, latest: Snapshot) -> bool:
+        """Whether the last entry is what a follower that begins would write."""
+        if self.entry is None or self._previous() >= 0:
+            return False
+        begun = self.schema_over(latest)
+        return begun.version <= found.version and begun.reads_like(found)
+
+    def _entry_for(self, table: TableRef, version: int) -> tuple[int, TrackedMetadata] | None:
+        """The last entry that holds for rows from a version on, with its number."""
+        number = self.number
+        while number >= 0 and (entry := self.log.entry(number)) is not None:
+            if entry.version <= version or self._stands_for(table, number, entry, version):
+                return number, entry
+            before = number - 1
+            number = before if entry.previous is None else min(entry.previous, before)
+        return None
+
+    def _stands_for(
+        self, table: TableRef, number: int, entry: TrackedMetadata, version: int
+    ) -> bool:
+        """Whether an entry is for several changes without rows, of which one is at a version.
+
+        Such an entry names the entry before the first of them.
+        """
+        first = entry
+        while first.previous is not None and 0 <= first.previous < number - 1:
+            number -= 1
+            found = self.log.entry(number)
+            if found is None:
+                return False
+            first = found
+        versions = range(version, entry.version + 1)
+        return first.version <= version and all(only_changes(table, each) for each in versions)
+
+    def _ensure_unchanged(
+        self, table: TableRef, latest: Snapshot, schema: StreamSchema, reached: int
+    ) -> None:
+        """Make sure that no change lies between an entry and a position.
+
+        There is one if the caller's position is not from reading by this log.
+        """
+        try:
+            base = load_version(table, reached, latest=latest)
+        except TableError:
+            return  # cleaned up: the commits that followed it are read by what the log says
+        found = StreamSchema(base.metadata, reached, base.protocol, is_tracked=True)
+        if not found.reads_like(schema):
+            raise self.record(found)
+
+
+def _evolved(changed: StreamSchema) -> SchemaError:
+    columns = TableMetadata.of(changed.metadata).schema
+    return SchemaError(
+        "The schema, table configuration or protocol of the table has changed, as of version "
+        f"{changed.version}. All rows from before were given, and the log of schemas has the new "
+        f"one: {columns}. Call follow again with the position of the last item that was dealt "
+        "with.",
+        kind="DELTA_STREAMING_METADATA_EVOLUTION",
+        version=changed.version,
+        retryable=True,
+    )
