@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.requests.arguments import ensure_text
 from optimist.core.sql import path_in_name
 from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.names import is_delta
@@ -36,10 +37,17 @@ def asks_for_delta(owner: Any, source: str | None) -> bool:
 
 
 def paths_of(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
-    """The paths that are given, as such or by the option."""
+    """The paths that are given, as such or by the option.
+
+    Raises:
+        ArgumentTypeError: One is no text, such as a path object, which Spark doesn't take either.
+    """
     if path is None:
         return [str(value) for key, value in options.items() if key.lower() == "path"]
-    return [path] if isinstance(path, str) else list(path)
+    given: list[Any] = [*path] if isinstance(path, list | tuple) else [path]
+    for each in given:
+        ensure_text(each, "path")
+    return given
 
 
 def _load(

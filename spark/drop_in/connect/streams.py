@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
+from optimist.core.requests.arguments import ensure_text
 from optimist.core.sql import path_in_name
 from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
 from optimist.spark.commands.reading.read import epoch_millis
@@ -48,7 +49,7 @@ def _load(
 
 
 def _table(original: Original, reader: Any, tableName: str) -> DataFrame:
-    path = path_in_name(tableName)
+    path = _path_in(tableName)
     if path is None:
         frame: DataFrame = original(tableName)
         return frame
@@ -111,12 +112,17 @@ def _start(
 
 
 def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **named: Any) -> Any:
-    path = path_in_name(tableName)
+    path = _path_in(tableName)
     if path is None:
         return original(tableName, *args, **named)
     if not args and "format" not in named and not writer._write_proto.format:
         named["format"] = "delta"
     return writer.start(path, *args, **named)
+
+
+def _path_in(name: str) -> str | None:
+    ensure_text(name, "tableName")
+    return path_in_name(name)
 
 
 STREAM_READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _table})

@@ -89,6 +89,16 @@ tell("update mode", kind_of(lambda: update.start(str(FOLDER / "never"))))
 tell("a schema", kind_of(lambda: reader().schema("id LONG").load(SOURCE)))
 tracked = reader(schemaTrackingLocation=f"{FOLDER}/ck/log")
 tell("a log of schemas", kind_of(lambda: tracked.load(SOURCE)))
+no_text = Path(SOURCE)
+unstarted = reader().load(SOURCE).writeStream.format("delta")
+unstarted = unstarted.option("checkpointLocation", f"{FOLDER}/ck5")
+calls = {
+    "load": lambda: reader().load(no_text),
+    "table": lambda: spark.readStream.table(no_text),
+    "start": lambda: unstarted.start(no_text),
+    "toTable": lambda: unstarted.toTable(no_text),
+}
+tell("path objects", {name: kind_of(call) for name, call in calls.items()})
 tell("a wrong option", kind_of(lambda: reader(maxFilesPerTrigger=0).load(SOURCE)))
 log.delete("id < 2")
 tell("a deletion", kind_of(lambda: run(reader().load(SOURCE))))

@@ -62,6 +62,9 @@ def test_what_streams_can_not_do_is_refused_in_delta_s_words(told):
     assert told["update mode"] == "UsageError DELTA_UNSUPPORTED_OUTPUT_MODE"
     assert told["a schema"] == "UsageError DELTA_UNSUPPORTED_SCHEMA_DURING_READ"
     assert told["a log of schemas"] == "UsageError OPTIMIST_NOT_BUILT_YET"
+    refused = "ArgumentTypeError OPTIMIST_INVALID_ARGUMENT_TYPE"
+    calls = ("load", "table", "start", "toTable")
+    assert told["path objects"] == dict.fromkeys(calls, refused)
     assert told["a wrong option"] == "UsageError DELTA_ILLEGAL_OPTION"
     assert told["a deletion"] == "TableError DELTA_SOURCE_IGNORE_DELETE"
     assert told["rows past the deletion"] == [0, 1, 2, 3, 4, 5, 6, 7]
