@@ -199,6 +199,9 @@ class EngineOptions:
     cdf_allow_out_of_range: bool = _key(
         False, parse_bool, delta="changeDataFeed.timestampOutOfRange.enabled"
     )
+    streaming_schema_tracking: bool = _key(
+        True, parse_bool, delta="streaming.schemaTracking.enabled"
+    )
     streaming_merge_schema_changes: bool = _key(
         True, parse_bool, delta="streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled"
     )

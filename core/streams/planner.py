@@ -18,7 +18,7 @@ from optimist.core.changes.bounds import first_version_since
 from optimist.core.changes.feed import ensure_recorded, feed_schema
 from optimist.core.changes.files import as_inserted
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError, UsageError
 from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
@@ -105,12 +105,15 @@ class StreamPlanner:
             tracked_by: Who keeps that log.
 
         Raises:
+            UsageError: The conf lets no stream have one (kind `DELTA_ILLEGAL_OPTION`).
             TableError: The log of schemas is damaged, or that of another table.
         """
         snapshot = newest()
         if log_of is None:
             schema = StreamSchema(snapshot.metadata, snapshot.version, snapshot.protocol)
             return cls(table, options, newest, schema)
+        if not table.options.streaming_schema_tracking:
+            raise _not_tracked()
         tracking = tracked_by.of(log_of(snapshot.metadata.id), table, snapshot)
         return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
@@ -537,6 +540,16 @@ def _reached(position: StreamOffset) -> int:
     """The last version whose metadata hold for what was read up to a position."""
     is_before = position.index in (BASE_INDEX, CHANGE) and not position.is_initial
     return position.version - 1 if is_before else position.version
+
+
+def _not_tracked() -> UsageError:
+    return UsageError(
+        "Schema tracking location is not supported for Delta streaming source: the key "
+        "spark.databricks.delta.streaming.schemaTracking.enabled is false. Nothing was read. Set "
+        "it to true, or leave the option schemaTrackingLocation out.",
+        kind="DELTA_ILLEGAL_OPTION",
+        key="schemaTrackingLocation",
+    )
 
 
 def _set_back(position: str, table_path: str, version: int) -> TableError:

@@ -436,6 +436,15 @@ def test_followers_of_one_place_may_have_ids(log):
     assert found == {"_a", "_b"}
 
 
+def test_the_conf_may_refuse_logs_of_schemas(log):
+    off = {"spark.databricks.delta.streaming.schemaTracking.enabled": "false"}
+    other = DeltaLog.for_path(log.table_path, off)
+    error = refused(lambda: other.follow(**{PLACE: f"{log.table_path}/../ck"}))
+    assert (error.kind, error.fields["key"]) == ("DELTA_ILLEGAL_OPTION", PLACE)
+    assert not Path(log.table_path, "../ck").exists()
+    assert len(list(other.follow())) == 1
+
+
 @pytest.mark.parametrize("given", ["", " "])
 def test_a_place_has_to_be_one(log, given):
     error = refused(lambda: list(log.follow(**{PLACE: given})))

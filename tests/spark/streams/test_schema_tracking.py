@@ -94,6 +94,16 @@ def test_the_log_is_found_by_each_spelling_of_the_path(query, table, tmp_path, p
     assert query(table, checkpoint="of ö 100%", location=place) == ([], None)
 
 
+def test_the_conf_may_refuse_logs_of_schemas(enabled, query, table, tmp_path, conf):
+    frame = tracked(enabled, table, f"{tmp_path}/ck/schemas")
+    conf("spark.databricks.delta.streaming.schemaTracking.enabled", "false")
+    with pytest.raises(OptimistError) as caught:
+        tracked(enabled, table, f"{tmp_path}/ck/schemas")
+    assert caught.value.kind == "DELTA_ILLEGAL_OPTION"
+    assert query(table, frame=frame) == ([], "DELTA_ILLEGAL_OPTION")
+    assert entries(tmp_path) == []
+
+
 def test_two_sources_of_a_query_need_ids_for_their_logs(enabled, query, table, tmp_path):
     def joined(checkpoint, *ids):
         place = f"{tmp_path}/{checkpoint}/schemas"
