@@ -34,12 +34,28 @@ from optimist.core.snapshot.one_version import load_version
 
 __all__ = [
     "ChangeFeed",
+    "TableState",
     "change_feed",
     "change_rows",
     "changes_of",
     "ensure_recorded",
     "feed_schema",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What the log says of the rows of a version.
+
+    Attributes:
+        version: The version.
+        metadata: The table's metadata there.
+        protocol: Its protocol there.
+    """
+
+    version: int
+    metadata: Metadata
+    protocol: Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +71,13 @@ class ChangeFeed:
             feed are partition columns.
         recorded: The files in which a writer recorded changes; these hold `_change_type` as a
             column.
+        end: The table at the last version; None where there are no versions.
     """
 
     versions: range
     derived: FilesView
     recorded: FilesView
+    end: TableState | None = None
 
     @property
     def schema(self) -> StructType:
@@ -107,7 +125,12 @@ def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> Chan
 
 
 def changes_of(
-    table: TableRef, latest: Snapshot, versions: range, read_as: Metadata | None = None
+    table: TableRef,
+    latest: Snapshot,
+    versions: range,
+    read_as: Metadata | None = None,
+    *,
+    before: TableState | None = None,
 ) -> ChangeFeed:
     """The files that hold the changes of versions that the table has.
 
@@ -116,6 +139,7 @@ def changes_of(
         latest: Its newest version.
         versions: The versions, of which there may be none.
         read_as: The metadata that describe the rows; None for those of the last version.
+        before: The table just before the first version, if that is known: it is not loaded then.
 
     Raises:
         TableError, SchemaError, ProtocolError: As `change_feed`.
@@ -124,12 +148,15 @@ def changes_of(
     if not versions:
         return _feed(table, latest, read_as or latest.metadata, collector, versions)
     first, last = versions[0], versions[-1]
-    base = load_version(table, first, latest=latest)
-    run = _Run(table.table_path, base.metadata, base.protocol, first)
-    history = [(first, base.metadata)]
+    base = latest
+    if before is None:
+        base = load_version(table, first, latest=latest)
+        before = TableState(first, base.metadata, base.protocol)
+    run = _Run(table.table_path, before.metadata, before.protocol, before.version)
+    history: list[tuple[int, Metadata]] = []
     for commit in read_commits(table.store, table.log_path, first, last):
         run = run.after(commit)
-        if run.metadata is not history[-1][1]:
+        if not history or run.metadata is not history[-1][1]:
             history.append((commit.version, run.metadata))
         ensure_recorded(run.metadata, table.table_path, commit.version, versions)
         time_ms = commit_time_ms(commit, run.metadata, run.protocol)
@@ -138,7 +165,8 @@ def changes_of(
     reading = read_as or run.metadata
     for version, metadata in history:
         ensure_reads_as(metadata, reading, version=version, final_version=last)
-    return _feed(table, base, reading, collector, versions)
+    feed = _feed(table, base, reading, collector, versions)
+    return replace(feed, end=TableState(last, run.metadata, run.protocol))
 
 
 def ensure_recorded(metadata: Metadata, table_path: str, version: int, versions: range) -> None:
@@ -194,7 +222,7 @@ class _Run:
     first: int
 
     def after(self, commit: ReadCommit) -> _Run:
-        """The state after a commit; after the first commit it is that of the snapshot."""
+        """The state after a commit; that of the snapshot has the first one already."""
         if commit.version == self.first:
             return self
         metadata, protocol = self.metadata, self.protocol

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.changes.feed import changes_of
+from optimist.core.changes.feed import ChangeFeed, TableState, changes_of
 from optimist.core.data.table_ref import TableRef
-from optimist.core.protocol.actions import Metadata
+from optimist.core.errors import TableError
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.time_travel import list_commit_files
 from optimist.core.streams.indexed_files import IndexedFiles, kept_paths
 from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.schema_rules import StreamSchema
 
 __all__ = ["ChangeReader", "ChangedRun"]
+
+_MOST_ENDS = 4
+"""Of how many batches the end is kept; the last one may be asked for again."""
+_NOT_RECREATABLE = (
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    "DELTA_VERSION_NOT_FOUND",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +59,18 @@ class ChangeReader:
 
     Attributes:
         table: The table.
-        metadata: By which the rows are read.
+        schema: By which the rows are read.
         options: What the stream passes over.
     """
 
     table: TableRef
-    metadata: Metadata
+    schema: StreamSchema
     options: StreamOptions
+    _ends: dict[int, TableState] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Keep nothing of the table that was read before."""
+        self._ends.clear()
 
     def views(
         self, latest: Snapshot, runs: Sequence[ChangedRun], inserted: pa.Table
@@ -71,23 +85,52 @@ class ChangeReader:
         Raises:
             TableError, SchemaError, ProtocolError: As `change_feed`.
         """
-        shape = changes_of(self.table, latest, range(0), self.metadata)
+        shape = changes_of(self.table, latest, range(0), self.schema.metadata)
         derived, recorded = [inserted], [shape.recorded.files]
         for run in runs:
-            feed = changes_of(self.table, latest, self._held(run.versions), self.metadata)
-            derived.append(self._kept(run.among(feed.derived.files)))
-            recorded.append(self._kept(run.among(feed.recorded.files)))
+            for versions in self._held(run.versions):
+                feed = self._read(latest, versions)
+                derived.append(self._kept(run.among(feed.derived.files)))
+                recorded.append(self._kept(run.among(feed.recorded.files)))
         return (
             latest.with_other_files(shape.derived.metadata, pa.concat_tables(derived)),
             latest.with_other_files(shape.recorded.metadata, pa.concat_tables(recorded)),
         )
 
-    def _held(self, versions: range) -> range:
-        """The versions without those that the log has lost, where the stream goes on after them."""
-        if self.options.fail_on_data_loss or not versions:
-            return versions
+    def _read(self, latest: Snapshot, versions: range) -> ChangeFeed:
+        """The changes of versions; where the last ones that were read end, nothing is loaded."""
+        metadata = self.schema.metadata
+        before = self._ends.get(versions[0] - 1)
+        try:
+            feed = changes_of(self.table, latest, versions, metadata, before=before)
+        except TableError as error:
+            if self.options.fail_on_data_loss or error.kind not in _NOT_RECREATABLE:
+                raise
+            # Behind lost commits a stream goes by what it has, as a stream of rows does.
+            before = TableState(versions[0] - 1, metadata, self.schema.protocol)
+            feed = changes_of(self.table, latest, versions, metadata, before=before)
+        if feed.end is not None:
+            self._ends[feed.end.version] = feed.end
+            for version in sorted(self._ends)[:-_MOST_ENDS]:
+                del self._ends[version]
+        return feed
+
+    def _held(self, versions: range) -> list[range]:
+        """The versions; without those that the log has lost, where the stream goes on after them.
+
+        What follows lost commits is read on its own.
+        """
+        if not versions:
+            return []
+        if self.options.fail_on_data_loss:
+            return [versions]
+        found: list[range] = []
         held = list_commit_files(self.table.store, self.table.log_path, versions[0], versions[-1])
-        return range(held[0][0], versions.stop) if held else range(0)
+        for version, _ in held:
+            is_next = bool(found) and found[-1].stop == version
+            first = found.pop().start if is_next else version
+            found.append(range(first, version + 1))
+        return found
 
     def _kept(self, files: pa.Table) -> pa.Table:
         wanted = self.options.exclude_regex

@@ -391,7 +391,7 @@ class StreamPlanner:
         """Read by a schema from now on."""
         self.schema = schema
         self._reader = CommitReader(self.table, schema, self.options)
-        self._changes = ChangeReader(self.table, schema.metadata, self.options)
+        self._changes = ChangeReader(self.table, schema, self.options)
         self._commits.clear()
 
     # What is in the table
@@ -418,6 +418,7 @@ class StreamPlanner:
             raise _set_back(f"version {before.version}", before.table_path, before.version)
         self._commits.clear()
         self._counts.clear()
+        self._changes.forget()
         self._initial = None
 
     def _checked(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:

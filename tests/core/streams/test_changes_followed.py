@@ -12,6 +12,7 @@ from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError
 from optimist.core.log.names import commit_path
 from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.snapshot.one_version import load_version
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
@@ -224,6 +225,62 @@ def test_lost_commits_stop_the_stream_unless_it_may_go_on_after_them(log):
     assert batches(stream(log, failOnDataLoss="false"), StreamOffset.from_json(position))[0] == [
         found
     ]
+
+
+def test_a_hole_in_the_log_stops_the_stream_unless_it_may_go_on_after_it(log):
+    _, position = followed(log)
+    for number in (2, 3, 4):
+        add(log, number)
+    log.update(set={"n": 7}, predicate="id = 4")
+    log.checkpoint()
+    add(log, 5)
+    Path(commit_path(log.log_path, 3)).unlink()
+    expected = [
+        (2, "insert", 2, 0),
+        (4, "insert", 4, 0),
+        (5, "update_postimage", 4, 7),
+        (5, "update_preimage", 4, 0),
+        (6, "insert", 5, 0),
+    ]
+    start = StreamOffset.from_json(position)
+    for limit in ("1", "1000"):
+        planner = stream(log, maxFilesPerTrigger=limit, failOnDataLoss="false")
+        found, end = batches(planner, start)
+        assert [row for batch in found for row in batch] == expected
+        again = stream(log, failOnDataLoss="false").views_between(start, end)
+        assert rows(to_arrow(view) for view in again) == expected
+    assert followed(log, position, failOnDataLoss=False)[0] == expected
+    # What is before the hole comes, and then the stream stops.
+    kind = "DELTA_MISSING_FILES_UNEXPECTED_VERSION"
+    planner = stream(log)
+    end = planner.latest_offset(start, planner.capacity())
+    before = rows(to_arrow(view) for view in planner.views_between(start, end))
+    assert before == expected[:1]
+    assert refused(kind, lambda: batches(planner, end)).fields["startVersion"] == 3
+    refused(kind, lambda: followed(log, position))
+
+
+def test_what_waits_is_read_without_loading_the_table_for_each_batch(log, monkeypatch):
+    _, position = followed(log)
+    for number in range(2, 8):
+        add(log, number)
+    log.alter.add_columns([NewColumn("more", "string")])
+    log.update(set={"n": 7}, predicate="id = 7")
+    loaded = []
+
+    def load(table, version, *, latest=None):
+        loaded.append(version)
+        return load_version(table, version, latest=latest)
+
+    monkeypatch.setattr("optimist.core.changes.feed.load_version", load)
+    planner = stream(log, maxFilesPerTrigger="1")
+    found, _ = batches(planner, StreamOffset.from_json(position))
+    assert [row[:3] for batch in found for row in batch] == [
+        *[(version, "insert", version) for version in range(2, 8)],
+        (9, "update_postimage", 7),
+        (9, "update_preimage", 7),
+    ]
+    assert loaded == [2]
 
 
 def test_mapped_partitions_with_vectors_are_read_until_a_column_is_renamed(tmp_path):
