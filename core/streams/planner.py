@@ -148,7 +148,7 @@ class StreamPlanner:
             self._use(self.tracking.begin_anew(self.table, latest, version))
             return
         at = self._checked(position, latest)
-        reached = at.version, max(0, _reached(at))
+        reached = at.version, _reached(at)
         self._use(self.tracking.go_on(self.table, latest, reached, allowed))
 
     def commits_after(
@@ -540,7 +540,7 @@ class StreamPlanner:
 def _reached(position: StreamOffset) -> int:
     """The last version whose metadata hold for what was read up to a position."""
     is_before = position.index in (BASE_INDEX, CHANGE) and not position.is_initial
-    return position.version - 1 if is_before else position.version
+    return max(0, position.version - 1) if is_before else position.version
 
 
 def _not_tracked() -> UsageError:

@@ -9,6 +9,8 @@ import pytest
 from optimist.core import ColumnChange, DeltaLog, NewColumn
 from optimist.core.errors import OptimistError
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE
+from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.planner import StreamPlanner
 from optimist.core.testing.faulty_store import Fault, FaultyLogStore, When
 from tracked_streams import (
     BLOCKED,
@@ -294,3 +296,17 @@ def test_a_stream_stops_where_it_is_unknown_whether_an_entry_is_written(log):
         planner.latest_offset(None, planner.capacity())
     assert caught.value.kind == "OPTIMIST_WRITE_OUTCOME_UNKNOWN"
     assert Query(log).run() is None
+
+
+def test_a_stream_that_has_read_nothing_yet_takes_up_a_log(log):
+    """Its position is before version 0, which has no version before it."""
+    options = {"startingTimestamp": 0}
+    query = Query(log, **options)
+    parsed = StreamOptions.parse({"startingTimestamp": "0"}, int)
+    untracked = StreamPlanner.of(log.table, parsed, log.snapshot)
+    begin = untracked.latest_offset(None, untracked.capacity())
+    assert begin.place == (0, BASE_INDEX)
+    query.offsets, query.num_done = [begin], 1
+    assert query.run() is None
+    assert query.seen == [{"id": 1, "name": "one"}]
+    assert [entry.version for entry in entries(log)] == [0]
