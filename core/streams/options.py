@@ -19,7 +19,6 @@ __all__ = ["ALWAYS", "LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream
 LATEST: Final = "latest"
 ALWAYS: Final = "always"
 _DEFAULT_MAX_FILES = 1000
-_NOT_BUILT = ("withEventTimeOrder",)
 
 
 def _version(text: str) -> int | str:
@@ -58,6 +57,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "skipChangeCommits": parse_bool,
     "excludeRegex": _expression,
     "failOnDataLoss": parse_bool,
+    "withEventTimeOrder": parse_bool,
     "readChangeFeed": parse_bool,
     "readChangeData": parse_bool,
     "schemaTrackingLocation": _place,
@@ -69,7 +69,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
 }
 _CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
 _LOCATIONS = ("schemaTrackingLocation", "schemaLocation")  # the first counts
-STREAM_OPTIONS = (*_PARSERS, *_NOT_BUILT)
+STREAM_OPTIONS = tuple(_PARSERS)
 """The names of the options, in Delta's spelling."""
 
 
@@ -89,6 +89,7 @@ class StreamOptions:
         exclude_regex: Pass over files whose path it matches somewhere.
         fail_on_data_loss: Stop at commits that are no longer in the log, instead of going on after
             them.
+        snapshot_at_once: Give the first snapshot in one batch, so that no watermark moves within.
         read_changes: Give the rows that commits inserted, updated and deleted, each with its kind.
         schema_location: Where the log of schemas lies; None for a stream without one.
         tracking_id: What tells this source's log from those of others of the query.
@@ -107,6 +108,7 @@ class StreamOptions:
     skip_change_commits: bool = False
     exclude_regex: str | None = None
     fail_on_data_loss: bool = True
+    snapshot_at_once: bool = False
     read_changes: bool = False
     schema_location: str | None = None
     tracking_id: str | None = None
@@ -138,15 +140,10 @@ class StreamOptions:
             to_ms: Turns the text of a time into epoch milliseconds.
 
         Raises:
-            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), both starts are given
-                (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`), or an option is not built
-                yet.
+            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), or both starts are
+                given (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`).
         """
         folded = {key.lower(): text.strip() for key, text in given.items()}
-        for name in _NOT_BUILT:
-            text = folded.get(name.lower(), "false")
-            if text.lower() != "false":
-                raise not_built_yet(f"The option {name} of a stream", "Leave the option out.")
         found = {
             name: _parsed(name, parse, folded[name.lower()])
             for name, parse in _PARSERS.items()
@@ -175,6 +172,7 @@ class StreamOptions:
             skip_change_commits=found.get("skipChangeCommits", False),
             exclude_regex=found.get("excludeRegex"),
             fail_on_data_loss=found.get("failOnDataLoss", True),
+            snapshot_at_once=found.get("withEventTimeOrder", False),
             read_changes=any(found.get(name, False) for name in _CHANGES),
             schema_location=location,
             tracking_id=found.get("streamingSourceTrackingId"),

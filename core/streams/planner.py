@@ -211,7 +211,7 @@ class StreamPlanner:
         bound = latest.version if last_version is None else min(latest.version, last_version)
         if begin.is_initial:
             rest = self._snapshot_files(begin.version).between(begin.index)
-            taken = capacity.take(rest)
+            taken = len(rest) if self.options.snapshot_at_once else capacity.take(rest)
             if taken == len(rest):
                 return begin.at(begin.version + 1)
             return begin.at(begin.version, rest.places[taken - 1].as_py()) if taken else begin

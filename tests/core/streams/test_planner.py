@@ -179,8 +179,22 @@ def test_values_that_do_not_parse_are_refused(log, name, value):
     assert refused("DELTA_ILLEGAL_OPTION", log, **{name: value}).fields["key"] == name
 
 
-def test_an_option_that_is_not_built_is_refused(log):
-    refused("OPTIMIST_NOT_BUILT_YET", log, withEventTimeOrder="true")
+def test_no_batch_ends_within_the_first_snapshot_where_event_times_count(log):
+    options = {"maxFilesPerTrigger": 1, "maxBytesPerTrigger": 1}
+    assert len(batches(log, **options)[0]) > 1
+    found, end = batches(log, withEventTimeOrder="true", **options)
+    assert found == batches(log, maxFilesPerTrigger=1000)[0]
+    assert len(found) == 1
+    add(log, 7)
+    add(log, 8)
+    assert batches(log, end, withEventTimeOrder="true", **options)[0] == [[7], [8]]
+    # A checkpoint of a stream that began without it may stand within the snapshot.
+    planner = stream(log, **options)
+    within = planner.latest_offset(None, planner.capacity())
+    assert within.is_initial
+    rest, _ = batches(log, within, withEventTimeOrder="true", **options)
+    assert len(rest[0]) > 1
+    refused("DELTA_ILLEGAL_OPTION", log, withEventTimeOrder="perhaps")
 
 
 # What commits have

@@ -373,3 +373,22 @@ def test_a_query_that_reads_the_table_it_writes_has_read_all_of_it(enabled, log,
     assert caught.value.kind in ("DELTA_CONCURRENT_DELETE_READ", "DELTA_CONCURRENT_APPEND")
     infos = [json.dumps(record.info.operation) for record in log.history()]
     assert '"STREAMING UPDATE"' not in infos
+
+
+def test_a_watermark_drops_no_row_of_the_first_snapshot_where_event_times_count(enabled, tmp_path):
+    log = DeltaLog.for_path(f"{tmp_path}/timed")
+    for second in (2000, 1000, 3000, 1500):
+        at = pa.array([second * 1_000_000], pa.timestamp("us", tz="UTC"))
+        log.append(pa.table({"id": [second], "at": at}))
+
+    def given(**options):
+        target, checkpoint = (f"{tmp_path}/{name}{len(options)}" for name in ("to", "ck"))
+        frame = enabled.readStream.format("delta").option("maxFilesPerTrigger", 1)
+        frame = frame.options(**options).load(log.table_path).withWatermark("at", "1 second")
+        writer = frame.dropDuplicates(["id", "at"]).writeStream.format("delta")
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        writer.start(target).awaitTermination()
+        return sorted(DeltaLog.for_path(target).to_arrow()["id"].to_pylist())
+
+    assert 1500 not in given()
+    assert given(withEventTimeOrder=True) == [1000, 1500, 2000, 3000]
