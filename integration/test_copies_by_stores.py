@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog
 from optimist.core.data import copied_file
 from optimist.core.errors import OptimistError
 
@@ -85,6 +86,26 @@ def test_the_store_copies_within_itself(place, poured):
     assert poured == []
     found = DeltaLog.for_path(copy, options).to_arrow()["id"].to_pylist()
     assert sorted(found) == list(range(3 * ROWS))
+
+
+@pytest.mark.parametrize("is_shallow", [True, False])
+def test_files_of_parquet_are_cloned_within_the_store(place, poured, is_shallow):
+    root, options = place
+    files = DeltaLog.for_path(f"{root}/fi les%20", options)
+    for number in range(3):
+        name = f"{files.table_path}/p=a%2520b/{number} é.parquet"
+        filesystem, inner = copied_file.filesystem_for(name, files.table.data_access())
+        with filesystem.open_output_stream(inner) as sink:
+            pq.write_table(pa.table({"id": [number, number + 10]}), sink)
+    given = {"source_format": "parquet", "partition_columns": [Column("p", "string")]}
+    done = files.clone(f"{root}/clone", is_shallow=is_shallow, **given)
+    assert done.source_num_of_files == 3
+    log = DeltaLog.for_path(f"{root}/clone", options)
+    assert sorted(log.to_arrow("p = 'a%20b'")["id"].to_pylist()) == [0, 1, 2, 10, 11, 12]
+    assert poured == []
+    with pytest.raises(OptimistError) as caught:
+        files.clone(f"{root}/fi les%20/clone", is_shallow=is_shallow, **given)
+    assert caught.value.kind == "OPTIMIST_TABLE_WITHIN_DIRECTORY"
 
 
 def test_what_the_store_refuses_to_copy_is_read_and_written(place, poured, monkeypatch):

@@ -119,7 +119,7 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
     if not _is_to_be_made(txn, request):
         return None
     txn.ensure_writable()
-    source = request.source.read(is_copied=not request.is_shallow)
+    source = request.source.read(txn.table, is_copied=not request.is_shallow)
     metadata = cloned_metadata(txn, source.metadata, request.properties)
     shared = shared_metadata(source.metadata)
     txn.update_metadata_for_table_clone(metadata, shared, source.protocol)

@@ -82,10 +82,11 @@ class CloneSource(ABC):
         """What tells it from other tables that were at its place before."""
 
     @abstractmethod
-    def read(self, *, is_copied: bool) -> CloneContent:
+    def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:
         """What is to be cloned.
 
         Args:
+            target: The place of the clone.
             is_copied: Whether the files will be copied, and not only named.
 
         Raises:
@@ -117,7 +118,7 @@ class VersionSource(CloneSource):
         """The id of the table."""
         return self.version.metadata.id
 
-    def read(self, *, is_copied: bool) -> CloneContent:
+    def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:  # noqa: ARG002 - it may be anywhere
         """The version, if its files are there, and are its own where they are to be copied."""
         found = self.version
         if not self.is_newest:
@@ -177,8 +178,9 @@ class FilesSource(CloneSource):
         """What kind of table it is."""
         return self.request.source_format
 
-    def read(self, *, is_copied: bool) -> CloneContent:  # noqa: ARG002 - they are its own
+    def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:  # noqa: ARG002 - they are its own
         """The files that are there now."""
+        self._ensure_apart(target)
         if LOG_DIRECTORY in names_in(self.table.table_path, self.table.data_access()):
             raise self._unsupported(
                 f"it has a {LOG_DIRECTORY}, and files may be there that the Delta table no longer "
@@ -192,6 +194,19 @@ class FilesSource(CloneSource):
             files_table(found.adds),
             ensure_unchanged=found.ensure_unchanged,
         )
+
+    def _ensure_apart(self, target: TableRef) -> None:
+        """Refuse a clone whose files readers of the source would take for files of the source."""
+        origin = self.table.store.data_origin(self.table.table_path)
+        ours, theirs = (origin.key_of(table.table_path) for table in (self.table, target))
+        if ours is not None and theirs is not None and f"{theirs}/".startswith(f"{ours}/"):
+            raise UsageError(
+                f"The clone {shown(target.table_path)} would be within the directory "
+                f"{shown(self.table.table_path)}, whose readers would find its files. Nothing was "
+                "written. Clone it to another place.",
+                kind="OPTIMIST_TABLE_WITHIN_DIRECTORY",
+                path=target.table_path,
+            )
 
     def _unsupported(self, reason: str) -> UsageError:
         return UsageError(

@@ -230,6 +230,15 @@ def test_what_can_not_be_cloned_is_told_and_nothing_is_written(files, tmp_path):
         == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
     )
     assert kind_of(lambda: clone_of(files, files)) == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    for inner in ("clone", "p=a%20b/clone"):
+        for is_shallow in (True, False):
+            within = {"is_shallow": is_shallow}
+            assert (
+                kind_of(lambda: clone_of(files, files / inner, **within))  # noqa: B023 - called at once
+                == "OPTIMIST_TABLE_WITHIN_DIRECTORY"
+            )
+        assert not (files / inner).exists()
+    assert clone_of(files, tmp_path / "fi les%20é2") is not None
     assert kind_of(lambda: clone_of(tmp_path / "none", place)) == "DELTA_EMPTY_DIRECTORY"
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.csv").write_text("1,2")
