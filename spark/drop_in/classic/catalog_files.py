@@ -65,11 +65,11 @@ def entry_of_name(spark: SparkSession, name: str) -> Any:
 
 
 def provider_of(entry: Any) -> str | None:
-    """The format of a table of the catalog, in lower case; None for a view."""
+    """The format of a table of the catalog, as it was given; None for a view."""
     if str(entry.tableType().name()) == "VIEW":
         return None
     provider = entry.provider()
-    return str(provider.get()).lower() if provider.isDefined() else "unknown"
+    return str(provider.get()) if provider.isDefined() else "unknown"
 
 
 def _partition_columns(entry: Any) -> StructType:

@@ -85,7 +85,8 @@ def _source(spark: SparkSession, table: TableName) -> tuple[DeltaLog, ConvertReq
 
 def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertRequest]:
     entry = entry_of_name(spark, name)
-    if provider_of(entry) != PARQUET:
+    provider = provider_of(entry)
+    if provider is None or provider.lower() != PARQUET:
         raise UsageError(
             f"{shown(name)} can't be cloned: it is a view, or a table of another format than "
             "Delta, Parquet and Iceberg. Nothing was written. Create a table with its rows.",

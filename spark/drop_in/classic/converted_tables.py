@@ -79,7 +79,7 @@ def _entry(spark: SparkSession, name: str) -> Any:
         )
     if is_delta(provider):
         return None
-    if provider != PARQUET:
+    if provider.lower() != PARQUET:
         raise UsageError(
             f"CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
             f"{shown(provider)} source: {shown(name)}. Nothing was written. Create a table with "
