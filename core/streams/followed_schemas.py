@@ -2,7 +2,7 @@
 
 Nobody tells a follower when a position is safe. So an entry never says how far the caller is: it
 says what the table was like at a version, which stays true, and the position decides by which entry
-rows are read.
+rows are read. A query of Spark Connect hears its offsets and no more, and goes by them likewise.
 
 1. All commits before a change are given.
 2. When the caller asks for what follows, having dealt with these, the log gets an entry for the
@@ -25,10 +25,10 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import load_version
 from optimist.core.streams.schema_log import TrackedMetadata
 from optimist.core.streams.schema_rules import StreamSchema
-from optimist.core.streams.tracking import SchemaTracking, only_changes
+from optimist.core.streams.tracking import SchemaTracking, evolved, only_changes
 from optimist.core.streams.unblocked import Allowed
 
-__all__ = ["FollowedSchemas"]
+__all__ = ["FollowedSchemas", "PlacedSchemas"]
 
 _SOURCE = "optimist/follow"
 """What stands in entries for the place of a source in a checkpoint, which followers don't have."""
@@ -114,7 +114,20 @@ class FollowedSchemas(SchemaTracking):
         )
         if not is_known:
             self._add(TrackedMetadata.of(changed, _SOURCE))
-        return _evolved(changed)
+        return self._evolved(changed)
+
+    def _evolved(self, changed: StreamSchema) -> SchemaError:
+        """The error to stop with."""
+        columns = TableMetadata.of(changed.metadata).schema
+        return SchemaError(
+            "The schema, table configuration or protocol of the table has changed, as of version "
+            f"{changed.version}. All rows from before were given, and the log of schemas has the "
+            f"new one: {columns}. Call follow again with the position of the last item that was "
+            "dealt with.",
+            kind="DELTA_STREAMING_METADATA_EVOLUTION",
+            version=changed.version,
+            retryable=True,
+        )
 
     def _claim(self, table: TableRef) -> None:
         self.table = table
@@ -170,14 +183,9 @@ class FollowedSchemas(SchemaTracking):
             raise self.record(found)
 
 
-def _evolved(changed: StreamSchema) -> SchemaError:
-    columns = TableMetadata.of(changed.metadata).schema
-    return SchemaError(
-        "The schema, table configuration or protocol of the table has changed, as of version "
-        f"{changed.version}. All rows from before were given, and the log of schemas has the new "
-        f"one: {columns}. Call follow again with the position of the last item that was dealt "
-        "with.",
-        kind="DELTA_STREAMING_METADATA_EVOLUTION",
-        version=changed.version,
-        retryable=True,
-    )
+@dataclass(slots=True)
+class PlacedSchemas(FollowedSchemas):
+    """The log of a query that hears its offsets from Spark, and nothing else of its checkpoint."""
+
+    def _evolved(self, changed: StreamSchema) -> SchemaError:
+        return evolved(changed)

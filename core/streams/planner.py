@@ -118,6 +118,11 @@ class StreamPlanner:
         return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
     @property
+    def is_placed_by_position(self) -> bool:
+        """Whether only a position tells by what its rows are read; see `begin_following`."""
+        return isinstance(self.tracking, FollowedSchemas)
+
+    @property
     def table_id(self) -> str:
         """The table's id, which all offsets have."""
         return self.schema.metadata.id
@@ -130,12 +135,15 @@ class StreamPlanner:
         """The newest version; costs one listing."""
         return self._look().version
 
-    def begin_following(self, position: StreamOffset | None, allowed: Allowed) -> None:
+    def begin_following(
+        self, position: StreamOffset | None, allowed: Allowed, *, end: StreamOffset | None = None
+    ) -> None:
         """Choose by which entry of its log of schemas a follower reads; it may have none.
 
         Args:
             position: Where the follower is; None before it has read anything.
             allowed: What it was told.
+            end: Where its first batch ends, if an earlier run has planned that.
 
         Raises:
             UsageError, TableError, SchemaError, ProtocolError: As `FollowedSchemas`.
@@ -144,7 +152,8 @@ class StreamPlanner:
             return
         latest = self._look()
         if position is None:
-            version = min(self._begin(latest).version, latest.version)
+            begin = self._begin(latest) if end is None else self._begin_of_first(end, latest)
+            version = min(begin.version, latest.version)
             self._use(self.tracking.begin_anew(self.table, latest, version))
             return
         at = self._checked(position, latest)

@@ -3,9 +3,14 @@
 *Assumes* that this package is installed where Spark's Python workers run, the server's among them.
 *Provides* the offsets and batches of `StreamPlanner`; limits and `Trigger.AvailableNow` from
 PySpark 4.2 on. *Does not provide* limits before that, since those versions don't tell a source
-where the last batch ended: a batch takes all that has come.
+where the last batch ended: a batch takes all that has come, and there is no log of schemas.
 
-The options of the table's store travel inside the pickled class, as those of `arrow/source.py`.
+With a log of schemas, the offset that a query goes on from decides by which entry rows are read
+(`PlacedSchemas`), for Spark tells a source no more of its query; the columns of the frame, those of
+the last entry, have to be the same. The layout of rows then travels with each task, since readers
+on executors know no offset.
+
+The options of the table travel inside the pickled class, as those of `arrow/source.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -22,16 +28,20 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.secrets import Options
 from optimist.core.snapshot.row_layout import row_layout
+from optimist.core.streams.followed_schemas import PlacedSchemas
 from optimist.core.streams.indexed_files import Capacity
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
 from optimist.spark.conditions.connect_expressions import messages
-from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.conf import engine_options, session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect, stream_reader_traits
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.streams.source import ensure_same_columns, stream_schema
@@ -57,19 +67,24 @@ def read_stream(
         parsed: The same, parsed.
 
     Raises:
-        UsageError: This PySpark can't keep such a start (kind `OPTIMIST_NOT_BUILT_YET`).
+        UsageError: This PySpark can't keep such a start, or a log of schemas (kind
+            `OPTIMIST_NOT_BUILT_YET`).
+        TableError: See `StreamPlanner.of`.
     """
+    if not _TRAITS.tells_start:
+        parsed.ensure_untracked("a stream on Spark Connect before PySpark 4.2")
     if not _TRAITS.tells_start and parsed.starts_at_a_moment:
         raise not_built_yet(
             "A start that is latest or a time, of a stream on Spark Connect before PySpark 4.2,",
             "Use PySpark 4.2, or give a startingVersion.",
         )
-    planner = StreamPlanner.of(log.table, parsed, log.snapshot)
+    given = Options({**engine_options(spark), **log.table.store.options})
+    planner = _planner(log, parsed, given)
     grouping = Grouping.of(spark, is_connect=is_connect(spark))
     name = f"{_PREFIX}{uuid.uuid4().hex[:12]}"
     members: dict[str, Any] = {
         "source_name": name,
-        "store_options": Options(log.table.store.options),
+        "table_options": given,
     }
     spark.dataSource.register(type(name, (TableStreamSource,), members))
     reader = spark.readStream.format(name).schema(stream_schema(planner))
@@ -91,7 +106,7 @@ class TableStreamSource(ds.DataSource):
     """A table as a stream; `read_stream` makes the class that is registered."""
 
     source_name: ClassVar[str] = ""
-    store_options: ClassVar[Options] = Options()
+    table_options: ClassVar[Options] = Options()
 
     @classmethod
     def name(cls) -> str:
@@ -102,15 +117,19 @@ class TableStreamSource(ds.DataSource):
         """The reader of one query."""
         folded = {key.lower(): value for key, value in self.options.items()}
         with portable_errors():
-            return _Reader(folded, self.store_options, schema)
+            return _Reader(folded, self.table_options, schema)
 
 
 @dataclass(frozen=True, slots=True)
 class _Group(ds.InputPartition):
-    """One task's files, as Arrow's bytes, and the place of their view among the planner's."""
+    """One task's files, as Arrow's bytes, and the place of their view among the planner's.
+
+    The layout of their rows goes with them where it follows from where the batch begins.
+    """
 
     data: bytes
     view: int
+    layout: RowLayout | None = None
 
     def __repr__(self) -> str:
         return f"_Group({len(self.data)} bytes)"
@@ -123,28 +142,43 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
     """Plans in a process beside the server for the length of a query, and reads on executors."""
 
     def __init__(
-        self, options: Mapping[str, str], store_options: Options, schema: SparkStruct
+        self, options: Mapping[str, str], table_options: Options, schema: SparkStruct
     ) -> None:
-        log = DeltaLog.for_path(options["path"], store_options)
+        log = DeltaLog.for_path(options["path"], table_options)
         parsed = StreamOptions.parse(options, int)
-        self._planner = StreamPlanner.of(log.table, parsed, log.snapshot)
-        ensure_same_columns(self._planner, schema)
+        self._planner = _planner(log, parsed, table_options)
+        self._allowed = Allowed(parsed, table_options)
         self._grouping = Grouping(*json.loads(options[_GROUPING]))
+        self._zone = options[_ZONE]
         self._schema = schema
-        self._layouts = [
-            row_layout(
-                view,
-                self._planner.stream_schema,
-                zone=options[_ZONE],
-                access=log.table.data_access(),
-            )
-            for view in self._planner.empty_views()
-        ]
+        self._is_placed = not self._planner.is_placed_by_position
+        self._layouts = self._found_layouts() if self._is_placed else []
         self._last_version: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What `read` needs, on executors."""
         return {"_layouts": self._layouts, "_schema": self._schema}
+
+    def _found_layouts(self) -> list[RowLayout]:
+        """How the rows of each view are read.
+
+        Raises:
+            TableError: The table has other columns than the frame.
+        """
+        planner = self._planner
+        ensure_same_columns(planner, self._schema)
+        access = planner.table.data_access()
+        return [
+            row_layout(view, planner.stream_schema, zone=self._zone, access=access)
+            for view in planner.empty_views()
+        ]
+
+    def _place(self, start: StreamOffset | None, end: StreamOffset | None = None) -> None:
+        """Let the first offset that Spark tells decide by which entry of the log rows are read."""
+        if not self._is_placed:
+            self._planner.begin_following(start, self._allowed, end=end)
+            self._layouts = self._found_layouts()
+            self._is_placed = True
 
     def initialOffset(self) -> dict[str, Any]:
         """Before everything."""
@@ -154,9 +188,9 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
         """Where the next batch ends."""
         capacity = Capacity() if _TRAITS.is_unlimited(limit) else self._planner.capacity()
         with portable_errors():
-            end = self._planner.latest_offset(
-                _offset(start), capacity, last_version=self._last_version
-            )
+            begin = _offset(start)
+            self._place(begin)
+            end = self._planner.latest_offset(begin, capacity, last_version=self._last_version)
         found: dict[str, Any] = json.loads(end.to_json())
         return found
 
@@ -175,9 +209,12 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
             reached = _offset(end)
             if reached is None:
                 return []
-            views = self._planner.views_between(_offset(start), reached)
+            begin = _offset(start)
+            self._place(begin, reached)
+            views = self._planner.views_between(begin, reached)
+            is_told = self._planner.is_placed_by_position
             return [
-                _Group(data, place)
+                _Group(data, place, self._layouts[place] if is_told else None)
                 for place, view in enumerate(views)
                 for data in encode_groups(view.data_paths, view.files, self._grouping)
             ]
@@ -187,7 +224,8 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
         if not isinstance(partition, _Group):
             return
         with portable_errors():
-            yield from read_group(partition.data, self._layouts[partition.view], self._schema)
+            layout = partition.layout or self._layouts[partition.view]
+            yield from read_group(partition.data, layout, self._schema)
 
 
 if not _TRAITS.tells_start:
@@ -198,6 +236,17 @@ if not _TRAITS.tells_start:
             return json.loads(self._planner.whole_offset().to_json())  # type: ignore[no-any-return]
 
     _Reader.latestOffset = _everything  # type: ignore[method-assign,assignment]
+
+
+def _planner(log: DeltaLog, parsed: StreamOptions, given: Options) -> StreamPlanner:
+    log_of = None
+    if parsed.schema_location is not None:
+        # The place is no table, but what serves it is found alike.
+        place = DeltaLog.for_path(parsed.schema_location, given).table
+        log_of = partial(
+            SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id
+        )
+    return StreamPlanner.of(log.table, parsed, log.snapshot, log_of, tracked_by=PlacedSchemas)
 
 
 def _offset(found: Mapping[str, Any]) -> StreamOffset | None:

@@ -61,7 +61,6 @@ def _stream(reader: Any, path: str, given: Mapping[str, str]) -> DataFrame:
     files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
     log = open_log(spark, path, files)
     parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
-    parsed.ensure_untracked("a stream on Spark Connect")
     known = {name.lower() for name in STREAM_OPTIONS}
     sent = {key: text for key, text in given.items() if key.lower() in known - {_TIME}}
     if parsed.starting_ms is not None:
