@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from optimist.core.care.clone_source import CloneContent, CloneSource
 from optimist.core.care.cloned_files import with_absolute_paths
 from optimist.core.care.cloned_metadata import cloned_domains, cloned_metadata, shared_metadata
-from optimist.core.care.copied_files import CopyFiles, copied_files, copies_directory, copy_here
+from optimist.core.care.copied_files import CopyFiles, copied_files, copy_here
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.commands.create import nothing_to_replace, table_exists
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -148,7 +148,7 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
     if txn.read_version < 0:
         if request.mode is CreateMode.REPLACE:
             raise nothing_to_replace(txn)
-        copies = () if request.is_shallow else (copies_directory(*_place(request.source)),)
+        copies = () if request.is_shallow else (request.source.copies,)
         ensure_vacant(txn.table, but_for=copies)
         return True
     if request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
@@ -169,10 +169,6 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
             "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
         )
     return True
-
-
-def _place(source: CloneSource) -> tuple[str, str]:
-    return source.table.table_path, source.identity
 
 
 def _ensure_rows_can_be_numbered(
@@ -202,9 +198,8 @@ def _files(
     """The clone's files: copies, or the source's where the clone may read them."""
     origin, table = request.source, txn.table
     if not request.is_shallow:
-        directory = copies_directory(*_place(origin))
         return copied_files(
-            origin.table, source.files, table, directory, written.register_path, request.copy
+            origin.table, source.files, table, origin.copies, written.register_path, request.copy
         )
     files = with_absolute_paths(source.files, origin.table.data_paths)
     for chunk in files["path"].chunks:

@@ -20,6 +20,7 @@ from optimist.core.care.conversion import (
     asked_properties,
 )
 from optimist.core.care.convert import files_found, read_footers
+from optimist.core.care.copied_files import copies_directory
 from optimist.core.care.files_there import ensure_files_there
 from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.data.stored_files import names_in
@@ -80,6 +81,11 @@ class CloneSource(ABC):
     @abstractmethod
     def identity(self) -> str:
         """What tells it from other tables that were at its place before."""
+
+    @property
+    def copies(self) -> str:
+        """The name of the directory, in a deep clone, of the copies of its files."""
+        return copies_directory(self.table.table_path, self.identity)
 
     @abstractmethod
     def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:

@@ -51,6 +51,8 @@ class ConvertRequest:
         properties: Properties that a catalog has for the table.
         comment: What a catalog says of the table, for people.
         columns: The columns that a catalog has for the table, with their order and comments.
+        directories: The paths of the partitions that a catalog has for the table, below it; None
+            where the directories that are there count.
         source_format: Of what the files are a table: `parquet`, a directory, or `iceberg`.
         metadata_file: Which version of a table of Iceberg, by the name of its metadata file; None
             for the newest.
@@ -63,6 +65,7 @@ class ConvertRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     columns: StructType | None = None
+    directories: frozenset[str] | None = None
     source_format: str = PARQUET
     metadata_file: str | None = None
 

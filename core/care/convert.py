@@ -113,12 +113,14 @@ def files_found(
         SchemaError: Files have columns that don't go together (kind
             `DELTA_FAILED_TO_MERGE_FIELDS`); or see `partition_values_of`.
         TableError: A file is no Parquet, or is damaged.
-        UsageError: The directory can't be one table.
+        UsageError: The directory can't be one table, or has files that are in none of a catalog's
+            partitions (kind `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
     """
     if request.source_format == ICEBERG:
         return iceberg_files(table, request, read)
     columns = request.partition_columns
     files = parquet_files(table, columns)
+    _ensure_in_catalog(table, files, request)
     values = [partition_values_of(file, columns, zone=request.zone) for file in files]
     paths = [join(table.table_path, file.path) for file in files]
     wish = wish_of(table, columns.names, request)
@@ -143,6 +145,25 @@ def files_found(
         ensure_unchanged,
         comment=request.comment,
     )
+
+
+def _ensure_in_catalog(
+    table: TableRef, files: Iterable[ParquetFile], request: ConvertRequest
+) -> None:
+    """Refuse files that are in no partition, for those who read the table by its name."""
+    if request.directories is None:
+        return
+    for file in files:
+        directory = file.path.rpartition("/")[0]
+        if directory not in request.directories:
+            raise UsageError(
+                f"The directory {shown(directory)} of {shown(table.table_path)} is no partition of "
+                f"the table {shown(request.catalog_table)} in the catalog, so nobody has seen its "
+                "rows there. Nothing was written. Run MSCK REPAIR TABLE if they are to count, or "
+                "move the directory away.",
+                kind="OPTIMIST_CATALOG_PARTITIONS_DIFFER",
+                path=table.table_path,
+            )
 
 
 def _table_schema(

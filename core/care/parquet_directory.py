@@ -1,8 +1,9 @@
 """A directory of Parquet files that is no table yet: its files, and what their directories say.
 
 Names that begin with `_` or `.` are passed over, as every reader of such directories does, but not
-those of partitions. Whatever would make a table of other rows than the directory has is refused:
-another table within it, a symbolic link, a write that is under way.
+those of partitions; and so are files that a sink of Spark has not committed (`sink_log`). Whatever
+would make a table of other rows than the directory has is refused: another table within it, a
+symbolic link, a write that is under way.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from optimist.core.care.sink_log import SINK_LOG, committed_by_sink
 from optimist.core.data.listed_files import is_on_disk, listed_pages
 from optimist.core.data.partition_values import (
     canonical_partition_value,
@@ -64,16 +66,26 @@ def parquet_files(table: TableRef, partition_columns: StructType) -> tuple[Parqu
         UsageError: A table is within the directory (kind `OPTIMIST_TABLE_WITHIN_DIRECTORY`), a link
             (`OPTIMIST_LINK_WITHIN_DIRECTORY`), or a name that is no text (`OPTIMIST_INVALID_TEXT`);
             or a write is under way (`OPTIMIST_DIRECTORY_BEING_WRITTEN`).
+        TableError: See `committed_by_sink`.
         StorageError: The store failed.
     """
-    enters = _entering(table, partition_columns)
-    pages = listed_pages(table.table_path, table.data_access(), enters, lambda _: None)
+    enters, at_root = _entering(table, partition_columns), set()
+
+    def noting(parent: str, name: str) -> bool:
+        if not parent:
+            at_root.add(name)
+        return enters(parent, name)
+
+    pages = listed_pages(table.table_path, table.data_access(), noting, lambda _: None)
     rows = [row for page in pages for row in page.to_pylist()]
     found = sorted(
         ParquetFile(row["path"], row["size"], row["modified_ms"])
         for row in rows
         if not row["is_directory"]
     )
+    if SINK_LOG in at_root:
+        committed = committed_by_sink(table, (file.path for file in found))
+        found = [file for file in found if file.path in committed]
     if not found:
         raise TableNotFoundError(
             f"No file found in the directory {shown(table.table_path)}. Nothing was written. Check "

@@ -93,9 +93,7 @@ class FollowedSchemas(SchemaTracking):
             return self.begin_anew(table, latest, reached)
         self.chosen, entry = found
         is_last = self.chosen == self.number
-        used: SchemaTracking = self
-        if not is_last:
-            used = SchemaTracking(self.log, self.chosen, entry, source_path=_SOURCE)
+        used = self if is_last else replace(self, number=self.chosen, entry=entry, is_ahead=False)
         schema = used.schema_over(latest)
         if schema.version < reached:
             self._ensure_unchanged(table, latest, schema, reached)
@@ -103,6 +101,11 @@ class FollowedSchemas(SchemaTracking):
         if is_last:
             self.chosen = self.number  # it may have written one for several changes
         return schema
+
+    @property
+    def stream(self) -> str:
+        """Its log, since all followers have the same for a source."""
+        return self.log.path
 
     def record(self, changed: StreamSchema, *, is_first: bool = False) -> SchemaError:  # noqa: ARG002 - a stream's argument
         """Write the entry for a change, unless an earlier run has; the error to stop with."""

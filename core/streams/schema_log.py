@@ -7,9 +7,11 @@ their keys, the order of these and the spacing are Delta's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError, TableError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.paths import join
@@ -24,7 +26,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType, schema_from_json, schema_to_json
 from optimist.core.streams.schema_rules import StreamSchema
 
-__all__ = ["SchemaLog", "TrackedMetadata"]
+__all__ = ["SchemaLog", "TrackedMetadata", "logs_at"]
 
 _HEADER = "v1"
 _KEYS = {
@@ -136,6 +138,16 @@ class TrackedMetadata:
                 path=path,
             ) from None
         return entry
+
+
+def logs_at(place: TableRef, tracking_id: str | None) -> Callable[[str], SchemaLog]:
+    """What gives the log of schemas by a table's id, at the place that a stream's option gives.
+
+    Args:
+        place: The place, which is no table, but is served like one.
+        tracking_id: See `SchemaLog.of`.
+    """
+    return partial(SchemaLog.of, place.store, place.table_path, tracking_id=tracking_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,11 @@ class SchemaTracking:
                 found=source_path,
             )
 
+    @property
+    def stream(self) -> str:
+        """What tells the stream from others."""
+        return "" if self.entry is None else self.entry.source_path
+
     def ensure_allowed(self, allowed: Allowed) -> None:
         """Make sure that rows may be read by the last entry, and write it; see `begin`."""
         if self.entry is None:
@@ -127,7 +132,7 @@ class SchemaTracking:
             self._add(self.entry)
         before = self._before()
         if before is not None:
-            ensure_unblocked(before, self.entry, allowed)
+            ensure_unblocked(before, self.entry, allowed, self.stream)
 
     def schema_over(self, latest: Snapshot) -> StreamSchema:
         """What the stream reads by."""

@@ -76,13 +76,16 @@ class Allowed:
         return self.conf.get(_CONF + name, "").strip().lower()
 
 
-def ensure_unblocked(before: TrackedMetadata, after: TrackedMetadata, allowed: Allowed) -> None:
+def ensure_unblocked(
+    before: TrackedMetadata, after: TrackedMetadata, allowed: Allowed, stream: str
+) -> None:
     """Make sure that a stream may go on from one entry of its log of schemas to the next.
 
     Args:
         before: The entry by which it has read.
         after: The one by which it is to read on.
         allowed: What it was told.
+        stream: What tells it from others, for keys of the conf that are meant for one.
 
     Raises:
         SchemaError: It was not told to (kind
@@ -95,7 +98,7 @@ def ensure_unblocked(before: TrackedMetadata, after: TrackedMetadata, allowed: A
             raise _other_type(change, after.version)
         found.setdefault(key, []).append(change)
     kinds = tuple(key for key in _KINDS if key in found)
-    checkpoint = f"ckpt_{_java_hash(after.source_path)}"
+    checkpoint = f"ckpt_{_java_hash(stream)}"
     blocked = [key for key in kinds if not allowed.lets(key, checkpoint, after.version)]
     if not blocked:
         return

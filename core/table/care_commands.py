@@ -217,6 +217,13 @@ class CareCommands(TableHandle):
             columns = schema_given(partition_columns)
             files = ConvertRequest(columns, source_format=source_format)
             source = FilesSource.of(self.table, files, is_newest=is_newest)
+        elif len(schema_given(partition_columns)):
+            raise UsageError(
+                "A Delta table says itself how it is partitioned. Nothing was written. Leave "
+                "partition_columns out, or give the source_format of the files.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="partition_columns",
+            )
         else:
             newest = self.snapshot()
             found = newest if is_newest else self.snapshot(version, timestamp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from functools import partial
 from typing import TypeVar, overload
 
 import pyarrow as pa
@@ -47,7 +46,7 @@ from optimist.core.streams.follow import FollowedCommit, follow
 from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.options import StreamOptions, ensure_stream_options
 from optimist.core.streams.planner import StreamPlanner
-from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.schema_log import logs_at
 from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.auto_compaction import (
     AutoCompaction,
@@ -378,11 +377,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
         parsed = StreamOptions.parse(given, int)
         log_of = None
         if parsed.schema_location is not None:
-            # The place is no table, but what serves it is found alike.
             place = DeltaLog.for_path(parsed.schema_location, self._given).table
-            log_of = partial(
-                SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id
-            )
+            log_of = logs_at(place, parsed.tracking_id)
         planner = StreamPlanner.of(
             self.table, parsed, self.snapshot, log_of, tracked_by=FollowedSchemas
         )

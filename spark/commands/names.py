@@ -17,6 +17,7 @@ from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = [
     "CatalogTable",
+    "catalog_entry",
     "catalog_table",
     "is_delta",
     "is_enabled",
@@ -170,6 +171,22 @@ def name_parts(spark: SparkSession, name: str) -> list[str]:
 
 def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     """The entry of a Delta table in the session catalog; Raises as `table_path`."""
+    entry = catalog_entry(spark, name)
+    provider = entry.provider()
+    if str(entry.tableType().name()) == "VIEW":
+        raise _not_delta(name, "is a view")
+    if provider.isEmpty() or not is_delta(str(provider.get())):
+        raise _not_delta(name, "is of another format")
+    return CatalogTable.of(spark, entry)
+
+
+def catalog_entry(spark: SparkSession, name: str) -> Any:
+    """What the session catalog has of a name, a Java `CatalogTable`: a table or a view.
+
+    Raises:
+        AnalysisException: Spark knows no such name.
+        UsageError: It is a name of another catalog (kind `DELTA_TABLE_ONLY_OPERATION`).
+    """
     jvm = Jvm.of(spark)
     parts = name_parts(spark, name)
     folded = [part.lower() for part in parts]
@@ -180,13 +197,7 @@ def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     option = jvm.root.scala.Option
     catalyst = jvm.catalyst
     identifier = catalyst.TableIdentifier(parts[-1], option.apply(parts[-2] if parts[1:] else None))
-    entry = _entry(jvm, identifier)
-    provider = entry.provider()
-    if str(entry.tableType().name()) == "VIEW":
-        raise _not_delta(name, "is a view")
-    if provider.isEmpty() or not is_delta(str(provider.get())):
-        raise _not_delta(name, "is of another format")
-    return CatalogTable.of(spark, entry)
+    return _entry(jvm, identifier)
 
 
 def _entry(jvm: Jvm, identifier: Any) -> Any:

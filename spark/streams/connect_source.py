@@ -19,7 +19,6 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -36,7 +35,7 @@ from optimist.core.streams.indexed_files import Capacity
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
-from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.schema_log import logs_at
 from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
@@ -241,11 +240,8 @@ if not _TRAITS.tells_start:
 def _planner(log: DeltaLog, parsed: StreamOptions, given: Options) -> StreamPlanner:
     log_of = None
     if parsed.schema_location is not None:
-        # The place is no table, but what serves it is found alike.
         place = DeltaLog.for_path(parsed.schema_location, given).table
-        log_of = partial(
-            SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id
-        )
+        log_of = logs_at(place, parsed.tracking_id)
     return StreamPlanner.of(log.table, parsed, log.snapshot, log_of, tracked_by=PlacedSchemas)
 
 

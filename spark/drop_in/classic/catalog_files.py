@@ -10,13 +10,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.care.conversion import ConvertRequest
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import Jvm, iterate, text_map
 from optimist.spark.spark_schema import from_spark_schema
 
-__all__ = ["CatalogFiles", "entry_of_name", "provider_of"]
+__all__ = ["CatalogFiles", "provider_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class CatalogFiles:
 
         Raises:
             TableError: The entry has no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
+            UsageError: A partition is elsewhere than below the table, by its values (kind
+                `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
         """
         known = CatalogTable.of(spark, entry)
         comment = entry.comment()
@@ -49,19 +53,9 @@ class CatalogFiles:
             properties=_properties(spark, entry),
             comment=str(comment.get()) if comment.isDefined() else None,
             columns=_schema(entry.dataSchema()),
+            directories=_directories(spark, entry, known.shown_name),
         )
         return cls(known.path, known.shown_name, request)
-
-
-def entry_of_name(spark: SparkSession, name: str) -> Any:
-    """What the session's catalog has of a name, a Java `CatalogTable`.
-
-    Raises:
-        AnalysisException: Spark knows no such table.
-    """
-    state = Jvm.of(spark).session.sessionState()
-    identifier = state.sqlParser().parseTableIdentifier(name)
-    return state.catalog().getTempViewOrPermanentTableMetadata(identifier)
 
 
 def provider_of(entry: Any) -> str | None:
@@ -75,6 +69,30 @@ def provider_of(entry: Any) -> str | None:
 def _partition_columns(entry: Any) -> StructType:
     names = {str(name) for name in iterate(entry.partitionColumnNames())}
     return StructType(tuple(item for item in _schema(entry.schema()) if item.name in names))
+
+
+def _directories(spark: SparkSession, entry: Any, shown_name: str) -> frozenset[str] | None:
+    """The paths of the partitions below the table; None if it has none that the catalog knows."""
+    if not entry.tracksPartitionsInCatalog() or entry.partitionColumnNames().isEmpty():
+        return None
+    jvm = Jvm.of(spark)
+    path_of, names = jvm.root.org.apache.hadoop.fs.Path, entry.partitionColumnNames()
+    place_of = jvm.catalyst.catalog.ExternalCatalogUtils.generatePartitionPath
+    root, catalog = path_of(entry.location()), jvm.session.sessionState().catalog()
+    found = set()
+    for each in iterate(catalog.listPartitions(entry.identifier(), jvm.root.scala.Option.empty())):
+        location = path_of(each.location()).toString()
+        own = place_of(each.spec(), names, root).toString()
+        if location != own:
+            raise UsageError(
+                f"A partition of {shown(shown_name)} lies in {shown(location)}, and not where its "
+                f"values say, in {shown(own)}. Nothing was written. Drop the partition, and copy "
+                "its files below the table; or create a table with the rows.",
+                kind="OPTIMIST_CATALOG_PARTITIONS_DIFFER",
+                path=location,
+            )
+        found.add(location.removeprefix(f"{root.toString()}/"))
+    return frozenset(found)
 
 
 def _schema(schema: Any) -> StructType:

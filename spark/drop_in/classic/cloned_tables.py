@@ -17,10 +17,10 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.clone import CloneRequest, clone_to_path, cloned_frame
 from optimist.spark.commands.convert import path_of_files
 from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
-from optimist.spark.commands.names import table_path
+from optimist.spark.commands.names import catalog_entry, table_path
 from optimist.spark.commands.table_statement import ensure_names_known
 from optimist.spark.drop_in.classic.catalog_entries import place_of_name, register_new
-from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, entry_of_name, provider_of
+from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
 from optimist.spark.session.conf import open_log, session_zone_name
 
 __all__ = ["clone_table"]
@@ -84,8 +84,11 @@ def _source(spark: SparkSession, table: TableName) -> tuple[DeltaLog, ConvertReq
 
 
 def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertRequest]:
-    entry = entry_of_name(spark, name)
-    provider = provider_of(entry)
+    try:
+        entry = catalog_entry(spark, name)
+    except UsageError:  # of another catalog
+        entry = None
+    provider = None if entry is None else provider_of(entry)
     if provider is None or provider.lower() != PARQUET:
         raise UsageError(
             f"{shown(name)} can't be cloned: it is a view, or a table of another format than "

@@ -20,10 +20,10 @@ from optimist.spark.commands.convert import (
     converted_path,
     partition_columns_of,
 )
-from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.names import catalog_entry, is_delta
 from optimist.spark.commands.table_statement import ensure_names_known
 from optimist.spark.drop_in.classic.catalog_entries import become_delta
-from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, entry_of_name, provider_of
+from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
 from optimist.spark.session.conf import session_zone_name
 
 __all__ = ["convert_table"]
@@ -68,7 +68,7 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
 
 def _entry(spark: SparkSession, name: str) -> Any:
     """The entry of a Parquet table, a Java `CatalogTable`; None if it is one of Delta."""
-    entry = entry_of_name(spark, name)
+    entry = catalog_entry(spark, name)
     provider = provider_of(entry)
     if provider is None:
         raise SchemaError(

@@ -14,7 +14,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join, parent_of
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
-from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.schema_log import logs_at
 from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.reading.read import epoch_millis
@@ -130,9 +130,8 @@ def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]
     parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
     if parsed.schema_location is None:
         return log, StreamPlanner.of(log.table, parsed, log.snapshot)
-    # The place is no table, but what serves it is found alike.
     place = open_log(spark, parsed.schema_location, files).table
-    log_of = partial(SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id)
+    log_of = logs_at(place, parsed.tracking_id)
     return log, StreamPlanner.of(log.table, parsed, log.snapshot, log_of)
 
 

@@ -254,6 +254,14 @@ def test_what_can_not_be_cloned_is_told_and_nothing_is_written(files, tmp_path):
     assert not place.exists()
 
 
+def test_a_delta_table_says_itself_how_it_is_partitioned(tmp_path):
+    log_at(tmp_path / "delta").append(pa.table({"id": [1]}))
+    given = {"source_format": "delta", "partition_columns": P}
+    kind = kind_of(lambda: clone_of(tmp_path / "delta", tmp_path / "clone", **given))
+    assert kind == "OPTIMIST_INVALID_ARGUMENT"
+    assert not (tmp_path / "clone").exists()
+
+
 @pytest.fixture
 def iceberg(tmp_path):
     folder = IcebergFolder(tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from optimist.core import Column, DeltaLog
 from optimist.core.care import convert as converting
 from optimist.core.data.partition_values import partition_directory
 from optimist.core.errors import OptimistError
+from optimist.core.running.clock import SystemClock
 
 ODD = ["a b", "50%", "x=y/z", "ünï", "", None]
 
@@ -338,3 +341,41 @@ def test_the_sessions_defaults_count_but_for_column_mapping(tmp_path):
     assert caught.value.kind == "DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS"
     assert tracked.convert() is not None
     assert adds(tmp_path)[0]["baseRowId"] == 0
+
+
+def test_footers_that_are_waited_for_are_read_by_threads_and_come_in_order(tmp_path, monkeypatch):
+    readers = set()
+    real = converting.FooterReader.__call__
+
+    def slow(self, path):
+        readers.add(threading.get_ident())
+        SystemClock().sleep(0.01)
+        return real(self, path)
+
+    for number in range(40):
+        put(tmp_path / f"{number:02}.parquet", pa.table({"id": [number]}))
+    with monkeypatch.context() as patched:
+        patched.setattr(converting.FooterReader, "__call__", slow)
+        assert at(tmp_path).convert() is not None
+    assert len(readers) > 2
+    found = {add["path"]: json.loads(add["stats"])["minValues"]["id"] for add in adds(tmp_path)}
+    assert found == {f"{number:02}.parquet": number for number in range(40)}
+
+
+def test_footers_that_are_near_are_read_in_one_thread(tmp_path, monkeypatch):
+    readers = set()
+    real = converting.FooterReader.__call__
+
+    def noting(self, path):
+        readers.add(threading.get_ident())
+        until = time.thread_time() + 0.002  # work, however busy the machine
+        while time.thread_time() < until:
+            pass
+        return real(self, path)
+
+    monkeypatch.setattr(converting.FooterReader, "__call__", noting)
+    monkeypatch.setattr(converting.time, "perf_counter", time.thread_time)  # nothing was waited for
+    for number in range(20):
+        put(tmp_path / f"{number}.parquet", pa.table({"id": [number]}))
+    assert at(tmp_path).convert() is not None
+    assert readers == {threading.get_ident()}

@@ -1,5 +1,6 @@
 """`DeltaLog.follow` with a log of schemas: where it stops, and what reads on (spec 11.5)."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,6 +76,24 @@ def test_a_follower_stops_at_a_change_and_goes_on_by_the_new_schema(log):
         {"id": 3, "title": "three"},
     ]
     assert entries(log) == [(1, None), (3, None)]
+
+
+def test_what_one_follower_is_told_by_the_conf_does_not_count_for_another(log, tmp_path):
+    first = Follower(log)
+    second = Follower(log, schemaTrackingLocation=str(tmp_path / "other"))
+    for follower in (first, second):
+        follower.run()
+    renamed(log)
+    add(log, id=2, title="two")
+    untold = {"allowSourceColumnRename": None}
+    assert [follower.run() for follower in (first, second)] == [EVOLVED, EVOLVED]
+    with pytest.raises(OptimistError) as caught:
+        list(log.follow(first.position, **{**ALLOWED, **first.options, **untold}))
+    key = re.search(r"the key (\S+) of the conf", str(caught.value))[1]
+    told = DeltaLog.for_path(log.table_path, {key: "always"})
+    for follower in (first, second):
+        follower.log = told
+    assert [follower.run(**untold) for follower in (first, second)] == [None, BLOCKED]
 
 
 CHANGES = {

@@ -125,3 +125,78 @@ def test_what_can_not_be_cloned_is_told_and_nothing_is_written(delta, tmp_path, 
     delta.sql("DROP TABLE files_of_csv")
     assert found == cases
     assert not (tmp_path / "clone").exists()
+
+
+def made_with_partitions(delta, tmp_path, name: str) -> None:
+    delta.sql(f"DROP TABLE IF EXISTS {name}")
+    delta.sql(
+        f"CREATE TABLE {name} (id BIGINT, p STRING) USING parquet PARTITIONED BY (p) "
+        f"LOCATION '{tmp_path}/{name}'"
+    )
+    delta.sql(f"INSERT INTO {name} VALUES (1, 'a b/c%'), (2, NULL)")
+
+
+STATEMENTS = ["CONVERT TO DELTA {name}", "CREATE TABLE {place} DEEP CLONE {name}"]
+DIFFER = "OPTIMIST_CATALOG_PARTITIONS_DIFFER"
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_partitions_that_the_catalog_does_not_have_are_not_taken(delta, tmp_path, place, statement):
+    made_with_partitions(delta, tmp_path, "parted")
+    delta.range(40, 41).write.parquet(f"{tmp_path}/parted/p=unknown")
+    text = statement.format(name="parted", place=place)
+    try:
+        with pytest.raises(OptimistError) as caught:
+            delta.sql(text)
+        assert caught.value.kind == DIFFER
+        assert delta.sql("SELECT id FROM parted").count() == 2
+        delta.sql("MSCK REPAIR TABLE parted")
+        before = sorted(map(tuple, delta.sql("SELECT id, coalesce(p, '-') FROM parted").collect()))
+        delta.sql(text)
+        name = "parted" if "CONVERT" in text else place
+        after = delta.sql(f"SELECT id, coalesce(p, '-') FROM {name}").collect()
+        assert sorted(map(tuple, after)) == before
+        assert len(before) == 3
+    finally:
+        delta.sql("DROP TABLE IF EXISTS parted")
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_partitions_that_lie_elsewhere_are_refused(delta, tmp_path, place, statement):
+    made_with_partitions(delta, tmp_path, "parted")
+    delta.range(30, 31).write.parquet(f"{tmp_path}/elsewhere")
+    delta.sql(f"ALTER TABLE parted ADD PARTITION (p='x') LOCATION '{tmp_path}/elsewhere'")
+    try:
+        with pytest.raises(OptimistError) as caught:
+            delta.sql(statement.format(name="parted", place=place))
+        assert caught.value.kind == DIFFER
+        assert delta.sql("SELECT id FROM parted").count() == 3
+        assert not Path(tmp_path, "parted", "_delta_log").exists()
+    finally:
+        delta.sql("DROP TABLE IF EXISTS parted")
+
+
+def test_files_that_a_sink_has_not_committed_are_not_taken(delta, tmp_path, place):
+    delta.sql(ROWS).write.parquet(f"{tmp_path}/in")
+    stream = delta.readStream.schema("id LONG, s STRING, p INT").parquet(f"{tmp_path}/in")
+    writer = stream.writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{tmp_path}/ck")
+    writer.start(f"{tmp_path}/su nk").awaitTermination()
+    stray = next(Path(tmp_path, "su nk").glob("*.parquet"))
+    stray.with_name("part-stray.parquet").write_bytes(stray.read_bytes())
+    delta.sql(f"CREATE TABLE {place} DEEP CLONE parquet.`{tmp_path}/su nk`")
+    assert rows(delta, place) == EXPECTED
+    delta.sql(f"CONVERT TO DELTA parquet.`{tmp_path}/su nk`")
+    assert rows(delta, f"delta.`{tmp_path}/su nk`") == EXPECTED
+
+
+def test_a_name_may_have_the_session_catalog_and_no_other(delta, tmp_path, place):
+    made_with_partitions(delta, tmp_path, "parted")
+    try:
+        delta.sql(f"CREATE TABLE {place} DEEP CLONE spark_catalog.default.parted")
+        assert delta.sql(f"SELECT id FROM {place}").count() == 2
+        with pytest.raises(OptimistError) as caught:
+            delta.sql(f"CREATE TABLE delta.`{tmp_path}/no` DEEP CLONE other.default.parted")
+        assert caught.value.kind == "DELTA_CLONE_UNSUPPORTED_SOURCE"
+    finally:
+        delta.sql("DROP TABLE IF EXISTS parted")
