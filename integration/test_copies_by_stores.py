@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
+from urllib.parse import quote
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -69,13 +73,11 @@ def objects_below(log):
     return sorted(each.path for each in filesystem.get_file_info(chosen) if each.is_file)
 
 
-def shorten(log, name):
-    """Put another file in the place of one that the log names."""
-    filesystem, inner = copied_file.filesystem_for(
-        f"{log.table_path}/{name}", log.table.data_access()
-    )
+def put(log, name, content):
+    path = f"{log.table_path}/{name}"
+    filesystem, inner = copied_file.filesystem_for(path, log.table.data_access())
     with filesystem.open_output_stream(inner) as sink:
-        sink.write(b"short")
+        sink.write(content)
 
 
 def test_the_store_copies_within_itself(place, poured):
@@ -88,15 +90,22 @@ def test_the_store_copies_within_itself(place, poured):
     assert sorted(found) == list(range(3 * ROWS))
 
 
+def parquet_of(*ids):
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": list(ids)}), content)
+    return content.getvalue()
+
+
 @pytest.mark.parametrize("is_shallow", [True, False])
 def test_files_of_parquet_are_cloned_within_the_store(place, poured, is_shallow):
     root, options = place
     files = DeltaLog.for_path(f"{root}/fi les%20", options)
-    for number in range(3):
-        name = f"{files.table_path}/p=a%2520b/{number} é.parquet"
-        filesystem, inner = copied_file.filesystem_for(name, files.table.data_access())
-        with filesystem.open_output_stream(inner) as sink:
-            pq.write_table(pa.table({"id": [number, number + 10]}), sink)
+    names = [f"p=a%2520b/{number} é.parquet" for number in range(3)]
+    for number, name in enumerate(names):
+        put(files, name, parquet_of(number, number + 10))
+    put(files, "p=a%2520b/stray.parquet", parquet_of(100))
+    committed = ({"path": f"{root}/moved/{quote(name)}", "action": "add"} for name in names)
+    put(files, "_spark_metadata/0", "\n".join(["v1", *map(json.dumps, committed)]).encode())
     given = {"source_format": "parquet", "partition_columns": [Column("p", "string")]}
     done = files.clone(f"{root}/clone", is_shallow=is_shallow, **given)
     assert done.source_num_of_files == 3
@@ -129,7 +138,7 @@ def test_a_source_that_is_gone_or_another_is_an_error_and_leaves_no_copy(place):
     root, options = place
     source = source_at(root, options)
     name = source.snapshot().files["path"].to_pylist()[1]
-    shorten(source, name)
+    put(source, name, b"short")  # in the place of one that the log names
     with pytest.raises(OptimistError) as caught:
         source.clone(f"{root}/copy")
     assert caught.value.kind == "OPTIMIST_DATA_FILE_DIFFERS"
