@@ -5,8 +5,11 @@ ROOMS := core locks logstores spark
 SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
 SCRIPT_PATHS := build/imports:benchmarks:examples:localstack
 RUN := .venv/bin/python
-# Many tests wait for a server, so there are more workers than cores.
-JOBS ?= 4
+# Without compiled modules every worker, server and Python worker of Spark compiles all of them anew:
+# seconds for each process, half of what collecting the tests costs.
+unexport PYTHONDONTWRITEBYTECODE
+# Many tests wait for a server, so there are more workers than cores. A few tests begin at once.
+JOBS ?= $(if $(TESTS),0,4)
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
 # What stays together, and what comes first, is told by conftest.py.
 SHARING = --dist loadscope --no-loadscope-reorder
@@ -17,6 +20,11 @@ EXHAUSTIVE_CASES = 10000
 PART = $(if $(ONE_IN),--one-in $(ONE_IN))
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
 DRIVER_TESTS = integration/test_fsspec_drivers.py
+ORDINARY = tests integration --ignore=$(DRIVER_TESTS)
+# What could not be set up skips with its reason; in CI (REQUIRE_EMULATORS=1) it fails.
+SERVERS = $(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
+# What is promised in tables: the public names, the commands, the pages, the words.
+HOUSE = $(addprefix tests/test_,commands.py public_face.py pages.py words.py error_kinds.py)
 UV = .venv/bin/uv
 # Older versions leave sockets open, which our tests take for an error.
 TOLERANT = --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning
@@ -30,8 +38,8 @@ EMULATORS_gcs = gcs
 EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
-.PHONY: help demo stream clouds test test-all exhaustive test-pyspark test-oldest test-newest test-fsspec coverage \
-	check lint types layers house integration wire emulators bench format clean
+.PHONY: help demo stream clouds test tests test-all exhaustive exhaustive-searches exhaustive-again \
+	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
@@ -66,26 +74,38 @@ clouds:
 	@$(PYTHON) localstack/up.py $(sort $(foreach name,$(CLOUD_NAMES),$(EMULATORS_$(name))))
 	@$(SPARK_RUN) examples/multi_cloud.py $(CLOUDS)
 
-# What could not be set up skips with its reason; in CI (REQUIRE_EMULATORS=1) it fails.
-test: check
+# Of some tests nothing else is checked, and servers come up only for those that ask for them.
+test: $(if $(TESTS),,check) tests
+
+tests:
 	@$(PYTHON) bootstrap.py dev
-	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	$(PYTEST) $(or $(TESTS),-m "not race and not again" tests integration --ignore=$(DRIVER_TESTS))
+	@$(if $(TESTS),$(if $(findstring integration,$(TESTS)),$(SERVERS)),$(SERVERS))
+	$(PYTEST) $(or $(TESTS),-m "not race and not again" $(ORDINARY) $(addprefix --ignore=,$(HOUSE)))
 
 test-all: test exhaustive test-fsspec
 
+# ONE_IN=3 leaves out two of three cases of each test of the first two parts.
+exhaustive: exhaustive-searches $(if $(TESTS),,exhaustive-again exhaustive-examples)
+
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, histories and schedules in proportion to it, odd and hostile tables on Spark;
-# then the races for servers, and what make test runs on one plane or store only, on the others; and
-# all examples of Hypothesis. ONE_IN=3 leaves out two of three cases of each test of the first two.
-exhaustive:
+# CASES hostile tables, histories and schedules in proportion to it, odd and hostile tables on Spark.
+exhaustive-searches:
 	@$(PYTHON) bootstrap.py dev
-	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
+	@$(SERVERS)
 	EXHAUSTIVE_CASES=$(or $(CASES),$(EXHAUSTIVE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
 		$(SHARING) $(PART) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
-	$(if $(TESTS),,$(PYTEST) $(PART) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
-	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
-		--hypothesis-profile thorough tests --ignore=tests/spark $(wildcard tests/exhaustive/test_odd_*))
+
+# The races for servers, and the cases that make test leaves out: another plane or store, a sample.
+exhaustive-again:
+	@$(PYTHON) bootstrap.py dev
+	@$(SERVERS)
+	$(PYTEST) $(PART) -m "race or again" $(ORDINARY)
+
+# Each Hypothesis test with ten times the examples.
+exhaustive-examples:
+	@$(PYTHON) bootstrap.py dev
+	$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
+		--hypothesis-profile thorough tests --ignore=tests/spark $(wildcard tests/exhaustive/test_odd_*)
 
 # In an environment of its own, what make test runs of Spark.
 test-pyspark:
@@ -155,11 +175,9 @@ layers: build/imports
 	@$(PYTHON) bootstrap.py --no-java dev
 	PYTHONPATH=build/imports .venv/bin/lint-imports
 
-# What is promised in tables: the public names, the commands, the pages, the words.
 house:
 	@$(PYTHON) bootstrap.py --no-java dev
-	$(RUN) -m pytest -q tests/test_commands.py tests/test_public_face.py tests/test_pages.py \
-		tests/test_words.py tests/test_error_kinds.py
+	$(RUN) -m pytest -q $(HOUSE)
 
 bench:
 	@$(PYTHON) bootstrap.py bench

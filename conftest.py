@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from xdist.workermanage import WorkerController
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
+_FEW = 3
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
@@ -56,21 +57,44 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks what `make test` leaves out; what takes longest comes first: sessions, what waits."""
+    """Mark what `make test` leaves out; put what takes longest first: sessions, what waits."""
     cases: Counter[str] = Counter()
     for item in items:
         if _RACE.search(item.nodeid):
             item.add_marker("race")
         if sample := item.get_closest_marker("sample"):
-            test = item.nodeid.partition("[")[0]
+            test = _test_of(item)
             if cases[test] % sample.args[0]:
                 item.add_marker("again")
             cases[test] += 1
+    for item in _beyond_the_sample(items):
+        item.add_marker("again")
     left_out = _left_out(items, config.getoption("--one-in"))
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
     sizes = Counter(_file_of(item.nodeid) for item in items)
     items.sort(key=lambda item: _rank(item.nodeid, sizes))
+
+
+def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield all but a third of the cases of each test that has a session and many cases.
+
+    A case costs a session half a second. The checksums of the names draw the sample: every n-th
+    case could be the one with the same value of an inner parameter. The mark `sample` overrides it.
+    """
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        marked = item.get_closest_marker("sample") or item.get_closest_marker("again")
+        if _needs_session(item.nodeid) and not marked:
+            cases[_test_of(item)].append(item)
+    for several in cases.values():
+        if len(several) > _FEW:
+            several.sort(key=lambda item: crc32(item.nodeid.encode()))
+            yield from several[max(_FEW, -(-len(several) // 3)) :]
+
+
+def _test_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def _left_out(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:

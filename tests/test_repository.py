@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -112,8 +114,51 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     gate = ROOT / ".ci" / "run"
     assert gate.stat().st_mode & stat.S_IXUSR
     text = gate.read_text(encoding="utf-8").strip()
-    assert text.endswith("\nmake test-all CASES=2000 ONE_IN=12\nmake test-oldest")
+    parts = re.findall(r'^part ".+" make (.+)$', text, re.MULTILINE)
+    assert [part.split()[0] for part in parts] == [
+        "emulators",
+        "test",
+        "exhaustive-searches",
+        "exhaustive-again",
+        "exhaustive-examples",
+        "test-fsspec",
+        "test-oldest",
+    ]
+    assert text.endswith(f"make {parts[-1]}")
     assert "\nmake test " in read("README.md")
+
+
+def test_the_gate_tells_how_long_each_part_took_and_which_one_failed(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / ".ci" / "acceptance").touch()
+    (tmp_path / "localstack").mkdir()
+    (tmp_path / "localstack" / "down.py").write_text("print('servers are down')\n")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "make").write_text('#!/bin/sh\necho "made $1"\ntest "$1" != "$FAILING"\n')
+    (tools / "make").chmod(0o755)
+
+    def run(failing: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["bash", ".ci/run"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "FAILING": failing},
+        )
+        return done.returncode, done.stdout
+
+    status, told = run("nothing")
+    assert status == 0
+    assert len(re.findall(r"^ +\d+ s  ", told, re.MULTILINE)) == 8, "seven parts and all of them"
+    assert "failed:" not in told
+    status, told = run("exhaustive-again")
+    assert status != 0
+    assert "servers are down" in told
+    assert re.search(r"^ +failed: races and left-out cases, one in 12$", told, re.MULTILINE)
+    assert "made exhaustive-examples" not in told
 
 
 @pytest.mark.parametrize("job", ["run", "nightly"])
@@ -138,14 +183,21 @@ def recipe_of(target: str) -> str:
 def test_no_test_belongs_to_no_lane() -> None:
     left_to_others = re.search(r"^DRIVER_TESTS = (\S+)$", read("Makefile"), re.MULTILINE)
     assert left_to_others is not None
-    everything = "tests integration --ignore=$(DRIVER_TESTS)"
-    assert f'-m "not race and not again" {everything}' in recipe_of("test")
-    assert f'-m "race or again" {everything}' in recipe_of("exhaustive")
+    assert "\nORDINARY = tests integration --ignore=$(DRIVER_TESTS)\n" in read("Makefile")
+    house = "$(addprefix --ignore=,$(HOUSE))"
+    assert f'-m "not race and not again" $(ORDINARY) {house}' in recipe_of("tests")
+    assert "$(HOUSE)" in recipe_of("house")
+    assert '-m "race or again" $(ORDINARY)' in recipe_of("exhaustive-again")
     assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
-    assert "$(EXHAUSTIVE)" in recipe_of("exhaustive")
+    assert "$(EXHAUSTIVE)" in recipe_of("exhaustive-searches")
     folders = " ".join(path.relative_to(ROOT).as_posix() for path in EXHAUSTIVE)
     assert f"\nEXHAUSTIVE = {folders}\n" in read("Makefile")
-    assert re.search(r"^test-all: test exhaustive test-fsspec$", read("Makefile"), re.MULTILINE)
+    for line in (
+        "test: $(if $(TESTS),,check) tests",
+        "test-all: test exhaustive test-fsspec",
+        "exhaustive: exhaustive-searches $(if $(TESTS),,exhaustive-again exhaustive-examples)",
+    ):
+        assert f"\n{line}\n" in read("Makefile")
     places = [path.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/test_*.py")]
     # Packages that emulators brought along have tests, too, in folders that begin with a dot.
     lanes = {parts[0] for parts in places if not any(part.startswith(".") for part in parts)}
@@ -159,6 +211,24 @@ def test_pytest_leaves_out_one_folder_and_no_test() -> None:
     folders = [path for name in ("tests", "integration") for path in (ROOT / name).rglob("*/")]
     left_out = [path for path in folders if path.name in ("build", "exhaustive")]
     assert sorted(left_out) == sorted(EXHAUSTIVE)
+
+
+def test_a_session_runs_a_third_of_many_cases_and_no_parameter_loses_a_value(request) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    cases = [f"tests/spark/test_x.py::test_many[{x}-{y}]" for x in range(12) for y in "abc"]
+    few = [f"tests/spark/test_x.py::test_few[{x}]" for x in range(3)]
+    chosen = [f"tests/spark/test_x.py::test_chosen[{x}]" for x in range(12)]
+    here = [f"tests/test_repository.py::test_many[{x}]" for x in range(12)]
+    items = [
+        SimpleNamespace(
+            nodeid=case, get_closest_marker=lambda _, is_marked=case in chosen: is_marked
+        )
+        for case in [*cases, *few, *chosen, *here]
+    ]
+    left_out = [item.nodeid for item in conftest._beyond_the_sample(items)]
+    stay = [case for case in cases if case not in left_out]
+    assert (len(left_out), len(stay)) == (24, 12)
+    assert {case[-2] for case in stay} == set("abc")
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
