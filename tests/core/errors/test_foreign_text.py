@@ -38,7 +38,7 @@ from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_from_json
 from optimist.core.transaction.conflicts.messages import explain
 
-_RUN = "Z" * 1_000_000
+_RUN = "Z" * 200_000
 _HOSTILE = f"a\nWARN forged\r\x1b[2J\x9b1m\u202e\u2028\x00{_RUN}"
 _PATHS = DataPaths.of("/t")
 

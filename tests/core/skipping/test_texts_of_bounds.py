@@ -311,6 +311,7 @@ def ensure_right(written, types, offset):
             assert counted.rows == count * decided, f"{predicate} of {values}, told as {all_stats}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("types", WIDENINGS, ids=lambda types: f"{types[0]}-{types[1]}")
 def test_no_bound_skips_the_values_that_it_was_written_for(types):
     edges = sorted(edges_of(types[0]), key=order)
@@ -335,6 +336,7 @@ STEPS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("types", WIDENINGS, ids=lambda types: f"{types[0]}-{types[1]}")
 def test_a_file_whose_values_lie_elsewhere_is_skipped_however_wide_the_column_became(types):
     old, new = types

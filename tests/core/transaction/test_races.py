@@ -18,6 +18,7 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 
+@pytest.mark.sample(3)  # the first and the last of the four
 @pytest.mark.parametrize("lock", ["true", "false"])
 @pytest.mark.parametrize("grouped", ["true", "false"])
 def test_16_threads_append_10_times_each(tmp_path, lock, grouped):
