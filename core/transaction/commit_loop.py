@@ -295,7 +295,7 @@ class CommitLoop:
         winners = read_winners(self._table, ours)
         rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
-            rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours))
+            rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours, winners))
             # A rebase rewrites actions, so what was checked before the first attempt may not hold.
             ensure_consistent_files(rebased.ours.actions, self._table.options)
         return rebased

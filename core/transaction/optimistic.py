@@ -49,6 +49,7 @@ from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_num
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.metadata_update import MetadataChange
+from optimist.core.transaction.rebase_files import RebaseFiles
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["OptimisticTransaction"]
@@ -81,7 +82,9 @@ class OptimisticTransaction:
         self._queue = queue
         self._reads = ReadTracker()
         self._hooks: list[PostCommitHook] = []
-        self._register_file: Callable[[str], None] = lambda _: None
+        table_id = snapshot.metadata.id if snapshot.version >= 0 else None
+        self._rebase_files = RebaseFiles(table, table_id)
+        self._register_file: Callable[[str], None] = self._rebase_files.register
         self._undo: Callable[[], None] = lambda: None
         self._release: Callable[[], None] = lambda: None
         self._new_metadata: Metadata | None = None
@@ -457,6 +460,8 @@ class OptimisticTransaction:
         finally:
             if loop.landed is not None:
                 self._committed_version = loop.landed.ours.attempt_version
+            if self.has_landed or not self._may_be_in_table:
+                self._rebase_files.end(removes=not self.has_landed)
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""
