@@ -30,6 +30,7 @@ __all__ = [
     "is_listed",
     "list_commits_after",
     "list_segment",
+    "newer_checkpoint",
     "newer_commits",
     "older_segment",
 ]
@@ -95,6 +96,17 @@ class LogSegment:
             last_commit=commits[-1],
             checksum_file=None,
             last_seen=next(seen, self.last_seen),
+        )
+
+    def from_checkpoint(self, checkpoint: Checkpoint) -> LogSegment:
+        """The same version made from a newer checkpoint, which is not above it."""
+        base = checkpoint.version
+        compacted = (each for each in self.compacted if compacted_range(each)[0] > base)
+        return replace(
+            self,
+            checkpoint=checkpoint,
+            commits=self.commits_after(base),
+            compacted=tuple(compacted),
         )
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
@@ -177,6 +189,22 @@ def list_segment(
     if start > 0 and not listing.checkpoints:
         return _from_older_checkpoint(store, log_path, version, _before(start))
     return _build(log_path, listing, version)
+
+
+def newer_checkpoint(store: LogStore, segment: LogSegment, hint: int) -> Checkpoint | None:
+    """The newest complete checkpoint that a segment's version could be made from in place of its.
+
+    Costs one listing.
+
+    Args:
+        store: Where the log is.
+        segment: The files of the version.
+        hint: Version of a checkpoint that probably exists; the listing begins there.
+    """
+    if not segment.checkpoint_version < hint <= segment.version:
+        return None
+    listing = _list_log(store, segment.log_path, hint, segment.version)
+    return listing.checkpoints[-1] if listing and listing.checkpoints else None
 
 
 def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
