@@ -156,19 +156,6 @@ class CommitLoop:
         with self._ready_for(ours):
             return self._attempt_until_landed(ours)
 
-    def do_commit_once(self, ours: Ours) -> Landed | None:
-        """Make one attempt, with no conflict check (spec 1.16); None if another has the version.
-
-        Raises:
-            CommitOutcomeUnknownError, StorageError: As `do_commit_retry_iteratively`.
-        """
-        with self._ready_for(ours):
-            start_s = self._table.clock.monotonic_s()
-            ours = self.announce(ours)
-            if self.do_commit(ours) is PutOutcome.CREATED:
-                return self._note_landed(ours, (), 1, start_s)
-        return None
-
     @contextmanager
     def _ready_for(self, ours: Ours) -> Iterator[None]:
         """Create the log directory of a new table, and hold the commit lock if it is enabled."""
@@ -370,7 +357,9 @@ def as_written(ours: Ours, winner: Theirs) -> Ours:
     """
     actions = tuple(each for each in winner.actions if not isinstance(each, CommitInfo))
     info = winner.commit_info or ours.commit_info
-    return replace(ours, attempt_version=winner.version, actions=actions, commit_info=info)
+    return replace(
+        ours, attempt_version=winner.version, actions=actions, commit_info=info, files=None
+    )
 
 
 def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:

@@ -46,7 +46,7 @@ from optimist.core.transaction.first_attempt import first_attempt
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
-from optimist.core.transaction.large_commit import commit_large
+from optimist.core.transaction.large_commit import LargeCommitLoop, as_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.metadata_update import MetadataChange
 from optimist.core.transaction.rebase_files import RebaseFiles
@@ -360,7 +360,7 @@ class OptimisticTransaction:
         *,
         files: ManyFiles | None = None,
     ) -> CommitResult:
-        """Make one attempt at the next version, without conflict checks (spec 1.16).
+        """Commit as the next version or not at all, without conflict checks (spec 1.16).
 
         For CONVERT, CLONE and RESTORE, whose actions can't be rebased.
 
@@ -374,9 +374,9 @@ class OptimisticTransaction:
             ConcurrentWriteException: Another commit took the version. Nothing was committed.
         """
         with self._closing():
-            ours = self._draft(actions, operation, tags, files)
-            with self._attempts() as loop:
-                landed = commit_large(ours, loop, self.table)
+            ours = as_large(self._draft(actions, operation, tags, files))
+            with self._attempts(LargeCommitLoop) as loop:
+                landed = loop.do_commit_retry_iteratively(ours)
             return self._post_commit(landed, is_large=True)
 
     def is_commit_lock_enabled(self) -> bool:
@@ -440,14 +440,14 @@ class OptimisticTransaction:
             self._may_be_in_table = False
             raise
 
-    def _loop(self) -> CommitLoop:
+    def _loop(self, kind: type[CommitLoop] = CommitLoop) -> CommitLoop:
         look = CloserLook(self.table, self.snapshot, self._register_file)
-        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+        return kind(self.table, self.txn_id, self._listener.note_attempt, look)
 
     @contextmanager
-    def _attempts(self) -> Iterator[CommitLoop]:
+    def _attempts(self, kind: type[CommitLoop] = CommitLoop) -> Iterator[CommitLoop]:
         """Make the attempts; afterwards it is known what may be in the table, whatever came up."""
-        loop = self._loop()
+        loop = self._loop(kind)
         try:
             self._may_be_in_table = True
             yield loop
