@@ -38,6 +38,8 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _WINDOW = 1000
 _FULL_DIGITS = 20
+_PROBES_BEYOND = 8
+"""How many versions are looked for by name after one that is missing: a hole is no end."""
 _MAX_PROBES = 100
 """How many versions are looked for by name at most; for more, the directory is listed once."""
 
@@ -294,14 +296,32 @@ def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[Fi
 
 
 def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatus, ...]:
-    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`."""
+    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`.
+
+    Raises:
+        TableError: A commit is missing, and a later one is there (kind
+            `DELTA_VERSIONS_NOT_CONTIGUOUS`).
+    """
     found: list[FileStatus] = []
     while len(found) < _MAX_PROBES:
-        status = store.find(commit_path(log_path, first + len(found)))
+        version = first + len(found)
+        status = store.find(commit_path(log_path, version))
+        if status is None:
+            later = _beyond_hole(store, log_path, version)
+            # Versions are made in order: once a later one is there, this one must be, too.
+            status = None if later is None else store.find(commit_path(log_path, version))
+            if later is not None and status is None:
+                _ensure_no_hole([version - 1, later], log_path, later)
         if status is None:
             break
         found.append(status)
     return tuple(found)
+
+
+def _beyond_hole(store: LogStore, log_path: str, missing: int) -> int | None:
+    """The next commit after a version that is missing, as far as it is looked for."""
+    later = range(missing + 1, missing + 1 + _PROBES_BEYOND)
+    return next((each for each in later if store.find(commit_path(log_path, each))), None)
 
 
 def is_listed(status: FileStatus) -> bool:

@@ -7,6 +7,7 @@ that was committed before.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
@@ -23,6 +24,7 @@ from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.segment import (
     commit_version,
     commits_of_same_log,
+    is_listed,
     list_commits_after,
     newer_checkpoint,
 )
@@ -131,6 +133,9 @@ class NewestSnapshot:
         clock, asked_s = self._table.clock, self._table.clock.monotonic_s()
         try:
             commits = self._commits_from(known)
+            seen = known.version + 1 - commit_version(commits[0]) if commits else 0
+            if not self._is_still_ours(known, commits[:seen]):
+                return None
         except (TableError, LogFileNotFoundError):
             return None
         except StorageError as error:
@@ -141,12 +146,26 @@ class NewestSnapshot:
             return None
         first = commit_version(commits[0])
         known.known_log.note_look(asked_s, clock.monotonic_s(), first)
-        seen = known.version + 1 - first
         confirmed = known.confirmed(commits[:seen])
         if confirmed.segment is None or not commits[seen:]:
             return confirmed
         newer = confirmed.segment.extended(commits[seen:])
         return confirmed.updated_to(self._table.store, newer)
+
+    def _is_still_ours(self, known: Snapshot, commits: Sequence[FileStatus]) -> bool:
+        """Whether the newest version, where it is our own commit, is what a listing shows now.
+
+        Nobody has listed our commit before, so its name alone says nothing: it may have been
+        removed by hand, and its version made again. The tag of the put tells that, or else the
+        commit itself is read, once.
+        """
+        mine = known.segment.last_commit if known.segment else None
+        if mine is None or is_listed(mine) or not commits:
+            return True
+        if self._table.store.is_as_created(commits[-1]):
+            return True
+        info = read_commit_info(self._table.store, commits[-1].path)
+        return (info.txn_id if info else None) == known.txn_id
 
     def _commits_from(self, known: Snapshot) -> tuple[FileStatus, ...]:
         """The commits of the known version's log, at least up to it; empty if that log is gone.
