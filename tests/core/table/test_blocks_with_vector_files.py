@@ -16,10 +16,11 @@ from local_tables import opened
 from optimist.core import DeltaLog, Operation
 from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.data.wide_stats import wide_stats
-from optimist.core.errors import StorageError
+from optimist.core.errors import DeltaConcurrentModificationException, StorageError
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.protocol.actions import Action
+from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.transaction.conflicts import row_search
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.logstores import LocalLogStore
 
@@ -143,9 +144,51 @@ def test_a_vacuum_spares_the_vector_file_that_a_rebase_has_made(tmp_path, how, l
 def deleting(txn: OptimisticTransaction, ids: list[int]) -> list[Action]:
     """The actions of a transaction that deletes rows of the first file by a small vector."""
     files = txn.filter_files(among(ids))
-    marked = BitMap64(ids)
-    txn.need_only(files, [marked])
+    txn.need_only(files, [BitMap64(ids)])
     (file,) = add_files(files)
-    stats = wide_stats(file.stats, num_rows=_ROWS, num_live=_ROWS - len(ids))
-    vector = inline_vector(marked)
-    return [file.remove(1), replace(file, deletion_vector=vector, stats=stats)]
+    return [file.remove(1), with_vector(file, ids)]
+
+
+def raced(path: Path) -> tuple[DeltaLog, OptimisticTransaction, list[Action]]:
+    """A transaction that removes a file without live rows, while OPTIMIZE rewrites it."""
+    log = table(path)
+    log.append(rows(_ROWS))
+    log.append(rows(2 * _ROWS))
+    empty, marked, _ = sorted(add_files(log.files()), key=lambda file: file.stats or "")
+    txn = log.start_transaction()
+    txn.commit([empty.remove(1), with_vector(empty, range(_ROWS))], Operation("DELETE"))
+    txn = log.start_transaction()
+    files = txn.filter_files()
+    now = {file.path: file for file in add_files(files)}
+    paths = [file.path for file in add_files(files)]
+    txn.need_only(files, [BitMap64([1] if path == marked.path else []) for path in paths])
+    empty, marked = now[empty.path], now[marked.path]
+    actions = [empty.remove(2), marked.remove(2), with_vector(marked, [1])]
+    log.optimize()
+    return log, txn, actions
+
+
+def with_vector(file: AddFile, gone: Iterable[int]) -> AddFile:
+    marked = BitMap64(gone)
+    stats = wide_stats(file.stats, num_rows=_ROWS, num_live=_ROWS - len(marked))
+    return replace(file, deletion_vector=inline_vector(marked), stats=stats)
+
+
+def test_a_file_without_live_rows_is_passed_with_its_rearrangement(tmp_path):
+    log, txn, actions = raced(tmp_path / "t")
+    txn.commit(actions, Operation("DELETE"))
+    assert ids_of(log) == [each for each in range(_ROWS, 3 * _ROWS) if each != _ROWS + 1]
+
+
+def test_an_error_of_the_closer_look_is_a_conflict_and_no_error(tmp_path, monkeypatch):
+    log, txn, actions = raced(tmp_path / "t")
+    before = ids_of(log)
+
+    def fail(*_: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(row_search, "_first_place", fail)
+    with pytest.raises(DeltaConcurrentModificationException):
+        txn.commit(actions, Operation("DELETE"))
+    assert not txn.may_be_in_table
+    assert ids_of(log) == before
