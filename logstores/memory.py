@@ -81,6 +81,8 @@ class MemoryLogStore(LogStore):
             files = self._directories.setdefault(directory, {})
             # One step under the lock: the entry found there afterwards is the winner's.
             won = files.setdefault(name, entry) is entry
+        if won:
+            self._created.note(path, entry.etag)
         return PutOutcome.CREATED if won else PutOutcome.EXISTS
 
     def _entry(self, data: bytes) -> _Entry:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 
-from optimist.core.errors import StorageError, TableError
+from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError, TableError
 from optimist.core.forking import ForkSafeRLock
 from optimist.core.log.checksum import (
     VersionChecksum,
@@ -17,9 +18,10 @@ from optimist.core.log.checksum import (
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_sizes import total_bytes
 from optimist.core.log.integrity import differences, disagreement
+from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import checksum_name, commit_path
-from optimist.core.log.replay import LogState
-from optimist.core.log.segment import LogSegment
+from optimist.core.log.replay import UNREADABLE_CHECKPOINT, LogState, replay
+from optimist.core.log.segment import LogSegment, is_listed, list_segment
 from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
@@ -29,6 +31,7 @@ from optimist.core.secrets import without_secrets
 __all__ = ["CheckedFiles"]
 
 _LOG = logging.getLogger(__name__)
+_Part = TypeVar("_Part")
 
 
 class CheckedFiles:
@@ -78,16 +81,71 @@ class CheckedFiles:
         """
         with self._lock:
             if self._table is None:
-                files = self._state.files.table()
+                files = self.read(lambda state: state.files.table())
                 self._compare_as_read(files.num_rows, total_bytes(files.column("size")))
                 self._table = files
             return self._table
+
+    @property
+    def state(self) -> LogState:
+        """The state of the version."""
+        return self._state
+
+    def read(self, part: Callable[[LogState], _Part]) -> _Part:
+        """A part of the state, which reads it; from a newer checkpoint where its own is gone.
+
+        Whoever holds a version for long may hold one whose checkpoint cleanup has removed since.
+        The version itself may still be in the log, made from a checkpoint above that one.
+
+        Raises:
+            TableError, LogFileNotFoundError: It can't be read, and is not in the log any more.
+        """
+        with self._lock:
+            try:
+                return part(self._state)
+            except LogFileNotFoundError as error:
+                self._state = self._state_as_listed(error)
+            except TableError as error:
+                if error.kind not in UNREADABLE_CHECKPOINT:
+                    raise
+                self._state = self._state_as_listed(error)
+            return part(self._state)
+
+    def _state_as_listed(self, error: OptimistError) -> LogState:
+        """The state made from the newest checkpoint that there is; raises the error without one."""
+        mine, store = self._segment, self._store
+        if mine is None or store is None or mine.checkpoint is None:
+            raise error
+        found = list_segment(store, mine.log_path, version=mine.version)
+        is_newer = found is not None and found.checkpoint_version > mine.checkpoint_version
+        if found is None or not is_newer or not self._is_same_log(mine, found, store):
+            raise error
+        _LOG.info("Version %d is made from a newer checkpoint: %s", mine.version, error)
+        return replay(
+            store,
+            found,
+            max_retries=self._options.snapshot_loading_max_retries,
+            limits=LogLimits.of(self._options),
+        )
+
+    def _is_same_log(self, mine: LogSegment, found: LogSegment, store: LogStore) -> bool:
+        one, other = mine.last_commit, found.last_commit
+        if one is None or other is None or is_listed(one):
+            return one is not None and other is not None and one.is_same_file(other)
+        # No listing has shown our own commit yet: its transaction's id tells it.
+        here, there = self._state.table.commit_info, read_commit_info(store, other.path)
+        return here is not None and there is not None and here.txn_id == there.txn_id
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The files batch by batch; what is not in memory is not kept, and not compared."""
         with self._lock:
             known = self._table
         return self._state.files.stream() if known is None else iter(known.to_batches())
+
+    @property
+    def expects_checksum(self) -> bool:
+        """Whether the checksum's file is still to be looked for though no listing showed it."""
+        return self._expects_checksum
 
     @property
     def kept_checksum(self) -> VersionChecksum | None:

@@ -7,11 +7,24 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from optimist.core.log.checkpoint_reader import CheckpointReader
+from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.limits import DEFAULT_LIMITS, LogLimits
-from optimist.core.log.names import LogFileKind, LogFileName, parse_log_file_name
+from optimist.core.log.names import (
+    LogFileKind,
+    LogFileName,
+    classic_checkpoint_name,
+    parse_log_file_name,
+)
+from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 
-__all__ = ["CHECKPOINT_KINDS", "Checkpoint", "CheckpointRank", "complete_checkpoints"]
+__all__ = [
+    "CHECKPOINT_KINDS",
+    "Checkpoint",
+    "CheckpointRank",
+    "complete_checkpoints",
+    "written_checkpoint",
+]
 
 CheckpointRank: TypeAlias = tuple[int, int, int, str]
 
@@ -62,6 +75,21 @@ def complete_checkpoints(files: Iterable[FileStatus]) -> tuple[Checkpoint, ...]:
             name = LogFileName(LogFileKind.MULTI_PART_CHECKPOINT, version)
             found.append(_checkpoint(name, wanted))
     return tuple(sorted(found, key=lambda checkpoint: checkpoint.rank))
+
+
+def written_checkpoint(log_path: str, last: LastCheckpoint, now_ms: int) -> Checkpoint:
+    """The checkpoint that this process has just written, without a listing.
+
+    Args:
+        log_path: The log directory.
+        last: What was written of it into `_last_checkpoint`.
+        now_ms: The time, in epoch milliseconds.
+    """
+    named = last.extra.get("v2Checkpoint")
+    name = named.get("path") if isinstance(named, dict) else classic_checkpoint_name(last.version)
+    status = FileStatus(join(log_path, str(name)), last.size_in_bytes or 1, now_ms)
+    (found,) = complete_checkpoints([status])
+    return found
 
 
 def _checkpoint(name: LogFileName, files: tuple[FileStatus, ...]) -> Checkpoint:

@@ -26,6 +26,7 @@ Stream: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 _LARGE_BATCH_ROWS = 16_384
 _MAX_RECENT = 64
 _MAX_BATCH_BYTES = 1 << 30
+_KEPT_ROWS = 4_096
 
 
 class FileSet:
@@ -68,6 +69,16 @@ class FileSet:
         """Whether the files are in memory already, so that looking at them costs nothing."""
         base, waiting = self._parts
         return not waiting and base.is_loaded
+
+    @property
+    def stays_in_memory(self) -> bool:
+        """Whether the set may stay in memory where it could be read again later.
+
+        So it is for one that somebody has read, and for a small one. Actions that nobody has
+        looked at would grow with the number of commits.
+        """
+        base, waiting = self._parts
+        return base.is_loaded and waiting.num_rows <= max(_KEPT_ROWS, base.num_rows)
 
     def batches(self) -> tuple[pa.RecordBatch, ...]:
         """The files, reconciled; the order means nothing."""
@@ -183,6 +194,11 @@ class _Base:
         """How to read the base without keeping it; None if it is in memory."""
         return None if self.is_loaded else self._stream
 
+    @property
+    def num_rows(self) -> int:
+        """How many files are in memory."""
+        return sum(chunk.batch.num_rows for chunk in self._chunks)
+
     def chunks(self) -> tuple[_Chunk, ...]:
         with self._lock:
             if self._load is not None:
@@ -222,6 +238,11 @@ class _Waiting:
 
     def __len__(self) -> int:
         return len(self._merged) + len(self._recent)
+
+    @property
+    def num_rows(self) -> int:
+        """How many actions wait."""
+        return sum(batch.num_rows for batch in (*self._merged, *self._recent))
 
     def with_batch(self, batch: pa.RecordBatch) -> _Waiting:
         recent = (*self._recent, batch)

@@ -41,6 +41,7 @@ __all__ = [
     "UNREADABLE_CHECKPOINT",
     "LogState",
     "TableState",
+    "on_checkpoint",
     "replay",
     "with_commits",
     "with_files",
@@ -160,6 +161,35 @@ def replay(
     return with_commits(base, store, segment.commits, limits)
 
 
+def on_checkpoint(
+    state: LogState,
+    store: LogStore,
+    segment: LogSegment,
+    *,
+    max_retries: int,
+    limits: LogLimits = DEFAULT_LIMITS,
+) -> LogState:
+    """The same state, made from the segment's checkpoint as far as it is not in memory.
+
+    Reads the commits after the checkpoint; what the checkpoint holds only when it is asked for.
+
+    Args:
+        state: The state of the segment's version.
+        store: Where the log is.
+        segment: The files of the version, a checkpoint among them.
+        max_retries: As for `replay`.
+        limits: How much of the log is read.
+    """
+    if segment.checkpoint is None:
+        return state
+    base = _CheckpointState(
+        store, segment, segment.checkpoint, max_retries=max_retries, limits=limits
+    ).with_table(state.table)
+    newer = with_commits(base, store, segment.commits, limits)
+    files = state.files if state.files.stays_in_memory else newer.files
+    return LogState(state.table, files, newer.tombstones)
+
+
 def with_commits(
     state: LogState,
     store: LogStore,
@@ -250,8 +280,12 @@ class _CheckpointState:
             lambda: TableState().after(self._reader.state_actions()),
             lambda older: older.table,
         )
+        return self.with_table(replace(table, commit_info=None))
+
+    def with_table(self, table: TableState) -> LogState:
+        """The state at the checkpoint's version, where all but its files is known."""
         return LogState(
-            replace(table, commit_info=None),
+            table,
             FileSet(
                 FILES_SCHEMA,
                 of_adds=True,

@@ -30,6 +30,7 @@ __all__ = [
     "is_listed",
     "list_commits_after",
     "list_segment",
+    "newer_checkpoint",
     "newer_commits",
     "older_segment",
 ]
@@ -37,6 +38,8 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _WINDOW = 1000
 _FULL_DIGITS = 20
+_PROBES_BEYOND = 8
+"""How many versions are looked for by name after one that is missing: a hole is no end."""
 _MAX_PROBES = 100
 """How many versions are looked for by name at most; for more, the directory is listed once."""
 
@@ -95,6 +98,17 @@ class LogSegment:
             last_commit=commits[-1],
             checksum_file=None,
             last_seen=next(seen, self.last_seen),
+        )
+
+    def from_checkpoint(self, checkpoint: Checkpoint) -> LogSegment:
+        """The same version made from a newer checkpoint, which is not above it."""
+        base = checkpoint.version
+        compacted = (each for each in self.compacted if compacted_range(each)[0] > base)
+        return replace(
+            self,
+            checkpoint=checkpoint,
+            commits=self.commits_after(base),
+            compacted=tuple(compacted),
         )
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
@@ -177,6 +191,22 @@ def list_segment(
     if start > 0 and not listing.checkpoints:
         return _from_older_checkpoint(store, log_path, version, _before(start))
     return _build(log_path, listing, version)
+
+
+def newer_checkpoint(store: LogStore, segment: LogSegment, hint: int) -> Checkpoint | None:
+    """The newest complete checkpoint that a segment's version could be made from in place of its.
+
+    Costs one listing.
+
+    Args:
+        store: Where the log is.
+        segment: The files of the version.
+        hint: Version of a checkpoint that probably exists; the listing begins there.
+    """
+    if not segment.checkpoint_version < hint <= segment.version:
+        return None
+    listing = _list_log(store, segment.log_path, hint, segment.version)
+    return listing.checkpoints[-1] if listing and listing.checkpoints else None
 
 
 def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
@@ -266,14 +296,32 @@ def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[Fi
 
 
 def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatus, ...]:
-    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`."""
+    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`.
+
+    Raises:
+        TableError: A commit is missing, and a later one is there (kind
+            `DELTA_VERSIONS_NOT_CONTIGUOUS`).
+    """
     found: list[FileStatus] = []
     while len(found) < _MAX_PROBES:
-        status = store.find(commit_path(log_path, first + len(found)))
+        version = first + len(found)
+        status = store.find(commit_path(log_path, version))
+        if status is None:
+            later = _beyond_hole(store, log_path, version)
+            # Versions are made in order: once a later one is there, this one must be, too.
+            status = None if later is None else store.find(commit_path(log_path, version))
+            if later is not None and status is None:
+                _ensure_no_hole([version - 1, later], log_path, later)
         if status is None:
             break
         found.append(status)
     return tuple(found)
+
+
+def _beyond_hole(store: LogStore, log_path: str, missing: int) -> int | None:
+    """The next commit after a version that is missing, as far as it is looked for."""
+    later = range(missing + 1, missing + 1 + _PROBES_BEYOND)
+    return next((each for each in later if store.find(commit_path(log_path, each))), None)
 
 
 def is_listed(status: FileStatus) -> bool:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from optimist.core.errors import LogFileExistsError, StorageError
+from optimist.core.plugins.created_tags import CreatedTags
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.secrets import Options
@@ -108,6 +109,7 @@ class LogStore(ABC):
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options: Mapping[str, str] = Options(options)
+        self._created = CreatedTags()
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -170,6 +172,14 @@ class LogStore(ABC):
         The engine calls this only if `finds_cheaply` is set.
         """
         raise NotImplementedError
+
+    def is_as_created(self, listed: FileStatus) -> bool:
+        """Whether a listed file is known to be the one that this store has created there.
+
+        A store knows it by the tag with which its put was answered, `_created.note`. False where
+        that can't be told; then the engine reads the file.
+        """
+        return self._created.is_tag_of(listed.path, listed.etag)
 
     def ensure_directory(self, path: str) -> None:  # noqa: B027 - object stores have none
         """Make the directory and its parents; does nothing on stores without directories."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
+from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files, derive_checksum
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_sums import FileChanges, only_adds_new_files
@@ -20,7 +21,7 @@ from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.replay import LogState, replay, with_commits, with_files
+from optimist.core.log.replay import LogState, on_checkpoint, replay, with_commits, with_files
 from optimist.core.log.segment import LogSegment, is_listed
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -101,7 +102,6 @@ class Snapshot(FilesView):
         self.log_path = log_path_of(table_path)
         self.segment = segment
         self.known_log = context.known_log
-        self._state = state
         self._context = context
         self._checked = checked
         self._timestamp_ms: int | None = None
@@ -213,6 +213,34 @@ class Snapshot(FilesView):
             state=self._state,
             context=self._context,
             checksum=self._checked.kept_checksum,
+        )
+
+    def made_from(self, store: LogStore, checkpoint: Checkpoint) -> Snapshot:
+        """The same version, made from a checkpoint that is newer than its own.
+
+        Nothing older than the checkpoint is held on to, so that a handle that lives long needs the
+        same memory after any number of commits, and no file that cleanup has removed. Reads the
+        commits after the checkpoint; itself where the checkpoint is no newer, or above it.
+        """
+        mine = self.segment
+        if mine is None or not mine.checkpoint_version < checkpoint.version <= self.version:
+            return self
+        segment, options = mine.from_checkpoint(checkpoint), self._context.options
+        live = dict(self.set_transactions)  # as the checkpoint has them
+        state = on_checkpoint(
+            replace(self._state, table=replace(self._state.table, set_transactions=live)),
+            store,
+            segment,
+            max_retries=options.snapshot_loading_max_retries,
+            limits=LogLimits.of(options),
+        )
+        return Snapshot(
+            self.table_path,
+            segment,
+            state=state,
+            context=replace(self._context, store=store),
+            checksum=self._checked.kept_checksum,
+            expects_checksum=self._checked.expects_checksum,
         )
 
     def provisional(self, version: int, actions: Sequence[Action]) -> Snapshot:
@@ -327,6 +355,10 @@ class Snapshot(FilesView):
         self._checked.ensure_agrees(num_files=num_files, size_bytes=size_bytes)
 
     @property
+    def _state(self) -> LogState:
+        return self._checked.state
+
+    @property
     def checksum(self) -> VersionChecksum | None:
         """The checksum of exactly this version, where it is known without looking at all files."""
         return self._checked.checksum
@@ -339,7 +371,8 @@ class Snapshot(FilesView):
         """
         with self._lock:
             if self._tombstones is None:
-                self._tombstones = self._state.tombstones.table().filter(self._is_unexpired())
+                found = self._checked.read(lambda state: state.tombstones.table())
+                self._tombstones = found.filter(self._is_unexpired())
             return self._tombstones
 
     def iter_files(self, max_rows: int) -> Iterator[pa.RecordBatch]:

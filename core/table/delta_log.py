@@ -17,6 +17,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
@@ -419,9 +420,13 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
             TableError: The table does not agree with its checksum; nothing was published.
             StorageError: The store failed; the table is as it was.
         """
-        return write_checkpoint(
-            self.store, self.snapshot(), options=self.options, clock=self.clock, progress=progress
+        snapshot, clock = self.snapshot(), self.clock
+        last = write_checkpoint(
+            self.store, snapshot, options=self.options, clock=clock, progress=progress
         )
+        written = written_checkpoint(self.log_path, last, clock.now_ms())
+        self._newest.take_up(snapshot.known_log, written)
+        return last
 
     def wait_for_background_work(self, timeout_s: float | None = None) -> bool:
         """Wait for the checksums, checkpoints and cleanups that commits left to the background.

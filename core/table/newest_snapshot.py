@@ -6,14 +6,27 @@ that was committed before.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
+from optimist.core.errors import (
+    LogFileNotFoundError,
+    OptimistError,
+    StorageError,
+    TableError,
+)
 from optimist.core.forking import ForkSafeRLock
+from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.known_log import KnownLog
+from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.segment import (
     commit_version,
     commits_of_same_log,
+    is_listed,
     list_commits_after,
+    newer_checkpoint,
 )
 from optimist.core.plugins.logstore import COMMIT_REPLACED, FileStatus
 from optimist.core.running.budget import within_budget
@@ -21,6 +34,10 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.newest_version import load_newest
 
 __all__ = ["NewestSnapshot"]
+
+_LOG = logging.getLogger(__name__)
+_MANY_COMMITS = 100
+"""After so many commits a checkpoint is looked for that another handle has written."""
 
 
 class NewestSnapshot:
@@ -31,6 +48,7 @@ class NewestSnapshot:
         self._lock = ForkSafeRLock()
         self._snapshot: Snapshot | None = None
         self._begun = self._done = 0
+        self._look_at = _MANY_COMMITS
 
     def refresh(self) -> Snapshot | None:
         """The newest version, or None where there is no table.
@@ -53,13 +71,51 @@ class NewestSnapshot:
     def _newer(self) -> Snapshot | None:
         known = self._snapshot
         extended = None if known is None else self._extend(known)
-        return self._load_patiently() if extended is None else extended
+        if extended is None:
+            self._look_at = _MANY_COMMITS
+            return self._load_patiently()
+        return self._on_newest_checkpoint(extended)
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over a version made from our own commit, unless a newer one is known by now."""
         with self._lock:
             if self._snapshot is None or self._snapshot.version < snapshot.version:
                 self._snapshot = snapshot
+
+    def take_up(self, log: KnownLog, checkpoint: Checkpoint) -> None:
+        """Make the newest version from a checkpoint that was just written of its log.
+
+        Nothing is raised: a version that is made from an older checkpoint is as right.
+        """
+        with self._lock:
+            known = self._snapshot
+            if known is not None and known.known_log is log:
+                self._snapshot = self._made_from(known, checkpoint)
+
+    def _on_newest_checkpoint(self, found: Snapshot) -> Snapshot:
+        """The version made from the newest checkpoint; looks for it once in many commits."""
+        segment = found.segment
+        if segment is None or len(segment.commits) < self._look_at:
+            return found
+        store, log_path = self._table.store, self._table.log_path
+        newer = None
+        try:
+            last = read_last_checkpoint(store, log_path, clock=self._table.clock)
+            newer = None if last is None else newer_checkpoint(store, segment, last.version)
+        except OptimistError as error:
+            _LOG.debug("No newer checkpoint was found: %s", error)
+        found = found if newer is None else self._made_from(found, newer)
+        num_commits = len(found.segment.commits) if found.segment else 0
+        self._look_at = num_commits + _MANY_COMMITS
+        return found
+
+    def _made_from(self, known: Snapshot, checkpoint: Checkpoint) -> Snapshot:
+        try:
+            return known.made_from(self._table.store, checkpoint)
+        except OptimistError as error:
+            version = checkpoint.version
+            _LOG.debug("The checkpoint of version %d is not taken up: %s", version, error)
+            return known
 
     def _load_patiently(self) -> Snapshot | None:
         # Another process may clean up the log between our listing and our reading: list once more.
@@ -77,6 +133,9 @@ class NewestSnapshot:
         clock, asked_s = self._table.clock, self._table.clock.monotonic_s()
         try:
             commits = self._commits_from(known)
+            seen = known.version + 1 - commit_version(commits[0]) if commits else 0
+            if not self._is_still_ours(known, commits[:seen]):
+                return None
         except (TableError, LogFileNotFoundError):
             return None
         except StorageError as error:
@@ -87,12 +146,26 @@ class NewestSnapshot:
             return None
         first = commit_version(commits[0])
         known.known_log.note_look(asked_s, clock.monotonic_s(), first)
-        seen = known.version + 1 - first
         confirmed = known.confirmed(commits[:seen])
         if confirmed.segment is None or not commits[seen:]:
             return confirmed
         newer = confirmed.segment.extended(commits[seen:])
         return confirmed.updated_to(self._table.store, newer)
+
+    def _is_still_ours(self, known: Snapshot, commits: Sequence[FileStatus]) -> bool:
+        """Whether the newest version, where it is our own commit, is what a listing shows now.
+
+        Nobody has listed our commit before, so its name alone says nothing: it may have been
+        removed by hand, and its version made again. The tag of the put tells that, or else the
+        commit itself is read, once.
+        """
+        mine = known.segment.last_commit if known.segment else None
+        if mine is None or is_listed(mine) or not commits:
+            return True
+        if self._table.store.is_as_created(commits[-1]):
+            return True
+        info = read_commit_info(self._table.store, commits[-1].path)
+        return (info.txn_id if info else None) == known.txn_id
 
     def _commits_from(self, known: Snapshot) -> tuple[FileStatus, ...]:
         """The commits of the known version's log, at least up to it; empty if that log is gone.

@@ -133,7 +133,7 @@ class OwnCommits:
         self, registered: Sequence[PostCommitHook], committed: CommittedTransaction
     ) -> tuple[HookOutcome, ...]:
         """See `CommitListener.run_hooks`."""
-        hooks = (*default_hooks(committed, self._cleaner), *registered)
+        hooks = (*default_hooks(committed, self._cleaner, self._newest.take_up), *registered)
         in_background = self._table.options.post_commit_background
         return run_hooks(hooks, committed, self.background if in_background else None)
 

@@ -167,6 +167,10 @@ class FaultyLogStore(LogStore):
         self.inner.put_overwrite(path, data)
         call.fail(When.AFTER)
 
+    def is_as_created(self, listed: FileStatus) -> bool:
+        """See `LogStore.is_as_created`."""
+        return self.inner.is_as_created(listed)
+
     def read_bytes(self, path: str) -> bytes:
         """See `LogStore.read_bytes`."""
         return self._read("read_bytes", path)

@@ -156,19 +156,6 @@ class CommitLoop:
         with self._ready_for(ours):
             return self._attempt_until_landed(ours)
 
-    def do_commit_once(self, ours: Ours) -> Landed | None:
-        """Make one attempt, with no conflict check (spec 1.16); None if another has the version.
-
-        Raises:
-            CommitOutcomeUnknownError, StorageError: As `do_commit_retry_iteratively`.
-        """
-        with self._ready_for(ours):
-            start_s = self._table.clock.monotonic_s()
-            ours = self.announce(ours)
-            if self.do_commit(ours) is PutOutcome.CREATED:
-                return self._note_landed(ours, (), 1, start_s)
-        return None
-
     @contextmanager
     def _ready_for(self, ours: Ours) -> Iterator[None]:
         """Create the log directory of a new table, and hold the commit lock if it is enabled."""
@@ -295,7 +282,7 @@ class CommitLoop:
         winners = read_winners(self._table, ours)
         rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
-            rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours))
+            rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours, winners))
             # A rebase rewrites actions, so what was checked before the first attempt may not hold.
             ensure_consistent_files(rebased.ours.actions, self._table.options)
         return rebased
@@ -370,7 +357,9 @@ def as_written(ours: Ours, winner: Theirs) -> Ours:
     """
     actions = tuple(each for each in winner.actions if not isinstance(each, CommitInfo))
     info = winner.commit_info or ours.commit_info
-    return replace(ours, attempt_version=winner.version, actions=actions, commit_info=info)
+    return replace(
+        ours, attempt_version=winner.version, actions=actions, commit_info=info, files=None
+    )
 
 
 def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:

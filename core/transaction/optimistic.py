@@ -46,9 +46,10 @@ from optimist.core.transaction.first_attempt import first_attempt
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
-from optimist.core.transaction.large_commit import commit_large
+from optimist.core.transaction.large_commit import LargeCommitLoop, as_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.metadata_update import MetadataChange
+from optimist.core.transaction.rebase_files import RebaseFiles
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["OptimisticTransaction"]
@@ -81,7 +82,9 @@ class OptimisticTransaction:
         self._queue = queue
         self._reads = ReadTracker()
         self._hooks: list[PostCommitHook] = []
-        self._register_file: Callable[[str], None] = lambda _: None
+        table_id = snapshot.metadata.id if snapshot.version >= 0 else None
+        self._rebase_files = RebaseFiles(table, table_id)
+        self._register_file: Callable[[str], None] = self._rebase_files.register
         self._undo: Callable[[], None] = lambda: None
         self._release: Callable[[], None] = lambda: None
         self._new_metadata: Metadata | None = None
@@ -357,7 +360,7 @@ class OptimisticTransaction:
         *,
         files: ManyFiles | None = None,
     ) -> CommitResult:
-        """Make one attempt at the next version, without conflict checks (spec 1.16).
+        """Commit as the next version or not at all, without conflict checks (spec 1.16).
 
         For CONVERT, CLONE and RESTORE, whose actions can't be rebased.
 
@@ -371,9 +374,9 @@ class OptimisticTransaction:
             ConcurrentWriteException: Another commit took the version. Nothing was committed.
         """
         with self._closing():
-            ours = self._draft(actions, operation, tags, files)
-            with self._attempts() as loop:
-                landed = commit_large(ours, loop, self.table)
+            ours = as_large(self._draft(actions, operation, tags, files))
+            with self._attempts(LargeCommitLoop) as loop:
+                landed = loop.do_commit_retry_iteratively(ours)
             return self._post_commit(landed, is_large=True)
 
     def is_commit_lock_enabled(self) -> bool:
@@ -437,14 +440,14 @@ class OptimisticTransaction:
             self._may_be_in_table = False
             raise
 
-    def _loop(self) -> CommitLoop:
+    def _loop(self, kind: type[CommitLoop] = CommitLoop) -> CommitLoop:
         look = CloserLook(self.table, self.snapshot, self._register_file)
-        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+        return kind(self.table, self.txn_id, self._listener.note_attempt, look)
 
     @contextmanager
-    def _attempts(self) -> Iterator[CommitLoop]:
+    def _attempts(self, kind: type[CommitLoop] = CommitLoop) -> Iterator[CommitLoop]:
         """Make the attempts; afterwards it is known what may be in the table, whatever came up."""
-        loop = self._loop()
+        loop = self._loop(kind)
         try:
             self._may_be_in_table = True
             yield loop
@@ -457,6 +460,8 @@ class OptimisticTransaction:
         finally:
             if loop.landed is not None:
                 self._committed_version = loop.landed.ours.attempt_version
+            if self.has_landed or not self._may_be_in_table:
+                self._rebase_files.end(removes=not self.has_landed)
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""

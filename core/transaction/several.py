@@ -13,11 +13,8 @@ A step that ends in an error is not staged, and what it has read counts all the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-from optimist.core.data.stored_files import try_remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata, Protocol
@@ -53,8 +50,6 @@ class SeveralSteps(OptimisticTransaction):
         super().__init__(table, snapshot, listener)
         self._begun: list[Step] = []
         self._staged = _Staged(snapshot)
-        self._undos: list[Callable[[], None]] = []
-        self._register_file = self._look_after
         self._process = os.getpid()
 
     @property
@@ -111,8 +106,8 @@ class SeveralSteps(OptimisticTransaction):
         if self._process != os.getpid():
             return
         self._is_closed = True
-        for undo in (*(step.undo for step in self._begun), *self._undos):
-            undo()
+        for step in self._begun:
+            step.undo()
         self._release_files()
 
     def _release_files(self) -> None:
@@ -129,9 +124,6 @@ class SeveralSteps(OptimisticTransaction):
                 kind="OPTIMIST_TRANSACTION_FAILED",
             )
         super()._ensure_open()
-
-    def _look_after(self, path: str) -> None:
-        self._undos.append(partial(try_remove_file, path, self.table.data_access()))
 
     def _stage(self, step: Step, done: StagedStep) -> int:
         self._ensure_open()

@@ -157,6 +157,9 @@ class GCSLogStore(ObjectStoreLog):
     def _put_new(self, path: str, data: bytes) -> Callable[[], object]:
         return partial(self._upload, _locate(path), data, only_if_absent=True)
 
+    def _tag_of(self, answer: object) -> str:
+        return str(answer.get("generation") or "") if isinstance(answer, dict) else ""
+
     def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
         """The pieces are those of one resumable upload, which has the condition from its start."""
         return partial(
@@ -254,8 +257,8 @@ class GCSLogStore(ObjectStoreLog):
         """For a method of the SDK: how long one request may take, and that it is sent once."""
         return {"timeout": self._parsed.timeout_s, "retry": None}
 
-    def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> None:
-        """Send all the bytes in one request; raises unless it succeeds."""
+    def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> object:
+        """Send all the bytes in one request; the answer, which raises unless it succeeded."""
         parameters = {"uploadType": "multipart"}
         if only_if_absent:
             parameters["ifGenerationMatch"] = "0"
@@ -270,6 +273,7 @@ class GCSLogStore(ObjectStoreLog):
             _multipart(about, data, boundary),
         )
         _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
+        return response.json()
 
     def _delete_together(self, places: Sequence[_Object]) -> set[int]:
         """Delete objects by one request; returns the numbers of those that are gone."""

@@ -118,6 +118,11 @@ class S3LogStore(LogStore):
             self._known.remember(created.with_content(data))
         return outcome
 
+    def is_as_created(self, listed: FileStatus) -> bool:
+        """See `LogStore.is_as_created`; a listing has told already if a commit was replaced."""
+        known = self._known.get(S3Location.of(listed.path).url)
+        return known is not None and known.is_ours
+
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
         """See `LogStore.put_file_if_absent`; a large file goes in parts, see `s3/parts.py`."""
         bucket, location = self._at(path)

@@ -286,9 +286,13 @@ class ObjectStoreLog(LogStore):
     def _created_whole(self, path: str, data: bytes) -> PutOutcome:
         return self._created_by(path, self._put_new(path, data), len(data))
 
+    def _tag_of(self, answer: object) -> str:  # noqa: ARG002 - for overriding
+        """The entity tag that a put was answered with, as a listing has it; empty if unknown."""
+        return ""
+
     def _created_by(self, path: str, send: Callable[[], object], size_bytes: int) -> PutOutcome:
         """Send the request that has the condition: the protocol of each store's module."""
-        outcome, _ = create_once(
+        outcome, answer = create_once(
             send,
             self._meaning,
             lambda error: self._translated(error, CREATE, path),
@@ -296,6 +300,8 @@ class ObjectStoreLog(LogStore):
             self._clock,
             size_bytes=size_bytes,
         )
+        if outcome is PutOutcome.CREATED:
+            self._created.note(path, self._tag_of(answer))
         return outcome
 
     def _patiently(self, doing: str, path: str, call: Callable[[], _Result]) -> _Result:

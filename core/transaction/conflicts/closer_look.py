@@ -8,7 +8,7 @@ read by. This reads it, so far as the options allow, and puts it into `Theirs`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyroaring import BitMap64
@@ -81,11 +81,17 @@ class CloserLook:
             return theirs
         return replace(theirs, harmless=kept | {canonical_path(item.path) for item in hits})
 
-    def settled(self, before: Ours, after: Ours) -> Ours:
+    def settled(self, before: Ours, after: Ours, winners: Sequence[Theirs]) -> Ours:
         """Our commit with its large vectors in files, as they are after winners were passed.
 
-        Files of vectors that it named before and does not name any more are removed: we made them,
-        and no version can hold them.
+        Files of vectors that we made and that nothing names any more are removed. One file holds
+        vectors of several data files, so it stays as long as any action of ours names it, whether
+        or not we have read the data file.
+
+        Args:
+            before: Our commit before the winners were passed.
+            after: Our commit since.
+            winners: The winners; what they name, versions hold.
 
         Raises:
             StorageError: A file of vectors can't be written; nothing was committed.
@@ -98,7 +104,10 @@ class CloserLook:
         found = write_deletion_vectors(list(large.values()), self._table, self._register)
         written = dict(zip(large, found, strict=True))
         after = replace(after, actions=tuple(_stored(item, written) for item in after.actions))
-        self._remove(self._files_of_vectors(before) - self._files_of_vectors(after))
+        kept = (*after.actions, *before.of_type(RemoveFile), *(f for w in winners for f in w.files))
+        self._remove(
+            self._files_of_vectors(_with_our_vectors(before)) - self._files_of_vectors(kept)
+        )
         return after
 
     # Vectors
@@ -190,17 +199,23 @@ class CloserLook:
 
     # Files of vectors
 
-    def _files_of_vectors(self, ours: Ours) -> frozenset[str]:
+    def _files_of_vectors(self, actions: Iterable[Action]) -> frozenset[str]:
         paths = (
             deletion_vector_path(item.deletion_vector, self._table.data_paths)
-            for item in ours.of_type(AddFile)
-            if item.deletion_vector and canonical_path(item.path) in ours.reads.needed_rows
+            for item in actions
+            if isinstance(item, AddFile | RemoveFile) and item.deletion_vector
         )
         return frozenset(path for path in paths if path is not None)
 
     def _remove(self, paths: frozenset[str]) -> None:
         for path in paths:
             try_remove_file(path, self._table.data_access())
+
+
+def _with_our_vectors(ours: Ours) -> Iterator[AddFile]:
+    """The files that we put a vector on, those that only a step of ours has seen left out."""
+    needed = ours.reads.needed_rows
+    return (item for item in ours.of_type(AddFile) if canonical_path(item.path) in needed)
 
 
 def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]]:

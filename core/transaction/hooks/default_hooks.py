@@ -5,10 +5,13 @@ Spec 1.15. All but the last can run in the background: a table is whole without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from optimist.core.errors import TableError
+from optimist.core.log.checkpoint_kinds import Checkpoint, written_checkpoint
 from optimist.core.log.checksum import write_checksum
+from optimist.core.log.known_log import KnownLog
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import LogCleaner
@@ -34,6 +37,9 @@ __all__ = [
     "names_files",
     "raises_on_failure",
 ]
+
+
+TakeUp: TypeAlias = Callable[[KnownLog, Checkpoint], None]
 
 
 class ChecksumHook:
@@ -71,19 +77,23 @@ class CheckpointHook:
     Args:
         cleaner: The table's cleaner, which remembers from one commit to the next when more of the
             log can have expired.
+        take_up: Has the table's handle go on from the checkpoint, before what is older may go.
     """
 
     name = "Post Commit Checkpoint Trigger"
     may_run_later = True
 
-    def __init__(self, cleaner: LogCleaner) -> None:
+    def __init__(self, cleaner: LogCleaner, take_up: TakeUp) -> None:
         self._cleaner = cleaner
+        self._take_up = take_up
 
     def run(self, committed: CommittedTransaction) -> None:
         """Checkpoint exactly the committed version."""
         store, snapshot = committed.table.store, committed.snapshot
         options, clock = committed.table.options, committed.table.clock
-        write_checkpoint(store, snapshot, options=options, clock=clock)
+        last = write_checkpoint(store, snapshot, options=options, clock=clock)
+        written = written_checkpoint(committed.table.log_path, last, clock.now_ms())
+        self._take_up(snapshot.known_log, written)
         self._cleaner.clean_up(store, snapshot, options=options, clock=clock)
 
 
@@ -93,7 +103,7 @@ def is_checkpoint_due(version: int, interval: int) -> bool:
 
 
 def default_hooks(
-    committed: CommittedTransaction, cleaner: LogCleaner
+    committed: CommittedTransaction, cleaner: LogCleaner, take_up: TakeUp
 ) -> tuple[PostCommitHook, ...]:
     """The standard hooks that have something to do after this commit."""
     options, properties = committed.table.options, committed.snapshot.properties
@@ -105,7 +115,7 @@ def default_hooks(
     is_due = is_checkpoint_due(committed.version, properties.checkpoint_interval)
     # A large commit takes as long to read as a checkpoint, which is then read in its place.
     if is_due or committed.is_large:
-        hooks.append(CheckpointHook(cleaner))
+        hooks.append(CheckpointHook(cleaner, take_up))
     has_files = names_files(committed.actions, committed.files)
     if has_files and properties.symlink_format_manifest_enabled:
         hooks.append(GenerateSymlinkManifest())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
+from optimist.core.errors import (
+    CommitOutcomeUnknownError,
+    OptimistError,
+    StorageError,
+    TableError,
+)
+from optimist.core.log.names import commit_path
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
@@ -298,3 +305,69 @@ def test_a_version_is_told_from_the_same_one_of_a_log_that_was_restored(tmp_path
     assert (before.version, before.metadata.id) == (after.version, after.metadata.id)
     assert not after.is_same_version(before) and after.is_same_version(log.snapshot())
     assert before.log_identity != after.log_identity == same.log_identity
+
+
+# Our own newest commit, which no listing has shown
+
+
+@pytest.mark.parametrize("has_tags", [True, False])
+def test_an_own_commit_that_another_writer_has_replaced_is_not_served(has_tags):
+    class Store(MemoryLogStore):
+        """Tells tags of puts, or none."""
+
+        def is_as_created(self, listed):
+            return has_tags and super().is_as_created(listed)
+
+    MemoryLogStore.clear("replaced")
+    mine, theirs = (DeltaLog("memory:///t", Store(namespace="replaced")) for _ in range(2))
+    add = AddFile("a", {}, 1, 1, data_change=True, stats='{"numRecords":1}')
+    mine.create(pa.schema([("id", pa.int64())]))
+    mine.start_transaction().commit([add], WRITE)
+    assert mine.snapshot().version == 1  # a listing has shown these two
+    mine.start_transaction().commit([replace(add, path="mine")], WRITE)
+    mine.store.delete(commit_path(mine.log_path, 2))
+    theirs.start_transaction().commit([replace(add, path="theirs")], WRITE)
+    found = mine.snapshot()
+    assert sorted(found.files["path"].to_pylist()) == ["a", "theirs"]
+    mine.checkpoint()
+    fresh = DeltaLog("memory:///t", Store(namespace="replaced")).snapshot()
+    assert fresh.segment.checkpoint_version == 2
+    assert sorted(fresh.files["path"].to_pylist()) == ["a", "theirs"]
+
+
+def test_an_own_commit_is_confirmed_without_a_request_where_the_put_told_its_tag():
+    MemoryLogStore.clear("tagged")
+    store = FaultyLogStore(MemoryLogStore(namespace="tagged"))
+    log = DeltaLog("memory:///t", store)
+    log.create(pa.schema([("id", pa.int64())]))
+    log.snapshot()
+    for name in "ab":
+        add = AddFile(name, {}, 1, 1, data_change=True, stats='{"numRecords":1}')
+        log.start_transaction().commit([add], WRITE)
+    reads = store.counts["read_bytes"]
+    assert log.snapshot().version == 2
+    assert store.counts["read_bytes"] == reads
+
+
+# A commit in the middle that somebody has removed
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_hole_is_refused_and_not_filled_where_versions_are_looked_for_by_name(
+    tmp_path, width, begun
+):
+    mine, theirs = handle(tmp_path / "t"), handle(tmp_path / "t")
+    for value in range(3):
+        mine.append(rows("a", value))
+    txn = mine.start_transaction() if begun else None
+    for value in range(3, 7):
+        theirs.append(rows("a", value))
+    for version in range(3, 3 + width):
+        (tmp_path / "t" / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises((StorageError, TableError)) as error:
+        (txn or mine.start_transaction()).commit([], WRITE)
+    assert error.value.kind in ("DELTA_VERSIONS_NOT_CONTIGUOUS", "OPTIMIST_PREDECESSOR_MISSING")
+    assert not (tmp_path / "t" / "_delta_log" / f"{3:020}.json").exists()
+    with pytest.raises(TableError):
+        mine.snapshot()
