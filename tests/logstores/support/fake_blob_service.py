@@ -11,7 +11,7 @@ from scripted_http import Reply, Request, ScriptedService
 KEY = "c2VjcmV0LWtleS1vZi10aGUtdGVzdA=="
 
 _BATCHED = re.compile(r"Content-ID: (\d+)\r\n.*?\r\n\r\n(\S+) (\S+) HTTP/1.1\r\n", re.S)
-_EMPTY = {"Content-Type": "binary/x"}
+_EMPTY = {"Content-Type": "binary/x", "x-ms-request-id": "1"}
 
 
 class FakeBlobService(ScriptedService):
@@ -66,7 +66,8 @@ class FakeBlobService(ScriptedService):
     def batch(self, request):
         answers = [self.batched(*part) for part in _BATCHED.findall(request.body.decode())]
         body = "".join(f"--parts\r\n{answer}\r\n" for answer in answers) + "--parts--"
-        return Reply(202, body.encode(), {"Content-Type": "multipart/mixed; boundary=parts"})
+        kind = {"Content-Type": "multipart/mixed; boundary=parts"}
+        return Reply(202, body.encode(), {**_EMPTY, **kind})
 
     def batched(self, number, method, target):
         inner = Request(method, target, Message(), b"")

@@ -128,11 +128,12 @@ class FakeJsonApi(ScriptedService):
         if request.query.get("ifGenerationMatch", str(generation)) != str(generation):
             return self.refusal(412, "conditionNotMet")
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range", ""))
+        said = {"X-Goog-Generation": str(generation)}
         if asked is None:
-            return Reply(200, data)
+            return Reply(200, data, said)
         start, end = int(asked[1]), min(int(asked[2]) + 1, len(data))
-        span = {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}"}
-        return Reply(206, data[start:end], span)
+        said["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        return Reply(206, data[start:end], said)
 
     def listing(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
