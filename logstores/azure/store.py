@@ -32,6 +32,7 @@ sent with its MD5, and the service refuses what arrives changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO
@@ -51,10 +52,12 @@ from optimist.core.plugins.logstore import FileStatus
 from optimist.core.running.clock import Clock
 from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
+from optimist.logstores.azure.evidence import ensure_evidence
 from optimist.logstores.azure.identity import sdk_credential
 from optimist.logstores.azure.options import AzureOptions
 from optimist.logstores.azure.paths import AzureAccount, AzureLocation, parse_location
 from optimist.logstores.shared.answer_table import CREATE, PutMeaning
+from optimist.logstores.shared.batch_answers import numbers_gone
 from optimist.logstores.shared.create_probe import describe_verdicts
 from optimist.logstores.shared.file_pieces import send_pieces
 from optimist.logstores.shared.http_answers import error_of_answer
@@ -68,7 +71,7 @@ __all__ = ["AzureLogStore"]
 _MAX_PUT_BYTES = 5000 * 1024 * 1024
 """What one Put Blob may carry; beyond it the SDK would stage blocks, so beyond it we refuse."""
 
-_GONE = (202, 404)
+_PART_ID = re.compile(r"(\d+)")
 
 
 class AzureLogStore(ObjectStoreLog):
@@ -177,9 +180,14 @@ class AzureLogStore(ObjectStoreLog):
         names = [self._key(path) for path in paths]
 
         def remove() -> list[str]:
-            found = container.delete_blobs(*names, raise_on_any_failure=False)
-            answers = zip(paths, found, strict=True)
-            return [path for path, answer in answers if answer.status_code not in _GONE]
+            answers: list[Any] = []
+            # The SDK pairs the parts of the answer with the blobs by their order.
+            container.delete_blobs(
+                *names, raise_on_any_failure=False, raw_response_hook=answers.append
+            )
+            answer = answers[-1].http_response
+            gone = numbers_gone(answer.headers.get("Content-Type", ""), answer.body(), _PART_ID)
+            return [path for number, path in enumerate(paths) if number not in gone]
 
         return remove
 
@@ -188,23 +196,23 @@ class AzureLogStore(ObjectStoreLog):
         start: dict[str, Any] = {"start_from": location.key} if location.key else {}
         container = self._container(location)
         listing = container.walk_blobs(location.directory, ["metadata"], "/", **start)
-        return filter(_is_file, self._items(path, listing))
+        return filter(_is_file, self._items(path, listing, location.directory))
 
     def _objects_below(self, path: str) -> Iterator[Any]:
         """Directories of hierarchical accounts are none."""
         location = self._locate(path)
         listing = self._container(location).list_blobs(location.key, ["metadata"])
-        return filter(_is_file, self._items(path, listing))
+        return filter(_is_file, self._items(path, listing, location.key))
 
     def _holds_anything(self, path: str) -> bool:
         location = self._locate(path)
         listing = self._container(location).list_blobs(location.directory, results_per_page=1)
-        return any(True for _ in self._items(path, listing))
+        return any(True for _ in self._items(path, listing, location.directory))
 
     def _keys_below(self, path: str) -> Iterator[str]:
         location = self._locate(path)
         listing = self._container(location).walk_blobs(location.key, delimiter="/")
-        return (item.name for item in self._items(path, listing))
+        return (item.name for item in self._items(path, listing, location.key))
 
     def _status(self, found: Any, path: str) -> FileStatus:
         modified_ms = int(found.last_modified.timestamp() * 1000)
@@ -227,7 +235,7 @@ class AzureLogStore(ObjectStoreLog):
 
     # Requests
 
-    def _items(self, path: str, listing: ItemPaged[Any]) -> Iterator[Any]:
+    def _items(self, path: str, listing: ItemPaged[Any], prefix: str) -> Iterator[Any]:
         """What a listing has, page by page."""
         pages: Any = listing.by_page()
         tokens = PageTokens(path)
@@ -235,9 +243,11 @@ class AzureLogStore(ObjectStoreLog):
             page = self._patiently("list", path, lambda: next(pages, None))
             if page is None:
                 return
+            found = list(page)
+            tokens.ensure_below(prefix, (item.name for item in found))
             if pages.continuation_token:
                 tokens.follow(pages.continuation_token)
-            yield from page
+            yield from found
 
     def _locate(self, path: str) -> AzureLocation:
         return parse_location(path, self._parsed.default_account)
@@ -267,14 +277,16 @@ class AzureLogStore(ObjectStoreLog):
             max_single_put_size=_MAX_PUT_BYTES,
             retry_total=0,  # a retry that we don't see turns our own commit into a lost race
             permit_redirects=False,
-            transport=self._transport or self._new_transport(),
+            transport=self._transport or self._new_transport(options.endpoint_of(location)),
         )
 
-    def _new_transport(self) -> HttpTransport[Any, Any]:
+    def _new_transport(self, endpoint: str) -> HttpTransport[Any, Any]:
         session = whole_session(
             requests.Session(),
             connect_timeout_s=self._parsed.connect_timeout_s,
             read_timeout_s=self._parsed.read_timeout_s,
+            endpoint=endpoint,
+            ensure=ensure_evidence,
         )
         transport: HttpTransport[Any, Any] = RequestsTransport(session=session, session_owner=False)
         return transport

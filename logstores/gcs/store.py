@@ -19,8 +19,8 @@ How a commit is created:
 1. One multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry. Never a
    resumable upload: that is several requests. (Checkpoints and data files too large for one request
    go by one; they have the condition, too, and nobody races them with other bytes.)
-2. Created, and the answer's length and MD5 are those of the bytes: done. On 412 somebody else was
-   first.
+2. Created, and the answer names the object, the length and the MD5 of the bytes: done. On 412
+   somebody else was first.
 3. On 429 and 503 the object is under pressure, so another writer has probably won; but only the
    file can tell. The outcome is `UNKNOWN`, and the engine reads the file back. The same holds where
    no answer came.
@@ -52,12 +52,14 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.running.clock import Clock
-from optimist.logstores.gcs.batch import DELETIONS_A_REQUEST, deletions, numbers_gone
+from optimist.logstores.gcs.batch import DELETIONS_A_REQUEST, PART_ID, deletions
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer
+from optimist.logstores.gcs.evidence import ensure_evidence
 from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.answer_table import PutMeaning
+from optimist.logstores.shared.batch_answers import numbers_gone
 from optimist.logstores.shared.create_probe import describe_verdicts
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
 from optimist.logstores.shared.http_answers import error_of_answer
@@ -76,8 +78,8 @@ _MAX_PUT_TRIES = 1
 """An object takes about one write a second: a writer asked to slow down has mostly lost."""
 _OF_AN_OBJECT = ("read", "delete")
 """What a 404 says about the object; else it speaks of the bucket."""
-_LIST_FIELDS = "items(name,size,updated,generation),nextPageToken"
-_NAMES_TOO = "items(name),prefixes,nextPageToken"
+_LIST_FIELDS = "kind,items(name,size,updated,generation),nextPageToken"
+_NAMES_TOO = "kind,items(name),prefixes,nextPageToken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ class GCSLogStore(ObjectStoreLog):
             f"multipart/related; boundary={boundary}",
             _multipart(about, data, boundary),
         )
-        _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
+        _ensure_whole(response, {**about, "size": str(len(data))})
         return response.json()
 
     def _delete_together(self, places: Sequence[_Object]) -> set[int]:
@@ -281,7 +283,7 @@ class GCSLogStore(ObjectStoreLog):
         body = deletions([self._target(place) for place in places], boundary)
         kind = f"multipart/mixed; boundary={boundary}"
         response = self._post("batch/storage/v1", kind, body)
-        return numbers_gone(response.headers.get("Content-Type", ""), response.content)
+        return numbers_gone(response.headers.get("Content-Type", ""), response.content, PART_ID)
 
     def _target(self, place: _Object) -> str:
         """Path and query of an object's address."""
@@ -325,8 +327,11 @@ class GCSLogStore(ObjectStoreLog):
         def ask() -> _Page:
             bucket = self._bucket(_locate(path))
             listing = self._connect()[0].list_blobs(bucket, **self._once, **question)
-            page = next(listing.pages, ())
-            return _Page(tuple(page), listing.next_page_token, tuple(sorted(listing.prefixes)))
+            blobs = tuple(next(listing.pages, ()))
+            prefix = question.get("prefix", "")
+            if any(not blob.name.startswith(prefix) for blob in blobs):
+                raise requests.ConnectionError("the page is of another listing")
+            return _Page(blobs, listing.next_page_token, tuple(sorted(listing.prefixes)))
 
         return self._patiently("list", path, ask)
 
@@ -346,10 +351,11 @@ class GCSLogStore(ObjectStoreLog):
         with self._lock:
             if self._connected is None:
                 credentials = gcs_credentials(self._parsed)
+                login = Request(self._whole(requests.Session()))
                 session = self._whole(
-                    AuthorizedSession(  # type: ignore[no-untyped-call]
-                        credentials, auth_request=Request(self._whole(requests.Session()))
-                    )
+                    AuthorizedSession(credentials, auth_request=login),  # type: ignore[no-untyped-call]
+                    endpoint=self._parsed.endpoint,
+                    ensure=ensure_evidence,
                 )
                 client = Client(
                     project=self._parsed.project,
@@ -360,10 +366,10 @@ class GCSLogStore(ObjectStoreLog):
                 self._connected = (client, session)
             return self._connected
 
-    def _whole(self, session: _Session) -> _Session:
+    def _whole(self, session: _Session, **only: Any) -> _Session:
         connect_timeout_s, read_timeout_s = self._parsed.timeout_s
         return whole_session(
-            session, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
+            session, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s, **only
         )
 
 
@@ -396,14 +402,14 @@ def _multipart(about: Mapping[str, str], data: bytes, boundary: str) -> bytes:
 
 
 def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
-    """Compare what the service says it has with what was sent.
+    """Compare what the service says it has with what was sent: name, length and digest.
 
     Raises:
-        DataCorruption: It differs, or the answer can't be read.
+        DataCorruption: It differs, is not said, or can't be read.
     """
     try:
         found = response.json()
-        is_same = all(found.get(name, value) == value for name, value in sent.items())
+        is_same = all(found.get(name) == value for name, value in sent.items())
     except (AttributeError, requests.JSONDecodeError):
         is_same = False
     if not is_same:

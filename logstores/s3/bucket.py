@@ -21,6 +21,7 @@ from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
 from optimist.logstores.s3.data import abort_uploads, s3_data_access
 from optimist.logstores.s3.errors import s3_error, s3_row
+from optimist.logstores.s3.evidence import UnclearAnswerError
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.parts import MAX_PUT_BYTES, PartsUpload
 from optimist.logstores.s3.path import S3Location
@@ -41,6 +42,10 @@ _Result = TypeVar("_Result")
 _KEYS_A_REQUEST = 1000
 _CREATE = Patience(max_tries=8, cap_s=2.0)
 _REPEAT = Patience()
+_CHANGED = ClientError(
+    {"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": {"HTTPStatusCode": 412}},
+    "GetObject",
+)
 
 
 class S3Bucket:
@@ -139,26 +144,33 @@ class S3Bucket:
             path,
         )
 
-    def delete_many(self, keys: Sequence[str], *, path: str) -> None:
-        """Delete objects, up to a thousand by one request; those that are absent are fine."""
-        plain = [key for key in keys if key.isprintable()]  # others don't fit into XML
+    def delete_many(self, paths: Mapping[str, str]) -> None:
+        """Delete objects, up to a thousand by one request; those that are absent are fine.
+
+        An object that the answer does not name as deleted is deleted by a request of its own.
+
+        Args:
+            paths: By their keys, the paths of the objects.
+        """
+        plain = [key for key in paths if key.isprintable()]  # others don't fit into XML
+        gone: set[str] = set()
         for start in range(0, len(plain), _KEYS_A_REQUEST):
             named = plain[start : start + _KEYS_A_REQUEST]
-            self._ask(partial(self._delete_named, keys=named), "delete", path)
-        for key in keys:
-            if not key.isprintable():
+            gone |= self._ask(partial(self._deleted, keys=named), "delete", paths[named[0]])
+        for key, path in paths.items():
+            if key not in gone:
                 self.delete(key, path=path)
 
-    def _delete_named(self, client: S3Client, *, keys: Sequence[str]) -> None:
+    def _deleted(self, client: S3Client, *, keys: Sequence[str]) -> set[str]:
+        """The keys that the answer names as deleted, and as nothing else."""
         answer = client.delete_objects(
             Bucket=self.name,
-            Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            Delete={"Objects": [{"Key": key} for key in keys], "Quiet": False},
             **self.options.request_parameters,
         )
-        failed = [each for each in answer.get("Errors", []) if each.get("Code") != "NoSuchKey"]
-        if failed:
-            code = failed[0].get("Code", "")
-            raise ClientError({"Error": {"Code": code, "Message": ""}}, "DeleteObjects")
+        failed = {each.get("Key", ""): each.get("Code") for each in answer.get("Errors", [])}
+        absent = {key for key, code in failed.items() if code == "NoSuchKey"}
+        return ({each.get("Key", "") for each in answer.get("Deleted", [])} - set(failed)) | absent
 
     def fetch(
         self, key: str, *, path: str, byte_range: str | None = None, etag: str | None = None
@@ -172,7 +184,12 @@ class S3Bucket:
 
         def get(client: S3Client) -> Fetched:
             response = client.get_object(Bucket=self.name, Key=key, **request)
-            return _fetched(response["Body"].read(), response)
+            found = _fetched(response["Body"].read(), response)
+            if etag and found.etag != etag:
+                raise _CHANGED  # the server ignores `If-Match`
+            if byte_range is not None:
+                _ensure_holds(found, byte_range)
+            return found
 
         return self._ask(get, "read", path)
 
@@ -266,13 +283,14 @@ class S3Bucket:
         return "StartAfter" in request and self.first_under(prefix, path=path) is not None
 
     def _page(self, path: str, **request: Any) -> ListObjectsV2OutputTypeDef:
-        return self._ask(
-            lambda client: client.list_objects_v2(
+        def list_page(client: S3Client) -> ListObjectsV2OutputTypeDef:
+            page = client.list_objects_v2(
                 Bucket=self.name, **request, **self.options.request_parameters
-            ),
-            "list",
-            path,
-        )
+            )
+            _ensure_asked_for(page, request["Prefix"])
+            return page
+
+        return self._ask(list_page, "list", path)
 
     def _ask(self, request: Callable[[S3Client], _Result], doing: str, path: str) -> _Result:
         """Make a request that may be made more than once."""
@@ -297,6 +315,22 @@ class S3Bucket:
             endpoint=self.endpoint,
             retryable=False,
         )
+
+
+def _ensure_asked_for(page: ListObjectsV2OutputTypeDef, prefix: str) -> None:
+    """Refuse the page of another listing: its objects would be taken for those of this one."""
+    is_other = page.get("Prefix", prefix) != prefix
+    if is_other or any(not item["Key"].startswith(prefix) for item in page.get("Contents", [])):
+        raise UnclearAnswerError("ListObjectsV2")
+
+
+def _ensure_holds(found: Fetched, byte_range: str) -> None:
+    """Refuse an answer without all bytes of the range; more of them do no harm, see `Fetched`."""
+    first, _, last = byte_range.removeprefix("bytes=").partition("-")
+    start = int(first) if first else max(found.size_bytes - int(last), 0)
+    end = min(int(last) + 1, found.size_bytes) if first else found.size_bytes
+    if not found.start <= start <= end <= found.start + len(found.data) <= found.size_bytes:
+        raise UnclearAnswerError("GetObject")
 
 
 def _fetched(data: bytes, response: Mapping[str, Any]) -> Fetched:

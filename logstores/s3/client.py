@@ -4,8 +4,9 @@ A conditional PUT must not be repeated behind our back: when the answer to the f
 SDK sends it again, the second finds our own file and the answer is a lost race. What may be
 repeated is repeated by the store, by its Clock and within the operation's budget.
 
-An answer that was cut off in its headers looks whole to the SDK: a listing of nothing, a file of no
-bytes. So an answer to a GET that does not say how long it is counts as no answer.
+An answer that was cut off in its headers, or a page of a proxy, looks whole to the SDK: a listing
+of nothing, a file of no bytes, an object that was created. So an answer counts only with the
+evidence that `s3/evidence.py` names.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import CredentialResolver, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, CredentialRetrievalError, IncompleteReadError
+from botocore.exceptions import BotoCoreError, CredentialRetrievalError
 
 from optimist.core.errors import ConfigError
 from optimist.core.running.budget import PerTimeout
 from optimist.core.running.clock import Clock
-from optimist.core.running.whole_answer import is_whole
 from optimist.core.secrets import Secret, revealed
+from optimist.logstores.s3.evidence import ensure_evidence
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.server import S3Server
 
@@ -88,7 +89,9 @@ class S3Clients:
             endpoint_url=None if self._options.is_central else self._options.endpoint,
             config=_config(self._options, read_timeout_s),
         )
-        client.meta.events.register("before-parse.s3", _ensure_whole, unique_id="optimist-whole")
+        client.meta.events.register(
+            "before-parse.s3", ensure_evidence, unique_id="optimist-evidence"
+        )
         return client
 
 
@@ -197,18 +200,6 @@ def _metadata(
         }
 
     return fetch
-
-
-def _ensure_whole(operation_model: Any, response_dict: Mapping[str, Any], **_: object) -> None:
-    """Refuse an answer to a GET that was cut off; boto3 checks only the body of a file."""
-    if operation_model.http.get("method") != "GET":
-        return
-    body = response_dict["body"]
-    received = len(body) if isinstance(body, bytes) else None
-    if not is_whole(response_dict["headers"], received):
-        if received is None:
-            body.close()
-        raise IncompleteReadError(actual_bytes=received or 0, expected_bytes=-1)
 
 
 def _config(options: S3Options, read_timeout_s: float) -> Config:

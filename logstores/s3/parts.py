@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from optimist.core.errors import StorageError
+from optimist.logstores.s3.evidence import UnclearAnswerError
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.shared.file_pieces import md5_of, send_pieces
 
@@ -58,8 +59,14 @@ class PartsUpload:
 
     def __enter__(self) -> PartsUpload:
         said = self._options.put_parameters
-        begun = self._ask(lambda client: client.create_multipart_upload(**self._place, **said))
-        self._place["UploadId"] = begun["UploadId"]
+
+        def begin(client: S3Client) -> str:
+            begun = client.create_multipart_upload(**self._place, **said)
+            if begun.get("Key", self._place["Key"]) != self._place["Key"]:
+                raise UnclearAnswerError("CreateMultipartUpload")
+            return begun["UploadId"]
+
+        self._place["UploadId"] = self._ask(begin)
         return self
 
     def __exit__(
@@ -86,10 +93,17 @@ class PartsUpload:
         self._parts = send_pieces(file, send_one)
 
     def complete(self, client: S3Client, condition: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Make the object, in one request."""
-        return client.complete_multipart_upload(
+        """Make the object, in one request.
+
+        Raises:
+            UnclearAnswerError: The answer does not name the object and its entity tag.
+        """
+        made = client.complete_multipart_upload(
             **self._place,
             MultipartUpload={"Parts": self._parts},
             **condition,
             **self._options.read_parameters,
         )
+        if not made.get("ETag") or made.get("Key", self._place["Key"]) != self._place["Key"]:
+            raise UnclearAnswerError("CompleteMultipartUpload")
+        return made

@@ -29,7 +29,7 @@ TAIL_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A part of an object.
+    """A part of an object: what was asked for, or more where a server ignores `Range`.
 
     Attributes:
         data: The bytes.
@@ -103,7 +103,8 @@ class _SameObject:
         byte_range = f"bytes={offset}-{offset + length - 1}"
         for _ in range(self._replacements + 1):
             try:
-                return self._fetch(byte_range, self._etag).data
+                found = self._fetch(byte_range, self._etag)
+                return found.data[offset - found.start :][:length]
             except StorageError as error:
                 if not _has_status(error, 412) or not self._replacements:
                     raise

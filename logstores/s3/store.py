@@ -217,7 +217,7 @@ class S3LogStore(LogStore):
         """See `LogStore.delete_data_files`: a thousand files by one request."""
         if paths:
             bucket, _ = self._at(paths[0])
-            bucket.delete_many([S3Location.of(path).key for path in paths], path=paths[0])
+            bucket.delete_many({S3Location.of(path).key: path for path in paths})
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
         """False: an object appears whole or not at all."""

@@ -13,8 +13,10 @@ import urllib3.exceptions
 
 from optimist.core.errors import StorageError
 from optimist.logstores.shared.answer_table import ANY_OTHER, AnswerRow, PutMeaning, error_of_row
+from optimist.logstores.shared.whole_answers import AnotherHostError
 
 __all__ = [
+    "ANOTHER_HOST",
     "CREDENTIALS_REFUSED",
     "HTTP_ROWS",
     "NOT_SENT",
@@ -26,6 +28,8 @@ __all__ = [
     "transport_code",
 ]
 
+ANOTHER_HOST = "another-host"
+"""An answer named another host for the next request, which was not sent."""
 NOT_SENT = "not-sent"
 """No connection came about, so the store never saw the request."""
 NOT_TRUSTED = "not-trusted"
@@ -134,6 +138,13 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         "Check the endpoint, and the root certificates of this machine.",
     ),
     AnswerRow(
+        (ANOTHER_HOST,),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_INVALID_ENDPOINT",
+        "an answer of {place} names another host for the next request",
+        "Nothing was sent there. Check the endpoint, and what answers there for the service.",
+    ),
+    AnswerRow(
         (NO_ANSWER, ANY_OTHER),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
@@ -174,6 +185,8 @@ def transport_code(error: BaseException) -> ResponseCode:
     else a transport raises, the request may have arrived.
     """
     for cause in _causes(error):
+        if isinstance(cause, AnotherHostError):
+            return ResponseCode(0, ANOTHER_HOST)
         if isinstance(cause, ssl.SSLCertVerificationError):
             return ResponseCode(0, NOT_TRUSTED)
         if isinstance(

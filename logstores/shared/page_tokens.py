@@ -6,6 +6,8 @@ wait without end is no answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from optimist.core.errors import StorageError
 
 __all__ = ["PageTokens"]
@@ -34,6 +36,15 @@ class PageTokens:
             raise self._broken("leads back to a page that was read already")
         self._followed.add(token)
         return token
+
+    def ensure_below(self, prefix: str, names: Iterable[str]) -> None:
+        """Refuse a page of another listing.
+
+        Raises:
+            StorageError: It names an object elsewhere (kind `OPTIMIST_BROKEN_LISTING`).
+        """
+        if not all(name.startswith(prefix) for name in names):
+            raise self._broken("names objects of another listing")
 
     def _broken(self, how: str) -> StorageError:
         return StorageError(

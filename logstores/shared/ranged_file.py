@@ -6,6 +6,8 @@ import io
 from collections.abc import Callable
 from typing import BinaryIO, cast
 
+from optimist.core.errors import StorageError
+
 __all__ = ["READ_AHEAD_BYTES", "open_ranged"]
 
 READ_AHEAD_BYTES = 256 * 1024
@@ -25,7 +27,8 @@ def open_ranged(
     Args:
         size_bytes: The length of the whole.
         fetch: Returns the bytes at an offset, of a length greater than zero; every range lies
-            within the file. It must serve one version of the file, or raise.
+            within the file. It must serve one version of the file, or raise. Where a server ignores
+            ranges it may return the whole file.
         head: The beginning of the file, where it was fetched already.
         tail: The end of the file, likewise.
         read_ahead_bytes: The least that is fetched at once, except at the end.
@@ -84,6 +87,19 @@ class _RangedFile(io.RawIOBase):
             return self._tail, self._tail_start
         if not self._block_start <= position < self._block_start + len(self._block):
             length = min(max(wanted, self._ahead), self._tail_start - position)
-            self._block = self._fetch(position, length)
+            self._block = self._part(self._fetch(position, length), position, length)
             self._block_start = position
         return self._block, self._block_start
+
+    def _part(self, found: bytes, position: int, length: int) -> bytes:
+        """What was asked for, of that or of the whole file."""
+        if len(found) == self._size:
+            found = found[position : position + length]
+        if len(found) != length:
+            raise StorageError(
+                f"{len(found)} bytes of a file came where {length} were asked for. Run the "
+                "operation again.",
+                kind="OPTIMIST_STORE_NO_ANSWER",
+                retryable=True,
+            )
+        return found

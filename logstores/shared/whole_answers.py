@@ -6,35 +6,69 @@ And no request waits longer than the try it belongs to may take (`try_limit_s`).
 
 `requests` does two things on its own that send credentials astray: where `~/.netrc` has a line for
 a host, or one for all hosts (`default`), it replaces the service's credentials by that password;
-and it follows redirects to whichever host an answer names. Neither happens here.
+and it follows redirects to whichever host an answer names. Neither happens here. An SDK may take an
+address out of an answer, too: the session of a store asks the store's own endpoint and no other.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter, HTTPAdapter
 
 from optimist.core.running.budget import try_limit_s
 from optimist.core.running.whole_answer import is_whole
 
-__all__ = ["WholeAnswers", "private_session", "whole_session"]
+__all__ = [
+    "AnotherHostError",
+    "WholeAnswers",
+    "ensure_asked_range",
+    "private_session",
+    "whole_session",
+]
 
 _Session = TypeVar("_Session", bound=requests.Session)
+_Ensure = Callable[[requests.PreparedRequest, requests.Response], None]
 
+_RANGE: Final = re.compile(r"bytes[= ](\d+)-(\d+)")
 _WITHOUT_BODY = (204, 304)
 _BLOCK_BYTES = 32 * 1024
 
 
+class AnotherHostError(requests.exceptions.InvalidURL):
+    """An answer names another host for the next request; nothing is sent there."""
+
+
 def whole_session(
-    session: _Session, *, connect_timeout_s: float, read_timeout_s: float
+    session: _Session,
+    *,
+    connect_timeout_s: float,
+    read_timeout_s: float,
+    endpoint: str | None = None,
+    ensure: _Ensure | None = None,
 ) -> _Session:
-    """The session, with `WholeAnswers` for every URL, and nothing sent that was not asked for."""
+    """The session, with `WholeAnswers`, and nothing sent that was not asked for.
+
+    Args:
+        session: What is set up.
+        connect_timeout_s: See `WholeAnswers`.
+        read_timeout_s: See `WholeAnswers`.
+        endpoint: The URL whose scheme, host and port alone are asked; None for any.
+        ensure: Refuses a success that says too little, by an error of `requests`.
+    """
     _keep_to_itself(session)
-    adapter = WholeAnswers(connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s)
+    adapter = WholeAnswers(
+        connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s, ensure=ensure
+    )
     for scheme in ("https://", "http://"):
-        session.mount(scheme, adapter)
+        session.mount(scheme, adapter if endpoint is None else _Nowhere())
+    if endpoint is not None:
+        parts = urlsplit(endpoint)
+        session.mount(f"{parts.scheme}://{parts.netloc}/".lower(), adapter)
     return session
 
 
@@ -52,14 +86,21 @@ class WholeAnswers(HTTPAdapter):
         connect_timeout_s: How long to wait for a connection at most.
         read_timeout_s: How long to wait for an answer at most.
         max_connections: Connections kept open.
+        ensure: See `whole_session`.
     """
 
     def __init__(
-        self, *, connect_timeout_s: float, read_timeout_s: float, max_connections: int = 32
+        self,
+        *,
+        connect_timeout_s: float,
+        read_timeout_s: float,
+        max_connections: int = 32,
+        ensure: _Ensure | None = None,
     ) -> None:
         super().__init__(pool_connections=max_connections, pool_maxsize=max_connections)
         self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
+        self._ensure = ensure
 
     def init_poolmanager(self, *args: Any, **given: Any) -> None:
         """See `HTTPAdapter.init_poolmanager`; large files are sent in larger blocks."""
@@ -77,13 +118,45 @@ class WholeAnswers(HTTPAdapter):
             try_limit_s(self._read_timeout_s),
         )
         response = super().send(request, *args, **given)
-        if request.method == "GET" and response.status_code not in _WITHOUT_BODY:
-            try:
+        try:
+            if request.method == "GET" and response.status_code not in _WITHOUT_BODY:
                 _ensure_whole(response)
-            except BaseException:
-                response.close()
-                raise
+            if self._ensure is not None and 200 <= response.status_code < 300:
+                self._ensure(request, response)
+        except BaseException:
+            response.close()
+            raise
         return response
+
+
+class _Nowhere(BaseAdapter):
+    """Sends nothing."""
+
+    def send(self, request: requests.PreparedRequest, *_args: Any, **_given: Any) -> Any:
+        raise AnotherHostError("an answer names another host", request=request)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def ensure_asked_range(asked: str, response: requests.Response) -> None:
+    """Refuse a part of an object that lies elsewhere than the range that was asked for.
+
+    A 200 holds the whole object; whoever reads ranges cuts it (`ranged_file`).
+
+    Args:
+        asked: The range, as in `bytes=0-99`; empty where none was asked for.
+        response: The answer.
+
+    Raises:
+        requests.ConnectionError: It lies elsewhere, or does not say where.
+    """
+    if response.status_code != 206:
+        return
+    wanted = _RANGE.match(asked)
+    found = _RANGE.match(response.headers.get("Content-Range", ""))
+    if not (wanted and found and wanted[1] == found[1] and int(found[2]) <= int(wanted[2])):
+        raise requests.ConnectionError("another range was answered", request=response.request)
 
 
 def _keep_to_itself(session: requests.Session) -> None:

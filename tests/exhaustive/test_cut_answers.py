@@ -148,6 +148,7 @@ AZURE_FILE = answer(
     Content_Range=f"bytes 0-{len(CONTENT) - 1}/{len(CONTENT)}",
     Last_Modified=formatdate(0, usegmt=True),
     x_ms_blob_type="BlockBlob",
+    x_ms_request_id="1",
 )
 GCS_FILE = answer(CONTENT, Content_Type="application/octet-stream", ETag='"1"')
 

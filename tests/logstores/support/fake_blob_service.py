@@ -2,22 +2,29 @@
 
 import email.utils
 import re
+from email.message import Message
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-from scripted_http import Reply, ScriptedService
+from scripted_http import Reply, Request, ScriptedService
 
 KEY = "c2VjcmV0LWtleS1vZi10aGUtdGVzdA=="
 
-_EMPTY = {"Content-Type": "binary/x"}
+_BATCHED = re.compile(r"Content-ID: (\d+)\r\n.*?\r\n\r\n(\S+) (\S+) HTTP/1.1\r\n", re.S)
+_EMPTY = {"Content-Type": "binary/x", "x-ms-request-id": "1"}
 
 
 class FakeBlobService(ScriptedService):
-    """The blobs of the container `box` of the account `acct`, each with its entity tag."""
+    """The blobs of the container `box` of the account `acct`, each with its entity tag.
+
+    `refused` holds the answers to parts of a batch: a status and an error code, by blob.
+    """
 
     def __init__(self, *, page_size=5000, honours_condition=True, knows_start_from=True):
         super().__init__()
         self.objects = {}
         self.staged = {}
+        self.refused = {}
         self.page_size = page_size
         self.honours_condition = honours_condition
         self.knows_start_from = knows_start_from
@@ -42,6 +49,8 @@ class FakeBlobService(ScriptedService):
         query = request.query
         if query.get("comp") == "list":
             return _found(self.listing(query), {"Content-Type": "application/xml"})
+        if query.get("comp") == "batch":
+            return self.batch(request)
         name = request.path.removeprefix("/acct/box/")
         if query.get("comp") == "block":
             assert not name.endswith(".json"), "a commit is one request"
@@ -53,6 +62,25 @@ class FakeBlobService(ScriptedService):
             return self.create(name, data, request)
         assert "comp" not in query, request.target
         return getattr(self, f"blob_{request.method.lower()}")(name, request)
+
+    def batch(self, request):
+        answers = [self.batched(*part) for part in _BATCHED.findall(request.body.decode())]
+        body = "".join(f"--parts\r\n{answer}\r\n" for answer in answers) + "--parts--"
+        kind = {"Content-Type": "multipart/mixed; boundary=parts"}
+        return Reply(202, body.encode(), {**_EMPTY, **kind})
+
+    def batched(self, number, method, target):
+        inner = Request(method, target, Message(), b"")
+        name = unquote(inner.path.partition("box/")[2])
+        planned = self.refused.get(name)
+        reply = self.blob_delete(name, inner) if planned is None else self.refusal(*planned)
+        code = reply.headers.get("x-ms-error-code")
+        return (
+            f"Content-Type: application/http\r\nContent-ID: {number}\r\n\r\n"
+            f"HTTP/1.1 {reply.status} Whatever\r\n"
+            + (f"x-ms-error-code: {code}\r\n" if code else "")
+            + "\r\n"
+        )
 
     def blob_put(self, name, request):
         assert request.headers["x-ms-blob-type"] == "BlockBlob"

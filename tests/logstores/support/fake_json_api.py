@@ -43,11 +43,13 @@ class FakeJsonApi(ScriptedService):
     def about(self, name):
         data, generation = self.objects[name]
         return {
+            "kind": "storage#object",
             "name": name,
             "bucket": "box",
             "generation": str(generation),
             "size": str(len(data)),
             "updated": "2026-11-20T10:00:00.123Z",
+            "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode(),
             "crc32c": base64.b64encode(google_crc32c.Checksum(data).digest()).decode(),
         }
 
@@ -126,9 +128,12 @@ class FakeJsonApi(ScriptedService):
         if request.query.get("ifGenerationMatch", str(generation)) != str(generation):
             return self.refusal(412, "conditionNotMet")
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range", ""))
+        said = {"X-Goog-Generation": str(generation)}
         if asked is None:
-            return Reply(200, data)
-        return Reply(206, data[int(asked[1]) : int(asked[2]) + 1])
+            return Reply(200, data, said)
+        start, end = int(asked[1]), min(int(asked[2]) + 1, len(data))
+        said["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        return Reply(206, data[start:end], said)
 
     def listing(self, query):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
@@ -142,6 +147,7 @@ class FakeJsonApi(ScriptedService):
         size = min(self.page_size, int(query.get("maxResults", 1000)))
         page, rest = list(names)[:size], list(names)[size:]
         return {
+            "kind": "storage#objects",
             "items": [self.about(name) for name in page if not names[name]],
             "prefixes": [name for name in page if names[name]],
             **({"nextPageToken": rest[0]} if rest else {}),

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from fake_blob_service import FakeBlobService
 from fake_json_api import FakeJsonApi
+from fake_s3_service import FakeS3Service
 from optimist.core.plugins.logstore import LogStore
 from optimist.logstores.azure.store import AzureLogStore
 from optimist.logstores.gcs.store import GCSLogStore
+from optimist.logstores.s3.store import S3LogStore
 from scripted_http import ScriptedService
 
 
@@ -48,5 +50,14 @@ GCS = Service(
     busy=(503, "backendError"),
     failed=(500, "internalError"),
     no_bucket=(404, "notFound"),
+)
+S3 = Service(
+    "s3",
+    FakeS3Service,
+    S3LogStore,
+    "s3://box",
+    busy=(503, "SlowDown"),
+    failed=(500, "InternalError"),
+    no_bucket=(404, "NoSuchBucket"),
 )
 SERVICES = (AZURE, GCS)

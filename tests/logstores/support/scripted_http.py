@@ -34,6 +34,12 @@ class Request:
     def query(self):
         return {name: each[0] for name, each in parse_qs(urlsplit(self.target).query).items()}
 
+    @property
+    def every_query(self):
+        """The same with the names that have no value."""
+        found = parse_qs(urlsplit(self.target).query, keep_blank_values=True)
+        return {name: each[0] for name, each in found.items()}
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -42,6 +48,21 @@ class Reply:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wire(self):
+        """The bytes that are sent."""
+        named = {**self.headers, "Content-Length": str(len(self.body))}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        return f"HTTP/1.1 {self.status} Whatever\r\n{lines}\r\n".encode("latin-1") + self.body
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """What is sent in place of a reply, before the connection is closed."""
+
+    sent: bytes
+    is_closed: bool = True
 
 
 class ScriptedService(ThreadingHTTPServer):
@@ -115,6 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
         if reply is None:
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
+            return
+        if isinstance(reply, Bytes):
+            self.wfile.write(reply.sent)
+            self.close_connection = reply.is_closed
             return
         self.send_response(reply.status)
         for name, value in {**reply.headers, "Content-Length": str(len(reply.body))}.items():

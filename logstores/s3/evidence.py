@@ -1,0 +1,77 @@
+"""What an answer of S3 must carry before it counts as the answer to its request.
+
+A 200 alone proves nothing. CompleteMultipartUpload sends it before the object is made, headers may
+be cut off, and a proxy answers with pages of its own. An SDK reads all of these as success, or as a
+listing of nothing.
+
+| request | evidence |
+|---|---|
+| creates or reads an object, sends a part | the entity tag |
+| lists, deletes many, begins or completes an upload | the root element of its own answer |
+| deletes, aborts an upload | the status 204 |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from botocore.exceptions import IncompleteReadError
+
+from optimist.core.running.whole_answer import is_whole
+
+__all__ = ["UnclearAnswerError", "ensure_evidence"]
+
+_WITH_TAG: Final = ("GetObject", "PutObject", "UploadPart")
+_ROOTS: Final = {
+    "CompleteMultipartUpload": b"CompleteMultipartUploadResult",
+    "CreateMultipartUpload": b"InitiateMultipartUploadResult",
+    "DeleteObjects": b"DeleteResult",
+    "ListMultipartUploads": b"ListMultipartUploadsResult",
+    "ListObjectsV2": b"ListBucketResult",
+}
+_ROOT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?\s*<(?:\w+:)?(\w+)")
+
+
+class UnclearAnswerError(Exception):
+    """An answer that looks like success, and does not say what it is about."""
+
+
+def ensure_evidence(operation_model: Any, response_dict: Mapping[str, Any], **_: object) -> None:
+    """Refuse an answer that was cut off, or that lacks the evidence of its operation.
+
+    For the event `before-parse.s3` of botocore, which itself checks only the body of a file.
+
+    Raises:
+        IncompleteReadError: It was cut off.
+        UnclearAnswerError: The evidence is missing.
+    """
+    try:
+        if operation_model.http.get("method") == "GET":
+            _ensure_whole(response_dict)
+        if response_dict["status_code"] < 300 and not _has_evidence(operation_model, response_dict):
+            raise UnclearAnswerError(operation_model.name)
+    except BaseException:
+        body = response_dict["body"]
+        if not isinstance(body, bytes):
+            body.close()
+        raise
+
+
+def _ensure_whole(response: Mapping[str, Any]) -> None:
+    body = response["body"]
+    received = len(body) if isinstance(body, bytes) else None
+    if not is_whole(response["headers"], received):
+        raise IncompleteReadError(actual_bytes=received or 0, expected_bytes=-1)
+
+
+def _has_evidence(operation_model: Any, response: Mapping[str, Any]) -> bool:
+    name = operation_model.name
+    if name in _WITH_TAG:
+        return bool(response["headers"].get("ETag"))
+    if name in _ROOTS:
+        root = _ROOT.match(response["body"])
+        return root is not None and root[1] == _ROOTS[name]
+    expected = operation_model.http.get("responseCode")
+    return expected is None or response["status_code"] == expected

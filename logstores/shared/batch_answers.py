@@ -1,0 +1,41 @@
+"""The answer to many deletions that were sent by one request, of Google's service and of Azure's.
+
+It is a multipart message, each part an answer. A part belongs to a request by its `Content-ID`,
+whatever the order of the parts.
+"""
+
+from __future__ import annotations
+
+import re
+from email.message import Message
+from email.parser import BytesParser
+
+__all__ = ["numbers_gone"]
+
+_STATUS = re.compile(r"HTTP/\S+ (\d{3})\b")
+_GONE = ("200", "202", "204", "404")
+
+
+def numbers_gone(content_type: str, content: bytes, part_id: re.Pattern[str]) -> set[int]:
+    """Which deletions the answer confirms, by their number; of garbage, none.
+
+    An object that was absent already counts as deleted.
+
+    Args:
+        content_type: The header of the answer.
+        content: Its body.
+        part_id: Matches the `Content-ID` of a part, with the number as its group.
+    """
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    gone, others = set[int](), set[int]()
+    for part in BytesParser().parsebytes(head + content).walk():
+        number = part_id.fullmatch((part.get("Content-ID") or "").strip())
+        if number is not None:
+            (gone if _status(part) in _GONE else others).add(int(number[1]))
+    return gone - others
+
+
+def _status(part: Message) -> str:
+    payload = part.get_payload()
+    status = _STATUS.match(payload) if isinstance(payload, str) else None
+    return "" if status is None else status[1]
