@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,7 +21,6 @@ from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.options.engine import EngineOptions
-from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -183,26 +182,23 @@ class Rearrangement:
     """What an OPTIMIZE or a REORG is asked for.
 
     Attributes:
-        predicate: In which partitions, as `partition_predicate` gives it; None for all.
-        text: The same as SQL, for the history.
+        chosen: The files of the partitions that are asked for, judged exactly: each that matches,
+            and no other; None for all.
+        text: What chose them, as SQL for the history.
         purges: REORG ... APPLY (PURGE); see `Purge`.
         z_order_by: The columns of ZORDER BY, in any case; none for no Z-order.
         is_full: OPTIMIZE FULL; see `Clustering`.
-        zone: The time zone of the predicate's times that name none.
     """
 
-    predicate: Predicate | None = None
+    chosen: Callable[[Snapshot], pa.Table] | None = None
     text: str | None = None
     purges: bool = False
     z_order_by: tuple[ColumnPath, ...] = ()
     is_full: bool = False
-    zone: str = "UTC"
 
     def candidates(self, snapshot: Snapshot) -> pa.Table:
         """The files of the partitions, rows of `Snapshot.files`."""
-        if self.predicate is None:
-            return snapshot.files
-        return snapshot.pruner(zone=self.zone).prune(self.predicate)
+        return snapshot.files if self.chosen is None else self.chosen(snapshot)
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """How that is done in a version of the table.

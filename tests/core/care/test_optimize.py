@@ -102,6 +102,35 @@ def test_a_predicate_over_data_is_refused(tmp_path):
     assert log.snapshot().version == 5
 
 
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "p + 1 = 2",
+        "nosuch(p) = 1",
+        "p = 1 AND abs(p) = 1",
+        "p = 0 OR p % 2 = 0",
+        "current_date() > 0",
+    ],
+)
+def test_a_predicate_that_only_spark_can_evaluate_rewrites_nothing(tmp_path, predicate):
+    log = made(tmp_path, VECTORS, commits=2)
+    log.delete("id IN (1, 2)")
+    for rewrite in (log.optimize, log.purge, log.recompute_statistics):
+        with pytest.raises(UsageError) as caught:
+            rewrite(predicate)
+        assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+    assert log.snapshot().version == 2
+
+
+def test_a_predicate_without_columns_is_for_all_partitions_or_none(tmp_path):
+    for number, parted in enumerate((PARTED, {})):
+        log = DeltaLog.for_path(str(tmp_path / f"t{number}"))
+        for _ in range(2):
+            log.append(pa.table({"id": [1], "p": [1]}), **parted)
+        assert log.optimize("1 = 2").version is None
+        assert log.optimize("1 = 1").removed.num_files == 2
+
+
 def test_values_of_partitions_that_are_odd_stay_apart(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "t"))
     values = [None, "", "a b", "a%20b", "é/ü", "=", "__HIVE_DEFAULT_PARTITION__x"]
