@@ -173,6 +173,35 @@ def test_what_a_link_within_the_table_leads_to_stays(is_of_one_file, tmp_path):
     assert table.ids() == list(range(10))
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE", "inventory"])
+@pytest.mark.parametrize("link", ["_links/there", "_links/x.parquet", "{tmp}/x.parquet"])
+def test_a_live_file_stays_though_the_log_names_it_by_a_link_that_no_walk_meets(
+    link, mode, tmp_path
+):
+    """The file was added by its own name, removed, and added again by way of a link."""
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    link = link.format(tmp=tmp_path)
+    place = table.path / link
+    place.parent.mkdir(exist_ok=True)
+    txn = table.log.start_transaction()
+    (add,) = add_files(txn.filter_files())
+    is_folder = link.endswith("there")
+    parent, _, name = add.path.rpartition("/")
+    place.symlink_to(table.path / (parent if is_folder else add.path))
+    named = replace(add, path=f"{link}/{name}" if is_folder else link)
+    txn.commit([add.remove(table.clock.now_ms()), named], Operation("X"))
+    table.log.append(rows(10, 20))
+    table.pass_hours(24 * 8)
+    if mode == "inventory":
+        status = (table.path / add.path).stat()
+        columns = {"path": [add.path], "length": [status.st_size], "isDir": [False]}
+        table.log.vacuum(inventory=pa.table({**columns, "modificationTime": [1]}))
+    else:
+        table.log.vacuum(mode=mode)
+    assert table.ids() == list(range(20))
+
+
 def test_a_table_below_stays_if_its_log_is_a_link(tmp_path):
     table = Aged(tmp_path)
     inner = DeltaLog.for_path(str(table.path / "inner"))
