@@ -169,11 +169,7 @@ def _without_mapping(table: CaredFor) -> bool:
         written = table.write(txn, bins, pending, None)
         now_ms = txn.table.clock.now_ms()
         removes = (replace(a.remove(now_ms), data_change=False) for a in add_files(files))
-        adds = [
-            replace(add, data_change=False, partition_values=_renamed(add.partition_values, before))
-            for found in written
-            for add in found.written
-        ]
+        adds = [replace(add, data_change=False) for found in written for add in found.written]
         actions: tuple[Action, ...] = (*removes, *adds, *_renamed_clustering(before, schema))
         ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
         size = sum(add.size for add in adds)
@@ -181,12 +177,6 @@ def _without_mapping(table: CaredFor) -> bool:
         # Not rebased: a file that another commit adds has the columns by their physical names.
         pending.commit_large(txn, actions, operation)
     return True
-
-
-def _renamed(values: Mapping[str, str | None], before: Snapshot) -> dict[str, str | None]:
-    """Partition values by the names of the columns, where they were by their physical names."""
-    names = {before.physical_name(name): name for name in before.partition_columns}
-    return {names.get(name, name): text for name, text in values.items()}
 
 
 def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMetadata, ...]:

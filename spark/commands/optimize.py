@@ -213,7 +213,7 @@ def _by_jobs(
             rows = arranged(rows, order, count, num_rows=num_rows_of(files))
         written = writer.write(rows, pending)
         trace = TrackedRows(local, files, written.adds) if carried else None
-        return CompactedBin.of(files, written, trace)
+        return CompactedBin.of(target.txn, files, written, trace)
 
     threads = options.optimize_max_threads
     return list(read_ahead(write_one, bins, threads=threads, ahead=threads))

@@ -134,6 +134,25 @@ def test_columns_that_were_renamed_get_their_names_in_the_files(tmp_path, partit
     assert table["key"].to_pylist() == [row["key"] for row in before] + [60]
 
 
+@pytest.mark.parametrize("spelled", ["1", "01"])
+def test_columns_that_have_each_other_s_names_keep_their_partition_values(tmp_path, spelled):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    for number in range(2):
+        row = {"id": [number], "a": pa.array([1], pa.int32()), "b": pa.array([2], pa.int32())}
+        log.append(pa.table(row), partition_by=["a", "b"])
+    commit = Path(log.table_path, "_delta_log", f"{1:020}.json")
+    commit.write_text(commit.read_text().replace('"a":"1"', f'"a":"{spelled}"'))
+    log = DeltaLog.for_path(log.table_path)
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
+        log.alter.rename_column(old, new)
+    before = log.to_arrow().sort_by("id").to_pylist()
+    assert before[0] == {"id": 0, "b": 1, "a": 2}
+    log.drop_feature("columnMapping")
+    assert log.snapshot().num_files == 1
+    assert log.to_arrow().sort_by("id").to_pylist() == before
+
+
 def test_clustering_and_row_ids_outlast_the_mapping(tmp_path):
     properties = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
     log = made(tmp_path, properties=properties, cluster_by=["id"])
