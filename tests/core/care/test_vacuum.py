@@ -390,6 +390,47 @@ def test_lite_refuses_where_the_log_does_not_tell_enough(tmp_path):
     assert caught.value.kind == "DELTA_CANNOT_VACUUM_LITE"
 
 
+def test_lite_goes_on_after_a_full_run_though_the_log_begins_later(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete("id < 5")
+    table.log.checkpoint()
+    (table.path / "_delta_log" / f"{0:020d}.json").unlink()
+    table.log.vacuum()  # too early: the log's first commit is young
+    with pytest.raises(TableError) as caught:
+        table.log.vacuum(mode="LITE")
+    assert caught.value.kind == "DELTA_CANNOT_VACUUM_LITE"
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 1
+    table.log.delete()
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 1
+
+
+@pytest.mark.parametrize("name", ["_p", ".p"])
+def test_lite_takes_dead_files_of_partitions_that_the_table_has_no_more(tmp_path, name):
+    table = Aged(tmp_path, partition_by=["p"])
+    schema = pa.schema([("id", pa.int64()), (name, pa.int64())])
+    table.log.create(schema, mode="replace", partition_by=[name])
+    table.log.append(pa.table({"id": [1], name: [2]}))
+    table.log.create(schema, mode="replace")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 1
+    assert list(table.path.rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize("path", [f"{INTENTS}/x", "sub/_delta_log/0.json", "_delta_log/x"])
+def test_lite_touches_no_log_and_no_intent_whatever_was_removed(tmp_path, path):
+    table = Aged(tmp_path)
+    removed = RemoveFile(path, deletion_timestamp=1, data_change=True)
+    table.log.start_transaction().commit([removed], Operation("X"))
+    (table.path / path).parent.mkdir(parents=True, exist_ok=True)
+    (table.path / path).write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 0
+    assert (table.path / path).exists()
+
+
 def test_lite_is_the_default_where_the_options_say_so(tmp_path):
     table = Aged(tmp_path, {"spark.databricks.delta.vacuum.lite.enabled": "true"})
     (table.path / "stray.parquet").write_bytes(b"x")
