@@ -477,3 +477,17 @@ def test_losing_again_and_again_ends_in_a_conflict(tmp_path, monkeypatch):
     monkeypatch.setattr(dropping, "_metadata", overtaken)
     with pytest.raises(ConcurrentWriteException):
         log.drop_feature("typeWidening")
+
+
+@pytest.mark.parametrize("how", ["restore", "replace"])
+def test_versions_of_a_dropped_feature_stay_protected_whatever_the_table_becomes(tmp_path, how):
+    log = made(tmp_path, properties={"delta.enableDeletionVectors": "true"})
+    log.drop_feature("deletionVectors")
+    key = "delta.requireCheckpointProtectionBeforeVersion"
+    protected = log.metadata.configuration[key]
+    if how == "restore":
+        log.restore(2)
+    else:
+        log.create(COLUMNS, mode="replace")
+    assert "checkpointProtection" in features(log)
+    assert log.metadata.configuration[key] == protected
