@@ -236,6 +236,30 @@ def test_files_of_narrower_types_are_written_again(tmp_path):
     assert deltalake_rows(log) == [i for i, _ in before]
 
 
+@pytest.mark.parametrize("mode", ["none", "id"])
+def test_files_of_narrower_types_are_known_as_readers_find_their_columns(tmp_path, mode):
+    """By ids, whatever a file calls its columns, and else by their names in any case."""
+    log = DeltaLog.for_path(str(tmp_path / "table"))
+    properties = {"delta.enableTypeWidening": "true", "delta.columnMapping.mode": mode}
+    log.create(COLUMNS, properties=properties)
+    log.append(rows(0, 10))
+    (file,) = Path(log.table_path).rglob("*.parquet")
+    stored = pq.read_table(file)
+    names = [
+        f"c{number}" if mode == "id" else name.upper()
+        for number, name in enumerate(stored.schema.names)
+    ]
+    fields = [item.with_name(name) for item, name in zip(stored.schema, names, strict=True)]
+    pq.write_table(pa.table(stored.columns, pa.schema(fields)), file)
+    log = DeltaLog.for_path(log.table_path)
+    log.alter.change_columns([ColumnChange("v", data_type="bigint")])
+    before = found(log)
+    log.drop_feature("typeWidening")
+    assert found(log) == before == [(i, i % 3) for i in range(10)]
+    (path,) = log.snapshot().data_paths.full_paths(log.snapshot().files["path"].combine_chunks())
+    assert {str(kind) for kind in pq.read_schema(path.as_py()).types} == {"int64"}
+
+
 def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path, monkeypatch):
     log = made(tmp_path, properties={"delta.enableRowTracking": "true"})
     before, version = found(log), log.snapshot().version
