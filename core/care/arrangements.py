@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from optimist.core.care.bins import bins_of, worth_compacting
 from optimist.core.care.cubes import PROVIDER, Cubes, cube_tags
+from optimist.core.care.dropped_columns import ColumnsOf, with_dropped_columns
 from optimist.core.care.row_order import RowOrder
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import SchemaError, UsageError
@@ -90,7 +91,15 @@ class Compaction(Arrangement):
 
 @dataclass(frozen=True, slots=True)
 class Purge(Arrangement):
-    """REORG ... APPLY (PURGE): files with deletion vectors, so that no vector is needed."""
+    """REORG ... APPLY (PURGE): what is deleted or dropped is nowhere any more.
+
+    These are files with deletion vectors, and files that hold a column that was dropped.
+
+    Attributes:
+        columns_of: Gives the columns of a file, by its full path; None to take vectors alone.
+    """
+
+    columns_of: ColumnsOf | None = None
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -100,8 +109,12 @@ class Purge(Arrangement):
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """All that have a vector, and no others."""
-        wanted = candidates.filter(pc.is_valid(candidates["deletionVector"]))
+        """All that have a vector, or a column too many, and no others."""
+        is_wanted = pc.is_valid(candidates["deletionVector"])
+        if self.columns_of is not None:
+            has_more = with_dropped_columns(candidates, snapshot, self.columns_of)
+            is_wanted = pc.or_(is_wanted, has_more)
+        wanted = candidates.filter(is_wanted)
         target = options.optimize_max_file_size
         return bins_of(wanted, snapshot.partition_schema, max_bytes=target, keeps_single=True)
 
@@ -186,6 +199,7 @@ class Rearrangement:
             and no other; None for all.
         text: What chose them, as SQL for the history.
         purges: REORG ... APPLY (PURGE); see `Purge`.
+        columns_of: See `Purge`.
         z_order_by: The columns of ZORDER BY, in any case; none for no Z-order.
         is_full: OPTIMIZE FULL; see `Clustering`.
     """
@@ -195,6 +209,7 @@ class Rearrangement:
     purges: bool = False
     z_order_by: tuple[ColumnPath, ...] = ()
     is_full: bool = False
+    columns_of: ColumnsOf | None = None
 
     def candidates(self, snapshot: Snapshot) -> pa.Table:
         """The files of the partitions, rows of `Snapshot.files`."""
@@ -212,7 +227,7 @@ class Rearrangement:
                 has no statistics (`DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`).
         """
         if self.purges:
-            return Purge()
+            return Purge(self.columns_of)
         clustering = clustering_columns(snapshot.domain_metadata, snapshot.schema)
         if clustering:
             self._ensure_no_z_order()

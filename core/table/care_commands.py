@@ -13,6 +13,7 @@ from optimist.core.care.clone import ClonedTable, CloneRequest, clone
 from optimist.core.care.clone_source import CloneSource, FilesSource, VersionSource
 from optimist.core.care.conversion import ConvertRequest
 from optimist.core.care.drop_feature import DropRequest, drop_feature
+from optimist.core.care.dropped_columns import columns_by_footers
 from optimist.core.care.feature_removal import CaredFor
 from optimist.core.care.optimize import ensure_no_clustering, ensure_of_partitions, optimize
 from optimist.core.care.optimize_metrics import Optimized
@@ -89,13 +90,17 @@ class CareCommands(TableHandle):
     def purge(
         self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
     ) -> Optimized:
-        """Write all files again that have a deletion vector, so that their deleted rows are gone.
+        """Write files again that have a deletion vector, or hold a column that was dropped.
 
         That is REORG TABLE ... APPLY (PURGE): readers need no vector any more, and VACUUM can
-        remove the deleted rows from the store. Arguments, result and errors are those of
-        `optimize`.
+        remove the deleted rows and columns from the store. Arguments, result and errors are those
+        of `optimize`.
         """
-        return self._rearrange(Rearrangement(purges=True), predicate, progress)
+        wanted = Rearrangement(purges=True, columns_of=columns_by_footers(self.table))
+        return self._rearrange(wanted, predicate, progress)
+
+    def _purge_vectors(self) -> Optimized:
+        return self._rearrange(Rearrangement(purges=True), None, None)
 
     def _rearrange(
         self,
@@ -262,7 +267,7 @@ class CareCommands(TableHandle):
             TableError: A checkpoint could not be written.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        table = CaredFor(self._begin, self.purge, LocalBins())
+        table = CaredFor(self._begin, self._purge_vectors, LocalBins())
         return drop_feature(table, DropRequest(name, truncate_history))
 
     @one_operation
