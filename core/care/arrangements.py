@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from optimist.core.care.bins import bins_of, worth_compacting
 from optimist.core.care.cubes import PROVIDER, Cubes, cube_tags
+from optimist.core.care.dropped_columns import ColumnsOf, with_dropped_columns
 from optimist.core.care.row_order import RowOrder
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.options.engine import EngineOptions
-from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -91,7 +91,15 @@ class Compaction(Arrangement):
 
 @dataclass(frozen=True, slots=True)
 class Purge(Arrangement):
-    """REORG ... APPLY (PURGE): files with deletion vectors, so that no vector is needed."""
+    """REORG ... APPLY (PURGE): what is deleted or dropped is nowhere any more.
+
+    These are files with deletion vectors, and files that hold a column that was dropped.
+
+    Attributes:
+        columns_of: Gives the columns of a file, by its full path; None to take vectors alone.
+    """
+
+    columns_of: ColumnsOf | None = None
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -101,8 +109,12 @@ class Purge(Arrangement):
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """All that have a vector, and no others."""
-        wanted = candidates.filter(pc.is_valid(candidates["deletionVector"]))
+        """All that have a vector, or a column too many, and no others."""
+        is_wanted = pc.is_valid(candidates["deletionVector"])
+        if self.columns_of is not None:
+            has_more = with_dropped_columns(candidates, snapshot, self.columns_of)
+            is_wanted = pc.or_(is_wanted, has_more)
+        wanted = candidates.filter(is_wanted)
         target = options.optimize_max_file_size
         return bins_of(wanted, snapshot.partition_schema, max_bytes=target, keeps_single=True)
 
@@ -183,26 +195,25 @@ class Rearrangement:
     """What an OPTIMIZE or a REORG is asked for.
 
     Attributes:
-        predicate: In which partitions, as `partition_predicate` gives it; None for all.
-        text: The same as SQL, for the history.
+        chosen: The files of the partitions that are asked for, judged exactly: each that matches,
+            and no other; None for all.
+        text: What chose them, as SQL for the history.
         purges: REORG ... APPLY (PURGE); see `Purge`.
+        columns_of: See `Purge`.
         z_order_by: The columns of ZORDER BY, in any case; none for no Z-order.
         is_full: OPTIMIZE FULL; see `Clustering`.
-        zone: The time zone of the predicate's times that name none.
     """
 
-    predicate: Predicate | None = None
+    chosen: Callable[[Snapshot], pa.Table] | None = None
     text: str | None = None
     purges: bool = False
     z_order_by: tuple[ColumnPath, ...] = ()
     is_full: bool = False
-    zone: str = "UTC"
+    columns_of: ColumnsOf | None = None
 
     def candidates(self, snapshot: Snapshot) -> pa.Table:
         """The files of the partitions, rows of `Snapshot.files`."""
-        if self.predicate is None:
-            return snapshot.files
-        return snapshot.pruner(zone=self.zone).prune(self.predicate)
+        return snapshot.files if self.chosen is None else self.chosen(snapshot)
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """How that is done in a version of the table.
@@ -216,7 +227,7 @@ class Rearrangement:
                 has no statistics (`DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`).
         """
         if self.purges:
-            return Purge()
+            return Purge(self.columns_of)
         clustering = clustering_columns(snapshot.domain_metadata, snapshot.schema)
         if clustering:
             self._ensure_no_z_order()

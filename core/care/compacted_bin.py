@@ -8,7 +8,7 @@ work of the bin is not lost. Without that, or if an old file is gone, the bin is
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Protocol, TypeAlias
@@ -29,7 +29,9 @@ from optimist.core.data.stats_text import num_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
 from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["CompactedBin", "GoneRows", "InOrder", "Trace", "live_files"]
 
@@ -90,10 +92,17 @@ class CompactedBin:
     trace: Trace | None
 
     @classmethod
-    def of(cls, files: pa.Table, written: WrittenFiles, trace: Trace | None) -> CompactedBin:
+    def of(
+        cls,
+        txn: OptimisticTransaction,
+        files: pa.Table,
+        written: WrittenFiles,
+        trace: Trace | None,
+    ) -> CompactedBin:
         """A bin that was just written.
 
         Args:
+            txn: The transaction, whose metadata name the columns of the new files.
             files: The old files, as rows of `Snapshot.files`.
             written: The new ones.
             trace: See the attribute.
@@ -102,7 +111,8 @@ class CompactedBin:
         values = read[0].partition_values
         if all(add.partition_values == values for add in read):
             # As the log spells them: a time without a zone stays one.
-            new = tuple(replace(add, partition_values=values) for add in new)
+            spelled = {after: values.get(before) for before, after in _partition_names(txn)}
+            new = tuple(replace(add, partition_values=spelled) for add in new)
         return cls(read, new, read, new, trace)
 
     def marked(self, mark: Callable[[AddFile], AddFile]) -> CompactedBin:
@@ -182,6 +192,14 @@ def live_files(snapshot: Snapshot, bins: Sequence[CompactedBin]) -> Mapping[str,
 def _same_vector(one: AddFile, other: AddFile) -> bool:
     mine, theirs = one.deletion_vector, other.deletion_vector
     return (mine and mine.unique_id) == (theirs and theirs.unique_id)
+
+
+def _partition_names(txn: OptimisticTransaction) -> Iterator[tuple[str, str]]:
+    """By what name each partition column goes in the files that are there, and in new ones."""
+    after = TableMetadata.of(txn.metadata).schema
+    for item in txn.snapshot.partition_schema:
+        renamed = after.find(item.name)
+        yield item.physical_name, (item if renamed is None else renamed).physical_name
 
 
 def _places(gone: BitMap64, rows: BitMap64, first: int) -> BitMap64:

@@ -25,8 +25,9 @@ from optimist.core.commands.alter.layout import cluster_by
 from optimist.core.commands.alter.properties import set_properties, unset_properties
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.parquet_footers import FooterReader, FooterWish
+from optimist.core.data.parquet_footers import stored_columns
 from optimist.core.data.partition_values import uri_reference
+from optimist.core.data.stored_shape import has_other_types
 from optimist.core.errors import ConcurrentWriteException, ProtocolError
 from optimist.core.log.file_table import add_files, canonical_paths
 from optimist.core.options.engine import EngineOptions
@@ -38,13 +39,11 @@ from optimist.core.protocol.operation_names import ROW_TRACKING_UNBACKFILL
 from optimist.core.protocol.schema_checks import ensure_names_legal
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.running.read_ahead import read_ahead
-from optimist.core.schema.column_mapping import file_schema, without_mapping
-from optimist.core.schema.stats_property import leaf_columns
+from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.type_widening import TYPE_CHANGES
 from optimist.core.schema.types import (
     COLUMN_MAPPING_PREFIX,
     StructType,
-    schema_from_json,
     schema_to_json,
 )
 from optimist.core.snapshot import Snapshot
@@ -169,11 +168,7 @@ def _without_mapping(table: CaredFor) -> bool:
         written = table.write(txn, bins, pending, None)
         now_ms = txn.table.clock.now_ms()
         removes = (replace(a.remove(now_ms), data_change=False) for a in add_files(files))
-        adds = [
-            replace(add, data_change=False, partition_values=_renamed(add.partition_values, before))
-            for found in written
-            for add in found.written
-        ]
+        adds = [replace(add, data_change=False) for found in written for add in found.written]
         actions: tuple[Action, ...] = (*removes, *adds, *_renamed_clustering(before, schema))
         ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
         size = sum(add.size for add in adds)
@@ -181,12 +176,6 @@ def _without_mapping(table: CaredFor) -> bool:
         # Not rebased: a file that another commit adds has the columns by their physical names.
         pending.commit_large(txn, actions, operation)
     return True
-
-
-def _renamed(values: Mapping[str, str | None], before: Snapshot) -> dict[str, str | None]:
-    """Partition values by the names of the columns, where they were by their physical names."""
-    names = {before.physical_name(name): name for name in before.partition_columns}
-    return {names.get(name, name): text for name, text in values.items()}
 
 
 def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMetadata, ...]:
@@ -236,13 +225,13 @@ class _OldTypes(Purge):
 
     def among(self, files: pa.Table, snapshot: Snapshot) -> pa.Table:
         """Those of the files that are to be written again, by their footers."""
-        wanted = _leaf_types(file_schema(_widened(snapshot.schema)))
+        widened, by_id = _widened(snapshot.schema), snapshot.properties.column_mapping_mode == "id"
         paths = snapshot.data_paths.full_paths(files["path"].combine_chunks()).to_pylist()
         unknown = [path for path in paths if path not in self.known]
-        read = FooterReader(FooterWish(self.access, num_stats_columns=None))
-        footers = read_ahead(read, unknown, threads=_READERS, ahead=4 * _READERS)
-        for path, footer in zip(unknown, footers, strict=True):
-            if not _differ(_leaf_types(schema_from_json(footer.schema)), wanted):
+        read = partial(stored_columns, access=self.access)
+        stored = read_ahead(read, unknown, threads=_READERS, ahead=4 * _READERS)
+        for path, columns in zip(unknown, stored, strict=True):
+            if not has_other_types(columns, widened, by_id=by_id):
                 self.known.add(path)
         return files.filter(pa.array([path not in self.known for path in paths], pa.bool_()))
 
@@ -251,14 +240,6 @@ def _widened(schema: StructType) -> StructType:
     """The columns of which a type was changed, be it that of a part."""
     plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
     return StructType(tuple(item for item in schema if item not in plain.fields))
-
-
-def _leaf_types(schema: StructType) -> dict[tuple[str, ...], str]:
-    return {path: str(item.data_type) for path, item in leaf_columns(schema.as_nullable())}
-
-
-def _differ(found: Mapping[tuple[str, ...], str], wanted: Mapping[tuple[str, ...], str]) -> bool:
-    return any(found[path] != wanted[path] for path in found.keys() & wanted.keys())
 
 
 def _without_widening(table: CaredFor) -> bool:

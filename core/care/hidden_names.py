@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from optimist.core.data.intents import INTENTS
 from optimist.core.data.partition_values import escape_hive
 from optimist.core.log.names import LOG_DIRECTORY
 from optimist.core.snapshot import Snapshot
@@ -54,11 +55,21 @@ class HiddenNames:
             return True
         return name == _OF_TASKS and _OF_ONE_WRITE.search(parent) is not None
 
-    def shows(self, path: str) -> bool:
-        """Whether a relative path may be deleted at all: each name of it is looked at."""
+    def shows(self, path: str, *, is_named: bool = False) -> bool:
+        """Whether a relative path may be deleted at all.
+
+        Args:
+            path: The path.
+            is_named: The table's log says that the file was removed, so it is one of its own: just
+                the log itself is not touched, nor the intents. Partition directories of a table
+                that is partitioned otherwise by now may begin with `_` or `.`. Else each name is
+                one that is looked at.
+        """
         names = path.split("/")
         if not path or any(name in ("", ".", "..") or "\0" in name for name in names):
             return False
+        if is_named:
+            return LOG_DIRECTORY not in names and names[0] != INTENTS
         return all(self.enters("/".join(names[:at]), name) for at, name in enumerate(names))
 
     def lies_apart(self, path: str) -> bool:

@@ -7,7 +7,7 @@ vectors of both. They are Arrow columns of paths relative to the table.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,13 +15,15 @@ import pyarrow.compute as pc
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.log.file_table import canonical_paths
-from optimist.core.paths import strip_file_scheme, without_dots
+from optimist.core.paths import name_of, strip_file_scheme, without_dots
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["KeptPaths", "path_below", "relative_paths", "relative_vector_paths"]
 
 _AT_A_TIME = 1 << 20
 _DOUBLED = r"//+"
+_NAME = "[^/]*$"
+_FOLDER = "^.*/"
 _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)"
 
 
@@ -52,15 +54,16 @@ class KeptPaths:
 def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
     """The paths of a log's references, relative to the table; null for those outside it.
 
-    Nothing is opened. A reference that names a file of the table by another way, such as a URL or a
-    symbolic link, means that file.
+    Nothing is opened. A reference that names a file of the table by another way, such as a URL or
+    directories that are symbolic links, means that file.
     """
     decoded = canonical_paths(references)
     is_odd = pc.match_substring_regex(decoded, _ODD)
     if pc.any(is_odd, min_count=0).as_py():
         odd = [path_below(each, paths) for each in decoded.filter(is_odd).to_pylist()]
         decoded = pc.replace_with_mask(decoded, is_odd, pa.array(odd, pa.string()))
-    return _one_slash(decoded)
+    decoded = _one_slash(decoded)
+    return _by_real_folders(decoded, paths) if paths.origin.is_local else decoded
 
 
 def relative_vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
@@ -84,9 +87,67 @@ def _kept(snapshot: Snapshot, delete_before_ms: int) -> Iterator[pa.Array]:
 
 
 def _named(batch: pa.RecordBatch, paths: DataPaths) -> Iterator[pa.Array]:
-    yield relative_paths(batch.column("path"), paths).drop_null()
+    references = batch.column("path")
+    found = [relative_paths(references, paths).drop_null()]
     if batch.column("deletionVector").null_count < batch.num_rows:
-        yield relative_vector_paths(pa.Table.from_batches([batch]), paths)
+        found.append(relative_vector_paths(pa.Table.from_batches([batch]), paths))
+    yield from found
+    if paths.origin.is_local:
+        for named in found:
+            yield from _led_to(named, paths)
+        decoded = canonical_paths(references)
+        odd = decoded.filter(pc.match_substring_regex(decoded, _ODD)).to_pylist()
+        yield _below(map(paths.spelled_text, odd), paths)
+
+
+def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
+    """What is opened in place of those relative paths that are symbolic links.
+
+    A walk does not meet a link in a directory that is hidden, and LITE walks nowhere.
+    """
+    root = strip_file_scheme(paths.table_path)
+    folders = _folders(named).dictionary_encode()
+    for number, folder in enumerate(folders.dictionary.to_pylist()):
+        links = _links_in(f"{root}/{folder}")
+        if links:
+            here = named.filter(pc.equal(folders.indices, number)).to_pylist()
+            yield _below((f"{root}/{path}" for path in here if name_of(path) in links), paths)
+
+
+def _below(named: Iterable[str], paths: DataPaths) -> pa.Array:
+    """The relative paths of what is opened by some full paths, within the table."""
+    opened = (os.path.realpath(strip_file_scheme(path)) for path in named)
+    below = (path_below(path, paths) for path in opened)
+    return pa.array([path for path in below if path], pa.string())
+
+
+def _links_in(folder: str) -> set[str]:
+    """The names of the symbolic links in a directory; none if it is not there."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_symlink()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
+    """Relative paths whose directories are none of them links; null where they lead out."""
+    root = strip_file_scheme(paths.table_path)
+    real_root = os.path.realpath(root).rstrip("/") + "/"
+    folders = _folders(named).dictionary_encode()
+    given = folders.dictionary.to_pylist()
+    real = [os.path.realpath(f"{root}/{folder}").rstrip("/") + "/" for folder in given]
+    found = [each[len(real_root) :] if each.startswith(real_root) else None for each in real]
+    if found == given:
+        return named
+    names = pc.replace_substring_regex(named, _FOLDER, "")
+    spelled = pa.array(found, pa.string()).take(folders.indices)
+    return pc.binary_join_element_wise(spelled, names, "")
+
+
+def _folders(paths: pa.Array) -> pa.Array:
+    """The directories of relative paths, with a slash at the end."""
+    return pc.replace_substring_regex(paths, _NAME, "")
 
 
 def path_below(text: str, paths: DataPaths) -> str | None:

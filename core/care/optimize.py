@@ -17,7 +17,7 @@ the new files (spec 2.12).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -37,10 +37,8 @@ from optimist.core.errors import (
     MetadataChangedException,
     UsageError,
 )
-from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.log.file_table import files_table
-from optimist.core.predicates import Predicate
-from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.protocol.actions import Action
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.running.retry import pause_s
@@ -51,7 +49,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["BinWriter", "optimize", "partition_predicate"]
+__all__ = ["BinWriter", "ensure_no_clustering", "ensure_of_partitions", "optimize"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -119,33 +117,41 @@ def optimize(
     )
 
 
-def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate:
-    """What chooses partitions.
+def ensure_no_clustering(text: str, snapshot: Snapshot) -> None:
+    """Refuse a condition on partitions where the table is clustered.
 
     Raises:
-        UsageError: It names a column that is no partition column (kind
-            `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or does not parse, or the table is clustered
-            (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
+        UsageError: It is (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
     """
     if clustering_columns(snapshot.domain_metadata, snapshot.schema):
         raise UsageError(
             "OPTIMIZE command for Delta table with clustering doesn't support partition "
-            f"predicates. Please remove the predicates: {shown(str(given))}. Nothing was written.",
+            f"predicates. Please remove the predicates: {shown(text)}. Nothing was written.",
             kind="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
-            predicate=str(given),
+            predicate=text,
         )
-    predicate = Predicate.parse(given) if isinstance(given, str) else given
+
+
+def ensure_of_partitions(names: Iterable[str], snapshot: Snapshot) -> None:
+    """Refuse a condition that names other columns than those of the partitions.
+
+    Args:
+        names: The top-level columns that it names, in any case.
+        snapshot: The table.
+
+    Raises:
+        UsageError: It does (kind `DELTA_NON_PARTITION_COLUMN_REFERENCE`).
+    """
     known = {name.lower() for name in snapshot.partition_columns}
-    for path in sorted(predicate.columns()):
-        if path[0].lower() not in known:
+    for name in sorted(names):
+        if name.lower() not in known:
             raise UsageError(
-                f"Predicate references non-partition column '{path[0]}'. Only the partition "
+                f"Predicate references non-partition column {quoted(name)}. Only the partition "
                 f"columns may be referenced: [{listed(snapshot.partition_columns)}]. Nothing was "
                 "written. OPTIMIZE works on whole partitions.",
                 kind="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-                column=path[0],
+                column=name,
             )
-    return ensure_columns(predicate, snapshot.schema)
 
 
 @dataclass(frozen=True, slots=True)

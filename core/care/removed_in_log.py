@@ -52,16 +52,21 @@ class CommitsToVacuum:
         Raises:
             TableError: LITE, and some of them were cleaned up (kind `DELTA_CANNOT_VACUUM_LITE`).
         """
-        first = _last_vacuumed(table) + 1
+        first = _last_vacuumed(table, snapshot.version) + 1
         commits = list_commit_files(table.store, table.log_path, 0, snapshot.version)
         if is_lite and (not commits or commits[0][0] > first):
             raise TableError(
                 "VACUUM LITE can't find out from the log what to delete: it no longer has the "
-                f"commits from version {first} on. Nothing was deleted. Run VACUUM FULL, once.",
+                f"commits from version {first} on. Nothing was deleted. Run VACUUM FULL; LITE goes "
+                "on from it, if the first commit that the log has was older than the retention by "
+                "then.",
                 kind="DELTA_CANNOT_VACUUM_LITE",
                 first_needed=first,
                 first_there=commits[0][0] if commits else None,
             )
+        if not is_lite and commits and commits[0][1].modified_ms < delete_before_ms:
+            # A listing finds whatever the commits before have removed: they are older still.
+            first = max(first, commits[0][0])
         last = first - 1
         for version, status in commits:
             if version == last + 1 and status.modified_ms < delete_before_ms:
@@ -84,7 +89,7 @@ def record_vacuumed(table: TableRef, commits: CommitsToVacuum) -> None:
     table.store.put_overwrite(join(table.log_path, LAST_VACUUM), body.encode())
 
 
-def _last_vacuumed(table: TableRef) -> int:
+def _last_vacuumed(table: TableRef, newest: int) -> int:
     try:
         text = table.store.read_bytes(join(table.log_path, LAST_VACUUM)).decode("utf-8")
         version = parse_json(text)[_KEY]
@@ -92,7 +97,8 @@ def _last_vacuumed(table: TableRef) -> int:
         return -1
     except (ValueError, LookupError, TypeError):
         return -1  # a hint; without it more commits are read
-    return version if type(version) is int and version >= -1 else -1
+    # A version that is yet to come is that of another log, which was here before.
+    return version if type(version) is int and -1 <= version <= newest else -1
 
 
 def _removed(actions: tuple[Action, ...], table: TableRef) -> pa.RecordBatch:

@@ -182,7 +182,22 @@ def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Tabl
     to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=places.drop_null())))
     is_gone = places.is_null()
     if target.has_active("rowTracking"):
-        # A file that has lost its row ids since then is added again with them.
-        unnumbered = of_newest.filter(newest["baseRowId"].combine_chunks().is_null())
-        is_gone = pc.or_(is_gone, pc.is_in(places, value_set=unnumbered))
+        # A file that has lost its row ids since then, or has others, is added again with them.
+        is_gone = pc.or_(is_gone, _are_numbered_otherwise(older, newest, places))
     return older.filter(is_gone), to_remove
+
+
+def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, places: pa.Array) -> pa.Array:
+    """Which files of an older version have row ids or versions that they lack in the newest.
+
+    Args:
+        older: Rows of `Snapshot.files`.
+        newest: The same of the newest version.
+        places: For each of the older ones, its place among the newest; null for none.
+    """
+    found = pa.array([False] * older.num_rows, pa.bool_())
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        were, are = older[name].combine_chunks(), newest[name].combine_chunks().take(places)
+        is_other = pc.fill_null(pc.not_equal(were, are), True)
+        found = pc.or_(found, pc.and_(were.is_valid(), is_other))
+    return found

@@ -2,7 +2,8 @@
 
 Schema, partitioning and properties are the older version's, to the letter. What keeps numbers and
 ids unique never goes back: identity columns keep the numbers that they have given out, and mapped
-columns the ids. In-commit timestamps that are on stay on, since the same version as before.
+columns the ids. In-commit timestamps that are on stay on, since the same version as before, and
+versions that are protected from the cleanup of the log stay so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from optimist.core.protocol.properties import IN_COMMIT_TIMESTAMP_ENABLEMENT
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import identity_columns, with_high_water_marks
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX, schema_to_json
+from optimist.core.transaction.metadata_update import with_protected_history
 
 __all__ = ["restored_domains", "restored_metadata"]
 
@@ -76,4 +78,4 @@ def _configuration(target: Metadata, current: Metadata) -> dict[str, str]:
             configuration.pop(key, None)
             if key in current.configuration and after.properties.enable_in_commit_timestamps:
                 configuration[key] = current.configuration[key]
-    return configuration
+    return with_protected_history(configuration, current)

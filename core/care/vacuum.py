@@ -186,7 +186,8 @@ class _Vacuum:
 
     def _dead_of(self, page: pa.RecordBatch, kept: KeptPaths) -> pa.RecordBatch:
         page = page.filter(pc.invert(kept.are_kept(page.column("path"))))
-        shows = [self._names.shows(path) for path in page.column("path").to_pylist()]
+        paths, is_named = page.column("path").to_pylist(), self._is_lite
+        shows = [self._names.shows(path, is_named=is_named) for path in paths]
         return page.filter(pa.array(shows, pa.bool_()))
 
     def _delete(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:

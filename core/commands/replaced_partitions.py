@@ -7,14 +7,17 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
-from optimist.core.data.partition_values import parse_partition_value
+import pyarrow as pa
+
+from optimist.core.data.partition_values import parse_partition_value, partition_columns_of
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.builder import literal
 from optimist.core.predicates.tree import Column, Comparison, IsNull, Literal
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.types import StructField, StructType
+from optimist.core.snapshot.row_filter import row_mask
 
-__all__ = ["partition_predicate", "partitions_predicate"]
+__all__ = ["in_partitions", "partition_predicate", "partitions_predicate"]
 
 
 def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:
@@ -32,6 +35,24 @@ def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) 
     )
     partitions = [partition_predicate(partition_fields, texts) for texts in distinct]
     return reduce(or_, partitions) if partitions else Predicate.FALSE
+
+
+def in_partitions(
+    files: pa.Table, predicate: Predicate, partition_fields: StructType, zone: str
+) -> pa.Table:
+    """The files that are in the partitions, and no other.
+
+    What `filter_files` gives for the predicate may hold more: texts in an order of their own, such
+    as those of `char(n)`, rule no file out there.
+
+    Args:
+        files: Rows of `Snapshot.files`.
+        predicate: What `partitions_predicate` gave.
+        partition_fields: The partition columns.
+        zone: The session's time zone, in which the log's times without one are.
+    """
+    values = partition_columns_of(files, partition_fields, zone=zone)
+    return files.filter(row_mask(predicate, values, zone=zone))
 
 
 def partition_predicate(fields: Iterable[StructField], texts: Iterable[str | None]) -> Predicate:

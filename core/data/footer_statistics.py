@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from optimist.core.data.legacy_calendar import LegacyCalendar
 from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.stats_property import has_bounds
@@ -65,7 +66,8 @@ class FooterStatistics:
     """How the statistics of data files that store the same columns are taken from their footers.
 
     A bound is left out where a footer does not give one for certain: INT96 timestamps, columns
-    with NaN, infinities, and text that is not UTF-8. Null counts of lists and maps are left out,
+    with NaN, infinities, text that is not UTF-8, and old dates and times in the calendar of Spark
+    2, which readers take for others. Null counts of lists and maps are left out,
     because a footer counts their elements.
     """
 
@@ -105,6 +107,7 @@ class FooterStatistics:
                 over NaN, so its bounds of other float columns are not used; Spark's writer shows
                 NaN as a bound.
         """
+        calendar = LegacyCalendar.of(metadata.metadata)
         shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
         groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
         minimums: dict[str, Any] = {}
@@ -113,6 +116,8 @@ class FooterStatistics:
         for column in self._columns:
             is_trusted = shows_nan or not column.is_float or column.path in nan_free
             summary = _summarize(groups, column, is_trusted)
+            if calendar is not None and calendar.rebases(summary.low):
+                summary = _Summary(null_count=summary.null_count)
             low, high = _shortened(summary, self._string_prefix_length)
             _put(minimums, column.path, low)
             _put(maximums, column.path, high)

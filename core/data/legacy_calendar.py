@@ -2,7 +2,8 @@
 
 Spark 2, and later versions on request, counted days before 15 October 1582 by the Julian calendar,
 and times before 1900 by the local clocks of that time. The footer identifies such files. Spark's
-own reader converts their values; here a file is refused as soon as such a value is met.
+own reader converts their values; here a file is refused as soon as such a value is met, and its
+footer's bounds of such columns are no statistics.
 """
 
 from __future__ import annotations
@@ -50,6 +51,17 @@ class LegacyCalendar:
             version < b"3.1.0" or b"org.apache.spark.legacyINT96" in entries,
         )
         return calendar if calendar.dates_and_times or calendar.int96 else None
+
+    def rebases(self, value: object) -> bool:
+        """Whether a date or a time, stored as such, may stand for another one of today's calendar.
+
+        If the lowest value of a column does not, no other does.
+        """
+        if not self.dates_and_times or not isinstance(value, dt.date):
+            return False
+        if isinstance(value, dt.datetime):
+            return value.replace(tzinfo=None) < _FIRST_SAFE_TIME
+        return value < _FIRST_SAFE_DAY
 
     def ensure_not_met(self, batch: pa.RecordBatch, path: str) -> None:
         """Refuse values whose meaning differs between the calendars.

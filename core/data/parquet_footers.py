@@ -26,7 +26,7 @@ from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.stats_property import leaf_columns
 from optimist.core.schema.types import StructType, schema_from_json, schema_to_json
 
-__all__ = ["Footer", "FooterReader", "FooterWish"]
+__all__ = ["Footer", "FooterReader", "FooterWish", "stored_columns"]
 
 _INT96 = "INT96"
 _UNREAD_BY_SPARK = (
@@ -106,15 +106,7 @@ class FooterReader:
                 finds it by its id (`DELTA_FAILED_TO_MERGE_FIELDS`).
             StorageError: The store failed.
         """
-        with storage_errors("read", path):
-            try:
-                metadata = read_surely(path, self._wish.access, pq.read_metadata)
-                # Fields keep their ids; what writers note of the file as a whole does not count.
-                arrow = metadata.schema.to_arrow_schema().remove_metadata()
-            except FileNotFoundError:
-                raise
-            except UNREADABLE as error:
-                raise _no_parquet(path, str(error)) from None
+        metadata, arrow = _read(path, self._wish.access)
         newest = self._newest
         if newest and newest[0].equals(metadata.schema) and newest[1].equals(arrow, True):
             return newest[2].footer(metadata)
@@ -136,6 +128,30 @@ class FooterReader:
             ) from None
         own = schema.without_field_keys(lambda _: True).as_nullable()
         return _Shape(schema_to_json(own), _statistics(arrow, own, self._wish))
+
+
+def stored_columns(path: str, access: DataAccess | None) -> pa.Schema:
+    """The columns of one file as they are read, with their ids, by its footer.
+
+    Raises:
+        TableError: See `FooterReader`.
+        SchemaError: Arrow reads a column that Spark does not (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
+        StorageError: The store failed.
+    """
+    metadata, arrow = _read(path, access)
+    return _as_read(arrow, metadata.schema)
+
+
+def _read(path: str, access: DataAccess | None) -> tuple[pq.FileMetaData, pa.Schema]:
+    with storage_errors("read", path):
+        try:
+            metadata = read_surely(path, access, pq.read_metadata)
+            # Fields keep their ids; what writers note of the file as a whole does not count.
+            return metadata, metadata.schema.to_arrow_schema().remove_metadata()
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            raise _no_parquet(path, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

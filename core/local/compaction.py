@@ -61,7 +61,7 @@ def write_bins(
     writer: RowWriter, bins: Sequence[pa.Table], order: RowOrder | None
 ) -> list[CompactedBin]:
     """Write bins by a writer whose rows are not checked; see `BinWriter`."""
-    max_bytes = writer.target.table.options.optimize_max_file_size
+    txn, max_bytes = writer.target.txn, writer.target.table.options.optimize_max_file_size
     counts = [1 if order is None else num_files_of(files, max_bytes) for files in bins]
     whole = [files for files, count in zip(bins, counts, strict=True) if count == 1]
     copied = iter(writer.copy(whole, _OPERATION) if whole else ())
@@ -69,13 +69,13 @@ def write_bins(
     for files, count in zip(bins, counts, strict=True):
         if order is None or count == 1:
             found, rows = next(copied)
-            written.append(CompactedBin.of(files, found, InOrder(rows)))
+            written.append(CompactedBin.of(txn, files, found, InOrder(rows)))
         else:
             columns = _columns(writer.target, order)
             numbers = _file_numbers(_layout(writer.target, files, order, columns, count))
             found = writer.split(files, _OPERATION, count, numbers)
             trace = SplitRows(writer.target, files, columns, numbers, count)
-            written.append(CompactedBin.of(files, found, trace))
+            written.append(CompactedBin.of(txn, files, found, trace))
     return written
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from optimist.core.data.partition_values import partition_column_of
-from optimist.core.predicates import Predicate, ensure_columns, evaluate
+from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.predicates import Predicate, ensure_columns
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.row_filter import ensure_exact
+from optimist.core.snapshot.row_filter import ensure_exact, row_mask
 
 __all__ = ["RUN_WITH_SPARK", "LocalCondition"]
 
@@ -50,9 +50,6 @@ class LocalCondition:
         return cls(str(given), predicate, bool(names) and names <= partitions)
 
     def matching_partitions(self, snapshot: Snapshot, files: pa.Table) -> pa.Table:
-        """The files in partitions that match; for a condition on partition columns alone."""
-        values = {
-            item.name: partition_column_of(files, item, zone=self.zone)
-            for item in snapshot.partition_schema
-        }
-        return files.filter(evaluate(self.predicate, values, zone=self.zone))
+        """The files in partitions that match, for a condition that names no other columns."""
+        values = partition_columns_of(files, snapshot.partition_schema, zone=self.zone)
+        return files.filter(row_mask(self.predicate, values, zone=self.zone, remedy=RUN_WITH_SPARK))

@@ -34,11 +34,13 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.local.target import LocalTarget
 from optimist.core.log.file_table import add_files
-from optimist.core.predicates import Predicate
+from optimist.core.predicates import Predicate, ensure_columns
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.column_paths import physical_path
 from optimist.core.schema.types import DataType, StructType
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.row_filter import ensure_exact
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on
 from optimist.core.transaction.result import CommitResult
@@ -71,14 +73,15 @@ def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None)
         predicate: Which files: those that may hold matching rows; None for all.
 
     Raises:
-        UsageError: The predicate does not parse or names an unknown column.
+        UsageError: The predicate does not parse, or names an unknown column, or only Spark can
+            evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
         TableError: A file is gone or damaged; or it has another number of rows than the log says
             (kind `DELTA_NUM_RECORDS_MISMATCH`), and the table tracks its rows.
         DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
         StorageError: The store failed.
     """
     txn = target.txn
-    files = target.snapshot.scan(predicate).files
+    files = _files(target.snapshot, predicate)
     statistics = _Statistics(target, new_files(txn))
     text = None if predicate is None else str(predicate)
     operation = Operation("COMPUTE STATS", {"predicate": json_text([] if text is None else [text])})
@@ -93,6 +96,16 @@ def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None)
 
     done = run_command(txn, work)
     return Recomputed(done.commit, files.num_rows, len(changed))
+
+
+def _files(snapshot: Snapshot, predicate: str | Predicate | None) -> pa.Table:
+    """The files that the statistics of today leave, for a predicate whose value is known."""
+    if predicate is None:
+        return snapshot.files
+    parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
+    resolved = ensure_columns(parsed, snapshot.schema)
+    ensure_exact(resolved, snapshot.schema, remedy="Nothing was written. Leave the part out.")
+    return snapshot.scan(resolved).files
 
 
 @dataclass(frozen=True, slots=True)

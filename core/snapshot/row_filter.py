@@ -48,14 +48,19 @@ def is_exact(predicate: Predicate, schema: StructType, *, zone: str = "UTC") -> 
 
 
 def row_mask(
-    predicate: Predicate, batch: pa.RecordBatch, *, zone: str = "UTC", remedy: str = READ_WITH_SPARK
+    predicate: Predicate,
+    rows: pa.RecordBatch | pa.Table,
+    *,
+    zone: str = "UTC",
+    remedy: str = READ_WITH_SPARK,
 ) -> pa.BooleanArray:
     """The predicate's value for each row: true, false or null.
 
     Raises:
         UsageError: It is not known (kind `OPTIMIST_NEEDS_SPARK`); see `ensure_exact`.
     """
-    mask = evaluate(predicate, pa.Table.from_batches([batch]), zone=zone)
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    mask = evaluate(predicate, table, zone=zone)
     if mask is None:
         raise _needs_spark(predicate, remedy)
     return mask

@@ -13,13 +13,15 @@ from optimist.core.care.clone import ClonedTable, CloneRequest, clone
 from optimist.core.care.clone_source import CloneSource, FilesSource, VersionSource
 from optimist.core.care.conversion import ConvertRequest
 from optimist.core.care.drop_feature import DropRequest, drop_feature
+from optimist.core.care.dropped_columns import columns_by_footers
 from optimist.core.care.feature_removal import CaredFor
-from optimist.core.care.optimize import optimize, partition_predicate
+from optimist.core.care.optimize import ensure_no_clustering, ensure_of_partitions, optimize
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
 from optimist.core.care.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
+from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.recomputed_statistics import Recomputed, recompute_statistics
 from optimist.core.local.target import LocalTarget
@@ -31,6 +33,7 @@ from optimist.core.requests.columns import ColumnName, path_of
 from optimist.core.requests.table_definition import Column, CreateMode, schema_given
 from optimist.core.running.budget import one_operation
 from optimist.core.schema.types import StructType
+from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -73,9 +76,10 @@ class CareCommands(TableHandle):
 
         Raises:
             TableNotFoundError: There is no table at the path.
-            UsageError: The predicate names a column that is no partition column; the columns have
-                no statistics; or the table is clustered, and is given a predicate or columns, or it
-                is not, and `full` is asked for.
+            UsageError: The predicate names a column that is no partition column, or only Spark can
+                evaluate it (kind `OPTIMIST_NEEDS_SPARK`); the columns have no statistics; or the
+                table is clustered, and is given a predicate or columns, or it is not, and `full` is
+                asked for.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
         columns = several(z_order_by, "z_order_by")
@@ -86,13 +90,17 @@ class CareCommands(TableHandle):
     def purge(
         self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
     ) -> Optimized:
-        """Write all files again that have a deletion vector, so that their deleted rows are gone.
+        """Write files again that have a deletion vector, or hold a column that was dropped.
 
         That is REORG TABLE ... APPLY (PURGE): readers need no vector any more, and VACUUM can
-        remove the deleted rows from the store. Arguments, result and errors are those of
-        `optimize`.
+        remove the deleted rows and columns from the store. Arguments, result and errors are those
+        of `optimize`.
         """
-        return self._rearrange(Rearrangement(purges=True), predicate, progress)
+        wanted = Rearrangement(purges=True, columns_of=columns_by_footers(self.table))
+        return self._rearrange(wanted, predicate, progress)
+
+    def _purge_vectors(self) -> Optimized:
+        return self._rearrange(Rearrangement(purges=True), None, None)
 
     def _rearrange(
         self,
@@ -101,8 +109,12 @@ class CareCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            chosen = partition_predicate(predicate, self.snapshot())
-            wanted = replace(wanted, predicate=chosen, text=str(predicate))
+            condition = _of_partitions(predicate, self.snapshot())
+            wanted = replace(
+                wanted,
+                chosen=lambda version: condition.matching_partitions(version, version.files),
+                text=str(predicate),
+            )
         return optimize(self._begin, LocalBins(progress), wanted)
 
     def _begin(self) -> OptimisticTransaction:
@@ -127,7 +139,8 @@ class CareCommands(TableHandle):
 
         Raises:
             TableNotFoundError: There is no table at the path.
-            UsageError: The predicate does not parse or names an unknown column.
+            UsageError: The predicate does not parse, or names an unknown column, or only Spark can
+                evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
             TableError: A file is gone or damaged; or it has another number of rows than the log
                 says, and the table tracks its rows (kind `DELTA_NUM_RECORDS_MISMATCH`).
             DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
@@ -254,7 +267,7 @@ class CareCommands(TableHandle):
             TableError: A checkpoint could not be written.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        table = CaredFor(self._begin, self.purge, LocalBins())
+        table = CaredFor(self._begin, self._purge_vectors, LocalBins())
         return drop_feature(table, DropRequest(name, truncate_history))
 
     @one_operation
@@ -298,6 +311,18 @@ class CareCommands(TableHandle):
 
 def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:
     return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
+
+
+def _of_partitions(given: str | Predicate, snapshot: Snapshot) -> LocalCondition:
+    """A condition that chooses whole partitions, and is known for each of them.
+
+    Raises:
+        UsageError: See `CareCommands.optimize`.
+    """
+    ensure_no_clustering(str(given), snapshot)
+    predicate = Predicate.parse(given) if isinstance(given, str) else given
+    ensure_of_partitions({path[0] for path in predicate.columns()}, snapshot)
+    return LocalCondition.of(predicate, snapshot)
 
 
 def _time(timestamp: str | int) -> tuple[int, str]:

@@ -58,8 +58,10 @@ __all__ = [
     "derive_metadata_and_protocol",
     "new_table_metadata",
     "with_global_config_defaults",
+    "with_protected_history",
 ]
 
+_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 _ROW_TRACKING_COLUMNS = (
     (MATERIALIZED_ROW_ID, "_row-id-col-"),
     (MATERIALIZED_ROW_COMMIT_VERSION, "_row-commit-version-col-"),
@@ -152,7 +154,10 @@ def derive_metadata_and_protocol(
     requests = new.configuration
     clock = clock or SystemClock()
     metadata = _with_storable_schema(new, current, options, how)
-    metadata = replace(metadata, configuration=_storable_configuration(metadata, current))
+    configuration = _storable_configuration(metadata, current)
+    if current is not None and how is MetadataChange.REPLACE:
+        configuration = with_protected_history(configuration, current)
+    metadata = replace(metadata, configuration=configuration)
     metadata = with_column_mapping(
         metadata,
         current,
@@ -172,6 +177,26 @@ def derive_metadata_and_protocol(
         metadata = _with_type_changes(metadata, current, derived)
     metadata = _with_row_tracking_columns(metadata, current, clock)
     return metadata, None if derived == protocol else derived
+
+
+def with_protected_history(configuration: Mapping[str, str], current: Metadata) -> dict[str, str]:
+    """The properties, in which the versions that must not lose their checkpoints stay protected.
+
+    Their features were dropped, and their log stays whatever the table becomes: only DROP FEATURE
+    checkpointProtection takes the property away.
+
+    Args:
+        configuration: What the table is to have in place of all that it has.
+        current: What it has.
+    """
+    before = _protected_before(current)
+    if before <= _protected_before(replace(current, configuration=configuration)):
+        return dict(configuration)
+    return {**configuration, _PROTECTION: current.configuration.get(_PROTECTION, str(before))}
+
+
+def _protected_before(metadata: Metadata) -> int:
+    return TableMetadata.of(metadata).properties.require_checkpoint_protection_before_version
 
 
 def _with_storable_schema(

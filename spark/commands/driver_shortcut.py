@@ -107,12 +107,13 @@ class DriverShortcut:
 
         Args:
             files: Rows of `Snapshot.files`.
-            condition: It names only partition columns.
+            condition: It names no columns but those of the partitions.
         """
         if not (self.max_bytes and self.knows(condition)):
             return None
         try:
-            return self._target().search(files, local_condition(condition)).files
+            known = local_condition(condition, session_zone_name(self.spark))
+            return known.matching_partitions(self.writer.txn.snapshot, files)
         except OptimistError as error:
             _LOG.debug("Spark looks for the partitions, as this process can't: %s", error.kind)
             return None
@@ -159,6 +160,6 @@ class DriverShortcut:
         return LocalTarget(txn, report, session_zone_name(self.spark))
 
 
-def local_condition(condition: Condition) -> LocalCondition:
-    """A condition that the shortcut knows, for it to evaluate."""
-    return LocalCondition(condition.text, condition.predicate, condition.is_partition_only)
+def local_condition(condition: Condition, zone: str) -> LocalCondition:
+    """A condition that the shortcut knows, for it to evaluate in the session's time zone."""
+    return LocalCondition(condition.text, condition.predicate, condition.is_partition_only, zone)

@@ -5,17 +5,18 @@ Groups that are small together are written by the driver without a job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.care.arrangements import Rearrangement
 from optimist.core.care.compacted_bin import CompactedBin
+from optimist.core.care.optimize import ensure_no_clustering, ensure_of_partitions
 from optimist.core.care.optimize import optimize as optimize_table
-from optimist.core.care.optimize import partition_predicate
 from optimist.core.care.optimize_metrics import CubeCounts, FileSizes, Optimized
 from optimist.core.care.row_order import RowOrder, num_files_of, num_rows_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -26,13 +27,13 @@ from optimist.core.local.target import LocalTarget
 from optimist.core.paths import with_file_scheme
 from optimist.core.running.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.rows.row_shape import without_void
-from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -130,13 +131,41 @@ def optimize(
         One row with the table's path and what was done.
     """
     if where is not None:
-        chosen = partition_predicate(where, log.snapshot())
-        zone = session_zone_name(spark)
-        wanted = replace(wanted, predicate=chosen, text=where, zone=zone)
+        wanted = replace(wanted, chosen=_in_partitions(spark, log, where), text=where)
     done = optimize_table(
         lambda: log.start_transaction(log.snapshot()), _SparkBins(spark, log), wanted
     )
     return _told(spark, log, done)
+
+
+def _in_partitions(
+    spark: SparkSession, log: DeltaLog, where: str
+) -> Callable[[Snapshot], pa.Table]:
+    """What gives the files of the partitions for which a condition is true, as Spark says.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark can't resolve the condition.
+        UsageError: The table is clustered, or the condition names a column that is no partition
+            column, is not deterministic, or holds a subquery.
+    """
+    snapshot = log.snapshot()
+    ensure_no_clustering(where, snapshot)
+    target = Target.of(spark, log, log.start_transaction(snapshot), None)
+    try:
+        condition = target.resolve(where, target.columns())
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            raise
+        unknown = (error.getMessageParameters() or {}).get("objectName", "")
+        ensure_of_partitions([unknown.replace("`", "")], snapshot)
+        raise
+    ensure_of_partitions(condition.columns, snapshot)
+
+    def files_of(version: Snapshot) -> pa.Table:
+        own = Target.of(spark, log, log.start_transaction(version), None)
+        return own.in_matching_partitions(version.files, condition)
+
+    return files_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +213,7 @@ def _by_jobs(
             rows = arranged(rows, order, count, num_rows=num_rows_of(files))
         written = writer.write(rows, pending)
         trace = TrackedRows(local, files, written.adds) if carried else None
-        return CompactedBin.of(files, written, trace)
+        return CompactedBin.of(target.txn, files, written, trace)
 
     threads = options.optimize_max_threads
     return list(read_ahead(write_one, bins, threads=threads, ahead=threads))

@@ -25,7 +25,7 @@ from optimist.spark.commands.driver_shortcut import local_condition
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.session.callback_errors import told_as_write
-from optimist.spark.session.conf import reset_session_version
+from optimist.spark.session.conf import reset_session_version, session_zone_name
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["InDriver", "rewrite", "run"]
@@ -94,7 +94,8 @@ def rewrite(
 
     shortcut = target.shortcut
     if shortcut.takes(candidates) and shortcut.knows(condition):
-        known = None if condition is None else local_condition(condition)
+        zone = session_zone_name(target.spark)
+        known = None if condition is None else local_condition(condition, zone)
         done = shortcut.done(
             pending,
             lambda writer: rewritten(in_driver(writer, known), writer.pending),

@@ -171,12 +171,7 @@ class Target:
         if condition is None or condition.is_always_true:
             return TouchedFiles(candidates, None)
         if condition.is_partition_only:
-            found = self.shortcut.matching_partitions(candidates, condition)
-            if found is None:
-                found = matching_partitions(
-                    self.spark, self.snapshot, candidates, condition, alias=self.alias
-                )
-            return TouchedFiles(found, None)
+            return TouchedFiles(self.in_matching_partitions(candidates, condition), None)
         if not candidates.num_rows:
             return TouchedFiles(candidates, 0)
         if with_rows and one_pass is not None and _are_worth_one_pass(candidates):
@@ -186,6 +181,18 @@ class Target:
             touched = self._searched(candidates, without_vectors(candidates), condition)
             return touched.live(self.txn.table)
         return self._searched(candidates, candidates, condition, with_rows=with_rows)
+
+    def in_matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table:
+        """The files in partitions for which a condition is true.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+            condition: It names no columns but those of the partitions.
+        """
+        found = self.shortcut.matching_partitions(files, condition)
+        if found is not None:
+            return found
+        return matching_partitions(self.spark, self.snapshot, files, condition, alias=self.alias)
 
     def _searched(
         self, candidates: pa.Table, read: pa.Table, condition: Condition, *, with_rows: bool = True

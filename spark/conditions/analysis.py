@@ -27,7 +27,7 @@ from optimist.spark.conditions.condition_reading import (
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
-__all__ = ["folded", "read_analyzed_condition"]
+__all__ = ["folded", "read_analyzed_condition", "without_zone_dependence"]
 
 _INSTANT = "timestamp"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
@@ -83,12 +83,27 @@ def read_analyzed_condition(
     return ConditionReading(
         text=str(expression.sql()),
         names=frozenset(name.lower() for name in _names(expression)),
-        predicate=_without_zone_dependence(
+        predicate=without_zone_dependence(
             translation.predicate(folded(jvm, expression)), schema, partition_columns, zone
         ),
         obstacle=_obstacle(jvm, execution.logical().condition(), expression),
         analyzed=jvm.column(expression) if is_shown else None,
     )
+
+
+def without_zone_dependence(
+    predicate: Predicate, schema: StructType, partition_columns: Collection[str], zone: str
+) -> Predicate:
+    """The predicate, with conditions on timestamp partition columns made opaque outside of UTC.
+
+    The engine reads the texts of partition values in UTC, but they may be in another zone.
+    Constants, and the statistics of data columns, are instants in any zone.
+    """
+    fields = (schema.find(name) for name in partition_columns)
+    zoned = {item.name for item in fields if item is not None and str(item.data_type) == _INSTANT}
+    if not zoned or zone in UTC_NAMES:
+        return predicate
+    return opaque_where(predicate, lambda part: any(path[0] in zoned for path in part.columns()))
 
 
 def _obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
@@ -130,18 +145,3 @@ def _opaque(expression: Any, schema: StructType) -> Opaque:
     paths = (named_path((name,), schema) for name in _names(expression))
     known = frozenset(path for path in paths if path is not None)
     return Opaque(str(expression.sql()), known, deterministic=True)
-
-
-def _without_zone_dependence(
-    predicate: Predicate, schema: StructType, partition_columns: Collection[str], zone: str
-) -> Predicate:
-    """The predicate, with conditions on timestamp partition columns made opaque outside of UTC.
-
-    The engine reads the texts of partition values in UTC, but they may be in another zone.
-    Constants, and the statistics of data columns, are instants in any zone.
-    """
-    fields = (schema.find(name) for name in partition_columns)
-    zoned = {item.name for item in fields if item is not None and str(item.data_type) == _INSTANT}
-    if not zoned or zone in UTC_NAMES:
-        return predicate
-    return opaque_where(predicate, lambda part: any(path[0] in zoned for path in part.columns()))

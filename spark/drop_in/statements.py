@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.care.arrangements import Rearrangement
+from optimist.core.care.dropped_columns import columns_by_footers
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
 from optimist.core.sql import Command, Parameters, TableName, parse_command
@@ -174,7 +175,8 @@ def _reorg(spark: SparkSession, log: DeltaLog, command: Reorg) -> DataFrame:
     if command.uniform_version is not None:
         raise not_built_yet(f"{command.statement} APPLY (UPGRADE UNIFORM)")
     where = None if command.where is None else command.where.sql
-    return optimize(spark, log, Rearrangement(purges=True), where)
+    wanted = Rearrangement(purges=True, columns_of=columns_by_footers(log.table))
+    return optimize(spark, log, wanted, where)
 
 
 def _restore(spark: SparkSession, log: DeltaLog, command: Restore) -> DataFrame:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from odd_partitions import NOT_TEXT, PARTITIONS, chosen, parted_twice
 from odd_tables import OddTable, disagreements, is_read_by_deltalake, spelled
-from odd_values import COLUMNS, OddColumn, table_of
+from odd_values import table_of
 from optimist.core import DeltaLog
 from optimist.core.data.partition_values import (
     escape_hive,
@@ -20,15 +21,6 @@ from optimist.core.schema.types import PrimitiveType
 from optimist.core.transaction.conflicts.operations import Operation
 from row_model import conditions
 
-PATH_LIKE = (".", "..", "/", "a/b", "a%2Fb", "a=b", "~", "+", "&", "#?", "{x}", "[y]", ":", "*")
-NOT_TEXT = (b"\x80", b"\xff", b"\xff\xff")
-PARTITIONS = {
-    **COLUMNS,
-    "text": OddColumn(pa.string(), (*COLUMNS["text"].values, *PATH_LIKE), "string"),
-    "bytes": OddColumn(
-        pa.binary(), tuple(v for v in COLUMNS["bytes"].values if v not in NOT_TEXT), "binary"
-    ),
-}
 _SIGNS = "deltalake 1.6 spells negative decimals with a second sign, as -1.-99, and fails on that"
 PEERS_BUGS = dict.fromkeys(("dec9", "dec38_10", "dec38_38"), _SIGNS)
 """Columns that `deltalake` does not read as they are, and why."""
@@ -82,6 +74,16 @@ def test_no_condition_skips_or_miscounts_a_partition(table, read_from):
     name, odd = table
     found = disagreements(odd, handle(odd, read_from), conditions(name, PARTITIONS[name]))
     assert found == []
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_optimize_takes_the_partitions_that_a_condition_names(tmp_path, name):
+    log, wrong = parted_twice(str(tmp_path / "table"), name), []
+    for condition in conditions(name, PARTITIONS[name]):
+        found, wanted = chosen(log, name, condition)
+        if found != wanted:
+            wrong.append((condition.sql, found, wanted))
+    assert wrong == []
 
 
 def test_deltalake_reads_the_same_partitions(table):

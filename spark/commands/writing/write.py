@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create import table_parameters
-from optimist.core.commands.replaced_partitions import partitions_predicate
+from optimist.core.commands.replaced_partitions import in_partitions, partitions_predicate
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -36,6 +37,7 @@ from optimist.spark.commands.writing.prepared_rows import prepared_rows
 from optimist.spark.commands.writing.replaced_rows import OWN_ALIAS, rows_to_replace
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.commands.writing.written_schema import adopt_schema
+from optimist.spark.conditions.analysis import without_zone_dependence
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.planes.sources import of_fixed_versions
@@ -44,7 +46,7 @@ from optimist.spark.rows.identity_values import missing_identities
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log, reset_session_version
+from optimist.spark.session.conf import open_log, reset_session_version, session_zone_name
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["BegunWrite", "write", "write_in", "write_rows"]
@@ -329,11 +331,18 @@ class _Write:
         if self.txn.read_version < 0:
             self.txn.read_whole_table()  # no blind append, though there was nothing to overwrite
             return _Outcome(written)
-        predicate = None
-        if self.replaces_partitions:
-            fields = partition_schema(self.writer.schema, self.txn.metadata.partition_columns)
-            predicate = partitions_predicate(written.adds, fields)
-        return _Outcome(written, add_files(self.txn.filter_files(predicate)))
+        removed = self._replaced_files(written) if self.replaces_partitions else None
+        return _Outcome(written, add_files(self.txn.filter_files() if removed is None else removed))
+
+    def _replaced_files(self, written: WrittenFiles) -> pa.Table:
+        """The files in the partitions that are written."""
+        schema, names = self.writer.schema, self.txn.metadata.partition_columns
+        fields, zone = partition_schema(schema, names), session_zone_name(self.df.sparkSession)
+        predicate = partitions_predicate(written.adds, fields)
+        read = without_zone_dependence(predicate, schema, names, zone)
+        files = in_partitions(self.txn.filter_files(read), predicate, fields, zone)
+        self.txn.need_only(files)
+        return files
 
     def _replace(
         self,

@@ -134,6 +134,25 @@ def test_columns_that_were_renamed_get_their_names_in_the_files(tmp_path, partit
     assert table["key"].to_pylist() == [row["key"] for row in before] + [60]
 
 
+@pytest.mark.parametrize("spelled", ["1", "01"])
+def test_columns_that_have_each_other_s_names_keep_their_partition_values(tmp_path, spelled):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    for number in range(2):
+        row = {"id": [number], "a": pa.array([1], pa.int32()), "b": pa.array([2], pa.int32())}
+        log.append(pa.table(row), partition_by=["a", "b"])
+    commit = Path(log.table_path, "_delta_log", f"{1:020}.json")
+    commit.write_text(commit.read_text().replace('"a":"1"', f'"a":"{spelled}"'))
+    log = DeltaLog.for_path(log.table_path)
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
+        log.alter.rename_column(old, new)
+    before = log.to_arrow().sort_by("id").to_pylist()
+    assert before[0] == {"id": 0, "b": 1, "a": 2}
+    log.drop_feature("columnMapping")
+    assert log.snapshot().num_files == 1
+    assert log.to_arrow().sort_by("id").to_pylist() == before
+
+
 def test_clustering_and_row_ids_outlast_the_mapping(tmp_path):
     properties = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
     log = made(tmp_path, properties=properties, cluster_by=["id"])
@@ -215,6 +234,30 @@ def test_files_of_narrower_types_are_written_again(tmp_path):
     assert len(set(newest) & set(log.snapshot().files["path"].to_pylist())) == 1
     assert kept in newest
     assert deltalake_rows(log) == [i for i, _ in before]
+
+
+@pytest.mark.parametrize("mode", ["none", "id"])
+def test_files_of_narrower_types_are_known_as_readers_find_their_columns(tmp_path, mode):
+    """By ids, whatever a file calls its columns, and else by their names in any case."""
+    log = DeltaLog.for_path(str(tmp_path / "table"))
+    properties = {"delta.enableTypeWidening": "true", "delta.columnMapping.mode": mode}
+    log.create(COLUMNS, properties=properties)
+    log.append(rows(0, 10))
+    (file,) = Path(log.table_path).rglob("*.parquet")
+    stored = pq.read_table(file)
+    names = [
+        f"c{number}" if mode == "id" else name.upper()
+        for number, name in enumerate(stored.schema.names)
+    ]
+    fields = [item.with_name(name) for item, name in zip(stored.schema, names, strict=True)]
+    pq.write_table(pa.table(stored.columns, pa.schema(fields)), file)
+    log = DeltaLog.for_path(log.table_path)
+    log.alter.change_columns([ColumnChange("v", data_type="bigint")])
+    before = found(log)
+    log.drop_feature("typeWidening")
+    assert found(log) == before == [(i, i % 3) for i in range(10)]
+    (path,) = log.snapshot().data_paths.full_paths(log.snapshot().files["path"].combine_chunks())
+    assert {str(kind) for kind in pq.read_schema(path.as_py()).types} == {"int64"}
 
 
 def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path, monkeypatch):
@@ -458,3 +501,17 @@ def test_losing_again_and_again_ends_in_a_conflict(tmp_path, monkeypatch):
     monkeypatch.setattr(dropping, "_metadata", overtaken)
     with pytest.raises(ConcurrentWriteException):
         log.drop_feature("typeWidening")
+
+
+@pytest.mark.parametrize("how", ["restore", "replace"])
+def test_versions_of_a_dropped_feature_stay_protected_whatever_the_table_becomes(tmp_path, how):
+    log = made(tmp_path, properties={"delta.enableDeletionVectors": "true"})
+    log.drop_feature("deletionVectors")
+    key = "delta.requireCheckpointProtectionBeforeVersion"
+    protected = log.metadata.configuration[key]
+    if how == "restore":
+        log.restore(2)
+    else:
+        log.create(COLUMNS, mode="replace")
+    assert "checkpointProtection" in features(log)
+    assert log.metadata.configuration[key] == protected

@@ -52,6 +52,12 @@ def tracked(log: DeltaLog) -> dict[int, tuple[int, int]]:
     }
 
 
+def by_row_id(log: DeltaLog) -> list[dict[str, object]]:
+    wanted = [*log.snapshot().schema.names, "_metadata.row_id", "_metadata.row_commit_version"]
+    rows = log.to_arrow(columns=wanted)
+    return rows.sort_by("_metadata.row_id").to_pylist()
+
+
 def run_beside(log: DeltaLog, between):
     """OPTIMIZE, with something that happens once its (first) files are written."""
     pending = [between]
@@ -100,6 +106,35 @@ def test_a_predicate_over_data_is_refused(tmp_path):
         log.optimize("id = 1")
     assert caught.value.kind == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
     assert log.snapshot().version == 5
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "p + 1 = 2",
+        "nosuch(p) = 1",
+        "p = 1 AND abs(p) = 1",
+        "p = 0 OR p % 2 = 0",
+        "current_date() > 0",
+    ],
+)
+def test_a_predicate_that_only_spark_can_evaluate_rewrites_nothing(tmp_path, predicate):
+    log = made(tmp_path, VECTORS, commits=2)
+    log.delete("id IN (1, 2)")
+    for rewrite in (log.optimize, log.purge, log.recompute_statistics):
+        with pytest.raises(UsageError) as caught:
+            rewrite(predicate)
+        assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+    assert log.snapshot().version == 2
+
+
+def test_a_predicate_without_columns_is_for_all_partitions_or_none(tmp_path):
+    for number, parted in enumerate((PARTED, {})):
+        log = DeltaLog.for_path(str(tmp_path / f"t{number}"))
+        for _ in range(2):
+            log.append(pa.table({"id": [1], "p": [1]}), **parted)
+        assert log.optimize("1 = 2").version is None
+        assert log.optimize("1 = 1").removed.num_files == 2
 
 
 def test_values_of_partitions_that_are_odd_stay_apart(tmp_path):
@@ -191,6 +226,28 @@ def test_purging_writes_again_what_has_vectors_and_nothing_else(tmp_path):
     newest = log.history(1)[0].info
     assert (newest.operation, newest.operation_parameters["applyPurge"]) == ("REORG", True)
     assert log.purge().version is None
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_purging_writes_again_what_holds_a_dropped_column(tmp_path, mode):
+    kind = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    schema = pa.schema([("id", pa.int64()), ("s", kind), ("x", pa.int64())])
+    mapped = {f"{DEFAULTS}columnMapping.mode": mode, **TRACKED, **VECTORS}
+    log = DeltaLog.for_path(str(tmp_path / "t"), mapped)
+    row = {"id": [1], "s": [{"a": 1, "b": 2}], "x": [3]}
+    log.append(pa.table(row, schema))
+    assert log.purge().version is None
+    for gone, left in (("x", {"id", "s"}), ("s.b", {"id", "s"})):
+        log.alter.drop_columns([gone])
+        log.append(log.to_arrow().slice(0, 1))
+        before, new = by_row_id(log), log.snapshot().files["path"].to_pylist()
+        done = log.purge()
+        # All but that which was written after the drop.
+        assert done.removed.num_files == len(new) - 1
+        assert len(set(new) & set(log.snapshot().files["path"].to_pylist())) == 1
+        assert by_row_id(log) == before
+        assert set(log.to_arrow().schema.names) == left
+        assert log.purge().version is None
 
 
 @pytest.mark.parametrize("options", [{}, VECTORS, {**VECTORS, **TRACKED}])

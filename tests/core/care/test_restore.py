@@ -453,3 +453,18 @@ def test_a_file_that_has_lost_its_row_ids_gets_them_back(tmp_path):
     assert done is not None
     assert (done.num_removed_files, done.num_restored_files) == (0, 1)
     assert sorted(log.to_arrow(columns=wanted).to_pylist(), key=lambda row: row["id"]) == before
+
+
+def test_a_file_that_has_other_row_ids_gets_those_of_its_version_back(tmp_path):
+    log = made(tmp_path, properties=TRACKED)
+    wanted = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
+    before = log.to_arrow(columns=wanted).sort_by("id")
+    log.drop_feature("rowTracking")
+    log.alter.set_properties(TRACKED)
+    assert log.to_arrow(columns=wanted).sort_by("id") != before
+    done = log.restore(2)
+    assert (done.num_restored_files, done.num_removed_files) == (2, 0)
+    assert log.to_arrow(columns=wanted).sort_by("id") == before
+    log.append(rows(20, 25))
+    numbers = log.to_arrow(columns=wanted).column(1).to_pylist()
+    assert len(set(numbers)) == 25

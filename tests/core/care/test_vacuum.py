@@ -173,6 +173,35 @@ def test_what_a_link_within_the_table_leads_to_stays(is_of_one_file, tmp_path):
     assert table.ids() == list(range(10))
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE", "inventory"])
+@pytest.mark.parametrize("link", ["_links/there", "_links/x.parquet", "{tmp}/x.parquet"])
+def test_a_live_file_stays_though_the_log_names_it_by_a_link_that_no_walk_meets(
+    link, mode, tmp_path
+):
+    """The file was added by its own name, removed, and added again by way of a link."""
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    link = link.format(tmp=tmp_path)
+    place = table.path / link
+    place.parent.mkdir(exist_ok=True)
+    txn = table.log.start_transaction()
+    (add,) = add_files(txn.filter_files())
+    is_folder = link.endswith("there")
+    parent, _, name = add.path.rpartition("/")
+    place.symlink_to(table.path / (parent if is_folder else add.path))
+    named = replace(add, path=f"{link}/{name}" if is_folder else link)
+    txn.commit([add.remove(table.clock.now_ms()), named], Operation("X"))
+    table.log.append(rows(10, 20))
+    table.pass_hours(24 * 8)
+    if mode == "inventory":
+        status = (table.path / add.path).stat()
+        columns = {"path": [add.path], "length": [status.st_size], "isDir": [False]}
+        table.log.vacuum(inventory=pa.table({**columns, "modificationTime": [1]}))
+    else:
+        table.log.vacuum(mode=mode)
+    assert table.ids() == list(range(20))
+
+
 def test_a_table_below_stays_if_its_log_is_a_link(tmp_path):
     table = Aged(tmp_path)
     inner = DeltaLog.for_path(str(table.path / "inner"))
@@ -359,6 +388,47 @@ def test_lite_refuses_where_the_log_does_not_tell_enough(tmp_path):
     with pytest.raises(TableError) as caught:
         table.log.vacuum(mode="LITE")
     assert caught.value.kind == "DELTA_CANNOT_VACUUM_LITE"
+
+
+def test_lite_goes_on_after_a_full_run_though_the_log_begins_later(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete("id < 5")
+    table.log.checkpoint()
+    (table.path / "_delta_log" / f"{0:020d}.json").unlink()
+    table.log.vacuum()  # too early: the log's first commit is young
+    with pytest.raises(TableError) as caught:
+        table.log.vacuum(mode="LITE")
+    assert caught.value.kind == "DELTA_CANNOT_VACUUM_LITE"
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 1
+    table.log.delete()
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 1
+
+
+@pytest.mark.parametrize("name", ["_p", ".p"])
+def test_lite_takes_dead_files_of_partitions_that_the_table_has_no_more(tmp_path, name):
+    table = Aged(tmp_path, partition_by=["p"])
+    schema = pa.schema([("id", pa.int64()), (name, pa.int64())])
+    table.log.create(schema, mode="replace", partition_by=[name])
+    table.log.append(pa.table({"id": [1], name: [2]}))
+    table.log.create(schema, mode="replace")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 1
+    assert list(table.path.rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize("path", [f"{INTENTS}/x", "sub/_delta_log/0.json", "_delta_log/x"])
+def test_lite_touches_no_log_and_no_intent_whatever_was_removed(tmp_path, path):
+    table = Aged(tmp_path)
+    removed = RemoveFile(path, deletion_timestamp=1, data_change=True)
+    table.log.start_transaction().commit([removed], Operation("X"))
+    (table.path / path).parent.mkdir(parents=True, exist_ok=True)
+    (table.path / path).write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 0
+    assert (table.path / path).exists()
 
 
 def test_lite_is_the_default_where_the_options_say_so(tmp_path):

@@ -83,3 +83,39 @@ def test_old_times_of_the_old_physical_type_were_converted_one_version_longer(
 @pytest.mark.parametrize("column", [days(FIRST_GREGORIAN, None), times(NEW_TIME, None)])
 def test_dates_that_are_the_same_in_both_are_read_from_old_files(tmp_path, column):
     assert table_of(tmp_path, column, SPARK_2).to_arrow()["d"].to_pylist() == column.to_pylist()
+
+
+def converted(path, column):
+    path.mkdir()
+    pq.write_table(column, path / "x.parquet")
+    log = DeltaLog.for_path(str(path))
+    log.convert()
+    return log
+
+
+def cloned(path, column):
+    path.mkdir()
+    pq.write_table(column, path / "x.parquet")
+    log = DeltaLog.for_path(f"{path}_clone")
+    DeltaLog.for_path(str(path)).clone(log.table_path, source_format="parquet", is_shallow=True)
+    return log
+
+
+def recomputed(path, column):
+    log = table_of(path, column["d"], column.schema.metadata)
+    log.recompute_statistics()
+    return log
+
+
+@pytest.mark.parametrize("make", [converted, cloned, recomputed])
+@pytest.mark.parametrize("footer", [SPARK_2, ON_REQUEST, SPARK_3])
+def test_old_dates_of_the_old_calendar_are_no_bounds(tmp_path, make, footer):
+    is_old = footer is not SPARK_3
+    for number, column in enumerate([days(LAST_JULIAN, None), times(OLD_TIME, NEW_TIME)]):
+        rows = pa.table({"d": column}).replace_schema_metadata(footer)
+        log = make(tmp_path / f"t{number}", rows)
+        assert log.files("d = '1000-01-01'").num_rows == is_old
+        assert log.files("d IS NULL").num_rows == column.null_count
+    for number, column in enumerate([days(FIRST_GREGORIAN), times(NEW_TIME)]):
+        rows = pa.table({"d": column}).replace_schema_metadata(footer)
+        assert make(tmp_path / f"n{number}", rows).files("d = '1000-01-01'").num_rows == 0
