@@ -13,6 +13,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.one_version import NOT_RECREATABLE
 from optimist.core.snapshot.time_travel import list_commit_files
 from optimist.core.streams.indexed_files import IndexedFiles, kept_paths
 from optimist.core.streams.options import StreamOptions
@@ -22,11 +23,6 @@ __all__ = ["ChangeReader", "ChangedRun"]
 
 _MOST_ENDS = 4
 """Of how many batches the end is kept; the last one may be asked for again."""
-_NOT_RECREATABLE = (
-    "DELTA_TRUNCATED_TRANSACTION_LOG",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    "DELTA_VERSION_NOT_FOUND",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ class ChangeReader:
         try:
             feed = changes_of(self.table, latest, versions, metadata, before=before)
         except TableError as error:
-            if self.options.fail_on_data_loss or error.kind not in _NOT_RECREATABLE:
+            if self.options.fail_on_data_loss or error.kind not in NOT_RECREATABLE:
                 raise
             # Behind lost commits a stream goes by what it has, as a stream of rows does.
             before = TableState(versions[0] - 1, metadata, self.schema.protocol)

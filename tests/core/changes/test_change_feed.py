@@ -412,7 +412,7 @@ def test_a_schema_that_changed_too_much_is_refused(feed_table, schema, partition
         "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", table.log.changes, starting_version=0
     )
     assert isinstance(error, SchemaError)
-    assert (error.fields["version"], error.fields["final_version"]) == (0, 2)
+    assert (error.fields["version"], error.fields["final_version"]) == (1, 2)
     assert error.fields["column"] == column
     assert changes(table, 0, 1) == [(1, "insert", 1)]
     assert table.log.changes(starting_version=2).num_rows == 0
