@@ -133,16 +133,21 @@ class CommitReader:
         )
 
     def missing(self, version: int, latest: int) -> IndexedFiles:
-        """What a stream has of a commit that is no longer in the log; see `files`."""
-        if not self.options.fail_on_data_loss:
-            _LOG.warning(
-                "The stream over %s goes on without version %s, which is no longer in the log.",
-                self.table.table_path,
-                version,
-            )
-            return IndexedFiles.none()
+        """Return what a stream has of a commit that is no longer in the log; see `files`.
+
+        With `failOnDataLoss` false that is nothing, up to the next commit that the log has.
+        """
         held = list_commit_files(self.table.store, self.table.log_path, version, latest)
         earliest = held[0][0] if held else latest + 1
+        if not self.options.fail_on_data_loss:
+            _LOG.warning(
+                "The stream over %s goes on without the versions %s to %s, which are no longer in "
+                "the log.",
+                self.table.table_path,
+                version,
+                earliest - 1,
+            )
+            return replace(IndexedFiles.none(), lost_until=earliest)
         raise TableError(
             f"The stream from the Delta table {self.table.table_path} was expecting process data "
             f"from version {version}, but the earliest available version in the _delta_log "

@@ -107,10 +107,11 @@ class StreamSource(JavaIdentity):
                 return Jvm.of(self._spark).root.java.util.HashMap(self._metrics(argument))
             return None
 
-    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str:
+    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str | None:
         capacity = Capacity() if is_all else self.planner.capacity()
         bound = self._last_version
-        return self.planner.latest_offset(start, capacity, last_version=bound).to_json()
+        end = self.planner.latest_offset(start, capacity, last_version=bound)
+        return None if end is None else end.to_json()
 
     def _batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
         views = self.planner.views_between(start, end)

@@ -297,7 +297,7 @@ def test_mapped_partitions_with_vectors_are_read_until_a_column_is_renamed(tmp_p
     assert [(row["id"], row["p"]) for row in gone.to_arrow().to_pylist()] == [(0, "a")]
     log.alter.rename_column("p", "q")
     refused(
-        "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION",
         lambda: list(log.follow(first.position, changes=True)),
     )
 
@@ -318,7 +318,7 @@ def test_rows_that_the_newest_schema_does_not_fit_are_refused(log):
     version = log.snapshot().version
     log.alter.rename_column("n", "m")
     begin = {"startingVersion": str(version)}
-    kind = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+    kind = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     refused(kind, lambda: batches(stream(log, **begin)))
     log.alter.rename_column("m", "n")
     assert batches(stream(log, startingVersion=str(version + 2)))[0] == [[]]
