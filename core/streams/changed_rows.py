@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from optimist.core.changes.feed import ChangeFeed, TableState, changes_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
+from optimist.core.log.file_table import canonical_paths
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import NOT_RECREATABLE
@@ -46,7 +47,9 @@ class ChangedRun:
         """The files that are meant."""
         if self.paths is None:
             return files
-        return files.filter(pc.is_in(files["path"], value_set=self.paths.combine_chunks()))
+        # A remove without all facts is told by its add, which may spell the path another way.
+        wanted = canonical_paths(self.paths.combine_chunks())
+        return files.filter(pc.is_in(canonical_paths(files["path"]), value_set=wanted))
 
 
 @dataclass(frozen=True, slots=True)
