@@ -31,6 +31,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
+from optimist.core.snapshot.time_travel import list_commit_files
 
 __all__ = [
     "ChangeFeed",
@@ -150,7 +151,7 @@ def changes_of(
     first, last = versions[0], versions[-1]
     base = latest
     if before is None:
-        base = load_version(table, first, latest=latest)
+        base = _first_state(table, latest, versions)
         before = TableState(first, base.metadata, base.protocol)
     run = _Run(table.table_path, before.metadata, before.protocol, before.version)
     written = _WrittenBy()
@@ -237,6 +238,28 @@ class _WrittenBy:
             ensure_reads_as(
                 metadata, reading, version=version, final_version=last, may_lack=may_lack
             )
+
+
+def _first_state(table: TableRef, latest: Snapshot, versions: range) -> Snapshot:
+    """The table at the first version; says so where the log has its commit and no more of it."""
+    first, last = versions[0], versions[-1]
+    try:
+        return load_version(table, first, latest=latest)
+    except TableError as error:
+        earliest = error.fields.get("earliest")
+        is_held = bool(list_commit_files(table.store, table.log_path, first, first))
+        if error.kind not in NOT_RECREATABLE or earliest is None or not is_held:
+            raise
+        raise TableError(
+            f"The changes of the versions {first} to {last} can't be read: the log of "
+            f"{table.table_path} is truncated. It still has the commit of version {first}, but not "
+            f"what the table was like then; that begins with version {earliest}. Nothing was read. "
+            "Start there or later.",
+            kind="DELTA_TRUNCATED_TRANSACTION_LOG",
+            version=first,
+            earliest=earliest,
+            latest=latest.version,
+        ) from None
 
 
 def _metadata_before(table: TableRef, latest: Snapshot, versions: range) -> Metadata:

@@ -119,6 +119,31 @@ def test_a_starting_time_is_pinned_as_well(log):
     refused("DELTA_TIMESTAMP_GREATER_THAN_COMMIT", log, startingTimestamp=later)
 
 
+def test_a_starting_time_is_the_first_commit_that_the_log_has(log):
+    times = [record.timestamp_ms for record in reversed(log.history())]
+    log.checkpoint()  # of version 2, from which on the table can be loaded
+    add(log, 6)
+    Path(log.log_path, f"{0:020}.json").unlink()
+    for start, expected in ((times[0] - 1000, [2, 3, 4, 5, 6]), (times[1], [2, 3, 4, 5, 6])):
+        assert batches(log, startingTimestamp=start)[0] == [[], expected]
+    assert batches(log, startingTimestamp=times[1] + 1)[0] == [[], [4, 5, 6]]
+    (_, *items) = log.follow(starting_timestamp=times[1])
+    assert [item.to_arrow()["id"].to_pylist() for item in items] == [[2, 3], [4, 5], [6]]
+
+
+def test_a_starting_time_is_found_beside_lost_commits(log):
+    add(log, 6)
+    add(log, 7)
+    log.checkpoint()
+    times = [record.timestamp_ms for record in reversed(log.history())]
+    for lost in (0, 2):
+        Path(log.log_path, f"{lost:020}.json").unlink()
+    found, _ = batches(log, startingTimestamp=times[3], failOnDataLoss="false")
+    assert found == [[], [6, 7]]
+    found, _ = batches(log, startingTimestamp=times[1], failOnDataLoss="false")
+    assert found == [[], [2, 3, 6, 7]]
+
+
 def test_two_starts_are_refused(log):
     kind = "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET"
     refused(kind, log, startingVersion=1, startingTimestamp=5)
