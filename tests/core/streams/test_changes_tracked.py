@@ -1,5 +1,7 @@
 """Streams of changes with a log of schemas, past several changes without rows between (11.5)."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 
@@ -26,7 +28,7 @@ def log(tmp_path):
 def renamed_often(log, count):
     """Rename one column so many times; its last name."""
     names = ["name", *(f"name{number}" for number in range(count))]
-    for old, new in zip(names, names[1:], strict=False):
+    for old, new in pairwise(names):
         log.alter.rename_column(old, new)
     return names[-1]
 
