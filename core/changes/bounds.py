@@ -125,6 +125,8 @@ class ChangeBounds:
 def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
     """The first version made at a time or later; the one after the newest if there is none.
 
+    Its commit is in the log, but the table need not be one that can be loaded as it was then.
+
     Args:
         table: The table.
         latest: Its newest version.
@@ -132,7 +134,12 @@ def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
     """
     try:
         before = version_at_timestamp(
-            table.store, table.log_path, time_ms - 1, latest=latest, accept_last=True
+            table.store,
+            table.log_path,
+            time_ms - 1,
+            latest=latest,
+            accept_last=True,
+            must_be_recreatable=False,
         )
     except TableError as error:
         earliest = error.fields.get("earliest_version")

@@ -10,9 +10,12 @@ from optimist.core.log.commits import read_commits_bytes
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
+    AddCDCFile,
+    AddFile,
     CommitInfo,
     Metadata,
     Protocol,
+    RemoveFile,
     actions_from_bytes,
 )
 from optimist.core.protocol.gates import is_active
@@ -46,6 +49,28 @@ class ReadCommit:
     def info(self) -> CommitInfo | None:
         """Its commitInfo, if it has one."""
         return next((item for item in self.actions if isinstance(item, CommitInfo)), None)
+
+    @property
+    def changes_metadata(self) -> bool:
+        """Whether it brings metadata."""
+        return any(isinstance(item, Metadata) for item in self.actions)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether rows of files that it removes are its changes."""
+        return not self._records and self._has_changed(RemoveFile)
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether rows of files that it adds, or of files of changes, are its changes."""
+        return self._records or self._has_changed(AddFile)
+
+    @property
+    def _records(self) -> bool:
+        return any(isinstance(item, AddCDCFile) for item in self.actions)
+
+    def _has_changed(self, kind: type[AddFile | RemoveFile]) -> bool:
+        return any(isinstance(item, kind) and item.data_change for item in self.actions)
 
 
 def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Iterator[ReadCommit]:

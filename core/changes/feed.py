@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -30,7 +30,8 @@ from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import to_arrow
-from optimist.core.snapshot.one_version import load_version
+from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
+from optimist.core.snapshot.time_travel import list_commit_files
 
 __all__ = [
     "ChangeFeed",
@@ -150,21 +151,21 @@ def changes_of(
     first, last = versions[0], versions[-1]
     base = latest
     if before is None:
-        base = load_version(table, first, latest=latest)
+        base = _first_state(table, latest, versions)
         before = TableState(first, base.metadata, base.protocol)
     run = _Run(table.table_path, before.metadata, before.protocol, before.version)
-    history: list[tuple[int, Metadata]] = []
+    written = _WrittenBy()
     for commit in read_commits(table.store, table.log_path, first, last):
-        run = run.after(commit)
-        if not history or run.metadata is not history[-1][1]:
-            history.append((commit.version, run.metadata))
+        earlier, run = run, run.after(commit)
+        if commit.takes_rows and commit.changes_metadata and commit.version == before.version > 0:
+            earlier = replace(run, metadata=_metadata_before(table, latest, versions))
+        written.note(commit, earlier.metadata, run.metadata)
         ensure_recorded(run.metadata, table.table_path, commit.version, versions)
         time_ms = commit_time_ms(commit, run.metadata, run.protocol)
         is_partitioned = bool(run.metadata.partition_columns)
         collector.collect(commit, time_ms, is_partitioned=is_partitioned)
     reading = read_as or run.metadata
-    for version, metadata in history:
-        ensure_reads_as(metadata, reading, version=version, final_version=last)
+    written.ensure_read_as(reading, last)
     feed = _feed(table, base, reading, collector, versions)
     return replace(feed, end=TableState(last, run.metadata, run.protocol))
 
@@ -210,6 +211,74 @@ def change_rows(
     access = table.data_access()
     tables = [to_arrow(view, predicate, columns, access=access) for view in feed.views]
     return pa.concat_tables(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenBy:
+    """By which metadata the rows of a run were written; commits without rows don't count.
+
+    Attributes:
+        found: Each metadata with its version, and whether only rows were removed that it wrote,
+            by a commit with other metadata: these come without the columns that it dropped.
+    """
+
+    found: dict[tuple[int, bool], tuple[int, Metadata]] = field(default_factory=dict)
+
+    def note(self, commit: ReadCommit, earlier: Metadata, metadata: Metadata) -> None:
+        """Take one commit, with the metadata before and after it."""
+        if commit.takes_rows:
+            key = id(earlier), commit.changes_metadata
+            self.found.setdefault(key, (commit.version - 1, earlier))
+        if commit.gives_rows:
+            self.found.setdefault((id(metadata), False), (commit.version, metadata))
+
+    def ensure_read_as(self, reading: Metadata, last: int) -> None:
+        """Make sure that all rows can be read; see `ensure_reads_as`."""
+        for (_, may_lack), (version, metadata) in self.found.items():
+            ensure_reads_as(
+                metadata, reading, version=version, final_version=last, may_lack=may_lack
+            )
+
+
+def _first_state(table: TableRef, latest: Snapshot, versions: range) -> Snapshot:
+    """The table at the first version; says so where the log has its commit and no more of it."""
+    first, last = versions[0], versions[-1]
+    try:
+        return load_version(table, first, latest=latest)
+    except TableError as error:
+        earliest = error.fields.get("earliest")
+        is_held = bool(list_commit_files(table.store, table.log_path, first, first))
+        if error.kind not in NOT_RECREATABLE or earliest is None or not is_held:
+            raise
+        raise TableError(
+            f"The changes of the versions {first} to {last} can't be read: the log of "
+            f"{table.table_path} is truncated. It still has the commit of version {first}, but not "
+            f"what the table was like then; that begins with version {earliest}. Nothing was read. "
+            "Start there or later.",
+            kind="DELTA_TRUNCATED_TRANSACTION_LOG",
+            version=first,
+            earliest=earliest,
+            latest=latest.version,
+        ) from None
+
+
+def _metadata_before(table: TableRef, latest: Snapshot, versions: range) -> Metadata:
+    """The metadata of files that the first commit of a run removed, as it brings others itself."""
+    first, last = versions[0], versions[-1]
+    try:
+        return load_version(table, first - 1, latest=latest).metadata
+    except TableError as error:
+        if error.kind not in NOT_RECREATABLE:
+            raise
+        raise SchemaError(
+            f"The changes of the versions {first} to {last} can't be read: version {first} changed "
+            "the table's metadata and removed rows, and the log no longer tells by which columns "
+            f"these were written. Nothing was read. Start at version {first + 1} or later.",
+            kind="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+            version=first - 1,
+            final_version=last,
+            column="",
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,15 @@ from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import ensure_version_exists
 
-__all__ = ["load_version", "table_not_found"]
+__all__ = ["NOT_RECREATABLE", "load_version", "table_not_found"]
+
+NOT_RECREATABLE = (
+    "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    "DELTA_VERSION_NOT_FOUND",
+)
+"""The kinds of errors for a version that the log no longer tells."""
 
 
 def load_version(table: TableRef, version: int, *, latest: Snapshot | None = None) -> Snapshot:

@@ -87,6 +87,7 @@ def version_at_timestamp(
     *,
     latest: Snapshot,
     accept_last: bool = False,
+    must_be_recreatable: bool = True,
 ) -> int:
     """The newest version made at a given time or before.
 
@@ -96,20 +97,23 @@ def version_at_timestamp(
         timestamp_ms: Epoch milliseconds.
         latest: The newest snapshot; its properties tell since when there are in-commit timestamps.
         accept_last: Whether a time after the last commit means the last commit, as for RESTORE.
+        must_be_recreatable: Whether only versions count that can be loaded; else all whose commits
+            are in the log, which is enough for who reads just these.
 
     Raises:
-        TableError: The time is before the first version that can be recreated (kind
+        TableError: The time is before the first of these versions (kind
             `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`) or after the last (kind
             `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`).
     """
     history = _History.listed(store, log_path)
-    earliest = history.earliest_recreatable()
+    is_any_enough = history.commits and not must_be_recreatable
+    earliest = 0 if is_any_enough else history.earliest_recreatable()
     commits = [(number, status) for number, status in history.commits if number >= earliest]
     times = _times_around(store, commits, latest, timestamp_ms)
     position = bisect_right(range(len(times)), timestamp_ms, key=times.at) - 1
     if position < 0:
-        raise _too_early(timestamp_ms, times.first_version, times.at(0))
-    version = times.first_version + position
+        raise _too_early(timestamp_ms, times.versions[0], times.at(0))
+    version = times.versions[position]  # some between may be lost
     if version == commits[-1][0] and timestamp_ms > times.at(position) and not accept_last:
         raise _too_late(timestamp_ms, version, times.at(position))
     return version
@@ -240,12 +244,11 @@ class _History:
 class _Times:
     """The times of a run of versions, looked up one by one as a search needs them."""
 
-    first_version: int
-    count: int
+    versions: Sequence[int]
     at: Callable[[int], int]
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.versions)
 
 
 def _times_around(
@@ -266,15 +269,14 @@ def _times_around(
     if before and (is_before or not since):  # the property may name a version yet to come
         return _modification_times(before)
     return _Times(
-        since[0][0],
-        len(since),
+        [version for version, _ in since],
         lambda index: _in_commit_timestamp(store, latest.log_path, since[index][0]),
     )
 
 
 def _modification_times(commits: Sequence[tuple[int, FileStatus]]) -> _Times:
     adjusted = adjusted_timestamps(status.modified_ms for _, status in commits)
-    return _Times(commits[0][0], len(commits), adjusted.__getitem__)
+    return _Times([version for version, _ in commits], adjusted.__getitem__)
 
 
 def _in_commit_timestamp(store: LogStore, log_path: str, version: int) -> int:

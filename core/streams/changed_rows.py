@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from optimist.core.changes.feed import ChangeFeed, TableState, changes_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
+from optimist.core.log.file_table import canonical_paths
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.one_version import NOT_RECREATABLE
 from optimist.core.snapshot.time_travel import list_commit_files
 from optimist.core.streams.indexed_files import IndexedFiles, kept_paths
 from optimist.core.streams.options import StreamOptions
@@ -22,11 +24,6 @@ __all__ = ["ChangeReader", "ChangedRun"]
 
 _MOST_ENDS = 4
 """Of how many batches the end is kept; the last one may be asked for again."""
-_NOT_RECREATABLE = (
-    "DELTA_TRUNCATED_TRANSACTION_LOG",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    "DELTA_VERSION_NOT_FOUND",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,9 @@ class ChangedRun:
         """The files that are meant."""
         if self.paths is None:
             return files
-        return files.filter(pc.is_in(files["path"], value_set=self.paths.combine_chunks()))
+        # A remove without all facts is told by its add, which may spell the path another way.
+        wanted = canonical_paths(self.paths.combine_chunks())
+        return files.filter(pc.is_in(canonical_paths(files["path"]), value_set=wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class ChangeReader:
         try:
             feed = changes_of(self.table, latest, versions, metadata, before=before)
         except TableError as error:
-            if self.options.fail_on_data_loss or error.kind not in _NOT_RECREATABLE:
+            if self.options.fail_on_data_loss or error.kind not in NOT_RECREATABLE:
                 raise
             # Behind lost commits a stream goes by what it has, as a stream of rows does.
             before = TableState(versions[0] - 1, metadata, self.schema.protocol)

@@ -133,16 +133,21 @@ class CommitReader:
         )
 
     def missing(self, version: int, latest: int) -> IndexedFiles:
-        """What a stream has of a commit that is no longer in the log; see `files`."""
-        if not self.options.fail_on_data_loss:
-            _LOG.warning(
-                "The stream over %s goes on without version %s, which is no longer in the log.",
-                self.table.table_path,
-                version,
-            )
-            return IndexedFiles.none()
+        """Return what a stream has of a commit that is no longer in the log; see `files`.
+
+        With `failOnDataLoss` false that is nothing, up to the next commit that the log has.
+        """
         held = list_commit_files(self.table.store, self.table.log_path, version, latest)
         earliest = held[0][0] if held else latest + 1
+        if not self.options.fail_on_data_loss:
+            _LOG.warning(
+                "The stream over %s goes on without the versions %s to %s, which are no longer in "
+                "the log.",
+                self.table.table_path,
+                version,
+                earliest - 1,
+            )
+            return replace(IndexedFiles.none(), lost_until=earliest)
         raise TableError(
             f"The stream from the Delta table {self.table.table_path} was expecting process data "
             f"from version {version}, but the earliest available version in the _delta_log "
@@ -157,16 +162,18 @@ class CommitReader:
 
 
 def _changes(lines: CommitLines, exclude_regex: str | None) -> IndexedFiles:
-    """The files that tell what a commit changed, by path and size.
+    """The files that tell what a commit changed, by path and size, in the order of its lines.
 
-    As in delta-spark 4.4, a batch may part a commit that only adds files, but no other.
+    As in delta-spark 4.4, no batch parts files of changes, whose rows belong together in pairs, nor
+    a commit with deletion vectors, whose file may be removed and added. Any other commit is parted
+    between any two of its adds and removes.
     """
     recorded = [item for item in lines.actions if isinstance(item, AddCDCFile)]
+    changing = [] if recorded else list(_changing(lines.file_actions))
     sized = [(item.path, item.size) for item in recorded]
-    if not recorded:
-        sized = [(_path(body), _size(body)) for body in _changing(lines.file_actions)]
+    sized += [(_path(body), _size(body)) for body in changing]
     files = files_table(AddFile(path, {}, size, 0, data_change=True) for path, size in sized)
-    if recorded or not all(_is_add(body) for body in _changing(lines.file_actions)):
+    if recorded or any(_has_vector(body) for body in changing):
         return IndexedFiles.whole(files, exclude_regex)
     return IndexedFiles.of(files, exclude_regex)
 
@@ -185,6 +192,12 @@ def _is_add(body: FileBody) -> bool:
     if isinstance(body, AddFile | RemoveFile):
         return isinstance(body, AddFile)
     return bool(body["isAdd"])
+
+
+def _has_vector(body: FileBody) -> bool:
+    if isinstance(body, AddFile | RemoveFile):
+        return body.deletion_vector is not None
+    return body.get("deletionVector") is not None
 
 
 def _size(body: FileBody) -> int:

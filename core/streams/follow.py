@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.errors import UsageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import read_rows
@@ -59,6 +61,13 @@ def follow(
     planner: StreamPlanner, position: str | None, wait_s: float | None, allowed: Allowed
 ) -> Iterator[FollowedCommit]:
     """The commits after a position; see `DeltaLog.follow`."""
+    if wait_s is not None and not 0 < wait_s < math.inf:
+        raise UsageError(
+            f"The argument wait_s must be a number of seconds above 0, and is {wait_s}: each look "
+            "costs a listing. Nothing was read. Leave it out to end where there is nothing new.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="wait_s",
+        )
     table = planner.table
     at = None if position is None else StreamOffset.from_json(position)
     planner.begin_following(at, allowed)

@@ -23,12 +23,14 @@ class IndexedFiles:
         places: The place of each (int64); files that are passed over leave gaps.
         is_whole: Whether a batch takes all of them or none: they have one place.
         change: What a stream with a log of schemas reads them by, if not by what it has.
+        lost_until: The next version that the log has, where it has lost this one.
     """
 
     files: pa.Table
     places: pa.Array
     is_whole: bool = False
     change: StreamSchema | None = None
+    lost_until: int | None = None
 
     @classmethod
     def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
@@ -70,6 +72,10 @@ class IndexedFiles:
         """The sizes of the files, summed."""
         return int(pc.sum(self.files["size"], min_count=0).as_py())
 
+    def next_version(self, version: int) -> int:
+        """Return the version to go on with after this one."""
+        return version + 1 if self.lost_until is None else self.lost_until
+
     def between(self, after: int, upto: int | None = None) -> IndexedFiles:
         """The files whose place is above `after` and, if given, not above `upto`."""
         first = int(pc.sum(pc.less_equal(self.places, after), min_count=0).as_py())
@@ -107,6 +113,11 @@ class Capacity:
     files: int | None = None
     size_bytes: int | None = None
     has_any: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Whether there is no limit, so that one batch takes everything."""
+        return self.files is None and self.size_bytes is None
 
     def take(self, some: IndexedFiles) -> int:
         """Admit as many of the files as there is room for, from the first on; how many.

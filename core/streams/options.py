@@ -14,7 +14,14 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.values import at_least, parse_bool, parse_bytes
 
-__all__ = ["ALWAYS", "LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream_options"]
+__all__ = [
+    "ALWAYS",
+    "LATEST",
+    "STREAM_OPTIONS",
+    "StreamOptions",
+    "ensure_stream_options",
+    "no_time_travel",
+]
 
 LATEST: Final = "latest"
 ALWAYS: Final = "always"
@@ -67,6 +74,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "allowSourceColumnDrop": _allowance,
     "allowSourceColumnTypeChange": _allowance,
 }
+_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 _CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
 _LOCATIONS = ("schemaTrackingLocation", "schemaLocation")  # the first counts
 STREAM_OPTIONS = tuple(_PARSERS)
@@ -140,10 +148,14 @@ class StreamOptions:
             to_ms: Turns the text of a time into epoch milliseconds.
 
         Raises:
-            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), or both starts are
-                given (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`).
+            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), both starts are given
+                (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`), or an older version of the
+                table (kind `DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS`).
         """
         folded = {key.lower(): text.strip() for key, text in given.items()}
+        for name in _TIME_TRAVEL:
+            if name.lower() in folded:
+                raise no_time_travel(f"The option {name}")
         found = {
             name: _parsed(name, parse, folded[name.lower()])
             for name, parse in _PARSERS.items()
@@ -211,6 +223,20 @@ def ensure_stream_options(given: Mapping[str, object]) -> None:
                 kind="DELTA_ILLEGAL_OPTION",
                 key=name,
             )
+
+
+def no_time_travel(what: str) -> UsageError:
+    """Return the error for a stream that is to read an older version of its table.
+
+    Args:
+        what: What asks for that, as the beginning of a sentence.
+    """
+    return UsageError(
+        f"Cannot time travel views, subqueries, streams or change data feed queries. {what} asks "
+        "for one version of the table, and a stream reads all that come. Nothing was read. Leave "
+        "it out; to begin at a version or a time, give startingVersion or startingTimestamp.",
+        kind="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+    )
 
 
 def _no_tolerance() -> UsageError:

@@ -14,21 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from optimist.core.changes.bounds import first_version_since
 from optimist.core.changes.feed import ensure_recorded, feed_schema
 from optimist.core.changes.files import as_inserted
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError, UsageError
+from optimist.core.errors import OptimistError, TableError, UsageError
 from optimist.core.log.file_table import FILES_SCHEMA
-from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
-from optimist.core.log.timestamps import format_timestamp
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import without_expressions
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.snapshot.one_version import load_version
+from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
 from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.followed_schemas import FollowedSchemas
@@ -36,7 +33,8 @@ from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
 from optimist.core.streams.options import LATEST, StreamOptions
 from optimist.core.streams.schema_log import SchemaLog
-from optimist.core.streams.schema_rules import StreamSchema, other_table
+from optimist.core.streams.schema_rules import StreamSchema, other_table, unknown_columns
+from optimist.core.streams.starts import first_commit
 from optimist.core.streams.tracking import SchemaTracking, evolved
 from optimist.core.streams.unblocked import Allowed
 
@@ -76,11 +74,12 @@ class StreamPlanner:
     _reader: CommitReader = field(init=False)
     _changes: ChangeReader = field(init=False)
     _commits: dict[int, IndexedFiles] = field(default_factory=dict, init=False)
-    _counts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
+    _counts: dict[int, Backlog] = field(default_factory=dict, init=False)
     _initial: tuple[int, IndexedFiles] | None = field(default=None, init=False)
     _initial_ms: int = field(default=0, init=False)
     _first: StreamOffset | None = field(default=None, init=False)
     _latest: Snapshot | None = field(default=None, init=False)
+    _begins_readable: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._use(self.schema)
@@ -181,18 +180,21 @@ class StreamPlanner:
         if at.is_initial:
             begin, at = at, at.at(at.version + 1)
             yield at, self._views(begin, at)
-        for version in range(at.version, latest.version + 1):
-            begin, at = at, at.at(version + 1)
-            change = self._commit_files(version).change
-            if self.tracking is not None and change is not None:
-                raise self.tracking.record(change)
+        else:
+            self._ensure_begins_readable(at)
+        for _, after, files in self._commits_in(at.version, latest.version):
+            begin, at = at, at.at(after)
+            if self.tracking is not None and files.change is not None:
+                raise self.tracking.record(files.change)
             yield at, self._views(begin, at)
             self._forget_before(at)
 
     def latest_offset(
         self, start: StreamOffset | None, capacity: Capacity, *, last_version: int | None = None
-    ) -> StreamOffset:
+    ) -> StreamOffset | None:
         """Where the next batch ends; `start` itself if there is nothing new.
+
+        Where the start is a time, the first batch has no rows, unless there will be no other.
 
         Args:
             start: Where the last batch ended; None before the first.
@@ -207,6 +209,9 @@ class StreamPlanner:
         """
         latest = self._look()
         begin = self._begin(latest) if start is None else self._checked(start, latest)
+        is_moment = start is None and self.options.starts_at_a_moment
+        if start is None and begin.version > latest.version and not is_moment:
+            return None
         if self.tracking is not None:
             self._begin_tracking(latest, begin, begin, is_fresh=start is None)
             if start is None:
@@ -214,8 +219,11 @@ class StreamPlanner:
             if begin.index == CHANGE:
                 return begin.at(begin.version, AFTER_CHANGE)
             self.done_with(begin)  # what did not come to be told, since the driver crashed
-        if start is None and self.options.starts_at_a_moment:
+        # A time before the newest commit means the same commit whenever it is asked for.
+        is_sure = self.options.starting_ms is not None and begin.version <= latest.version
+        if is_moment and not (is_sure and capacity.is_all):
             return begin
+        self._ensure_begins_readable(begin)
         self._forget_before(begin)
         bound = latest.version if last_version is None else min(latest.version, last_version)
         if begin.is_initial:
@@ -263,6 +271,7 @@ class StreamPlanner:
         begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
         end.ensure_not_before(begin)
         self._begin_tracking(latest, begin, end, is_fresh=start is None)
+        self._ensure_begins_readable(begin)
         return self._views(begin, end)
 
     def empty_views(self) -> tuple[FilesView, ...]:
@@ -293,13 +302,14 @@ class StreamPlanner:
             rest = self._snapshot_files(position.version).between(position.index)
             files, size_bytes = len(rest), rest.size_bytes
             first, after = position.version + 1, BASE_INDEX
-        last = self._latest.version
-        for version in range(first, min(last, first + _MOST_COUNTED) + 1):
+        last, version = self._latest.version, first
+        while version <= min(last, first + _MOST_COUNTED):
             try:
-                counted, sized = self._count(version, after if version == first else BASE_INDEX)
+                found = self._count(version, after if version == first else BASE_INDEX)
             except OptimistError:
                 break
-            files, size_bytes = files + counted, size_bytes + sized
+            files, size_bytes = files + found.files, size_bytes + found.size_bytes
+            version += found.versions
         return Backlog(files, size_bytes, max(0, last + 1 - position.version))
 
     # Where a stream begins
@@ -311,18 +321,9 @@ class StreamPlanner:
         return self._first
 
     def _resolved(self, latest: Snapshot) -> StreamOffset:
-        wanted = self.options.starting_version
-        if self.options.starting_ms is not None:
-            version = first_version_since(self.table, latest, self.options.starting_ms)
-            if version > latest.version and not self.table.options.cdf_allow_out_of_range:
-                raise self._too_late(self.options.starting_ms, latest)
-        elif wanted is None:
+        version = first_commit(self.table, self.options, latest, self._reader)
+        if version is None:
             return StreamOffset.before(self.table_id, latest.version, is_initial=True)
-        elif isinstance(wanted, int):
-            version = wanted
-            self._ensure_exists(version, latest)
-        else:
-            version = latest.version + 1
         return StreamOffset.before(self.table_id, version)
 
     def _begin_of_first(self, end: StreamOffset, latest: Snapshot) -> StreamOffset:
@@ -338,35 +339,37 @@ class StreamPlanner:
         version = end.version if end.is_initial else max(0, end.version - 1)
         return StreamOffset.before(self.table_id, version, is_initial=True)
 
-    def _ensure_exists(self, version: int, latest: Snapshot) -> None:
-        """A start need not be a version that can be recreated, but its commit must be there."""
-        if version <= latest.version:
-            try:
-                self.table.store.read_bytes(commit_path(self.table.log_path, version))
-            except LogFileNotFoundError:
-                self._commits[version] = self._reader.missing(version, latest.version)
-            return
-        raise TableError(
-            f"The stream starts at version {version}, but the newest version of "
-            f"{latest.table_path} is {latest.version}. Nothing was read. Start at that version or "
-            "earlier, or with startingVersion latest for what is to come.",
-            kind="DELTA_VERSION_NOT_FOUND",
-            version=version,
-            latest=latest.version,
-        )
+    # What rows were written under
 
-    def _too_late(self, time_ms: int, latest: Snapshot) -> TableError:
-        return TableError(
-            f"The stream starts at {format_timestamp(time_ms)}, but the newest version of "
-            f"{latest.table_path}, version {latest.version}, is from "
-            f"{format_timestamp(latest.timestamp_ms)}. Nothing was read. Start at that time or "
-            "earlier; to wait for the first commit after it, set "
-            "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to true.",
-            kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-            timestamp_ms=time_ms,
-            latest_version=latest.version,
-            latest_timestamp_ms=latest.timestamp_ms,
-        )
+    def _ensure_begins_readable(self, begin: StreamOffset) -> None:
+        """Make sure, once, that rows from where the stream starts or goes on can be read."""
+        if self._begins_readable or begin.is_initial:  # a first snapshot is looked at when read
+            return
+        self._ensure_readable_from(begin.version)
+        self._begins_readable = True
+
+    def _ensure_readable_from(self, version: int) -> None:
+        """Make sure that a version was written by columns that the stream can read.
+
+        Commits tell of changes as they are read. What came before the first one that is read, or
+        was lost from the log, tells nothing, so the table is loaded as it was then. Where that is
+        no longer possible a stream goes on as in delta-spark, unless columns are mapped.
+        """
+        latest = self._seen()
+        if self.tracking is not None:
+            return
+        try:
+            found = load_version(self.table, min(version, latest.version), latest=latest)
+        except TableError as error:
+            if error.kind not in NOT_RECREATABLE:
+                raise
+            lost = self._commit_files(version).lost_until
+            if lost is not None:
+                self._ensure_readable_from(lost)
+            elif TableMetadata.of(self.schema.metadata).is_mapped:
+                raise unknown_columns(self.table.table_path, version) from None
+            return
+        self.schema.ensure_reads(found.metadata, found.version)
 
     # The log of schemas
 
@@ -402,6 +405,7 @@ class StreamPlanner:
         self._reader = CommitReader(self.table, schema, self.options)
         self._changes = ChangeReader(self.table, schema, self.options)
         self._commits.clear()
+        self._begins_readable = False
 
     # What is in the table
 
@@ -440,22 +444,20 @@ class StreamPlanner:
 
     def _latest_commit(self, begin: StreamOffset, last: int, capacity: Capacity) -> StreamOffset:
         position = begin
-        for version in range(begin.version, last + 1):
-            after = begin.index if version == begin.version else BASE_INDEX
-            try:
-                files = self._commit_files(version)
-            except OptimistError:
-                if position == begin:
-                    raise
-                return position  # what came before is given first; then the next look raises
-            if files.change is not None and after == BASE_INDEX:
-                return begin.at(version, CHANGE)
-            rest = files.between(after)
-            taken = capacity.take(rest)
-            if taken < len(rest):
-                return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
-            position = begin.at(version + 1)
-        return position
+        try:
+            for version, following, files in self._commits_in(begin.version, last):
+                after = begin.index if version == begin.version else BASE_INDEX
+                if files.change is not None and after == BASE_INDEX:
+                    return begin.at(version, CHANGE)
+                rest = files.between(after)
+                taken = capacity.take(rest)
+                if taken < len(rest):
+                    return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
+                position = begin.at(following)
+        except OptimistError:
+            if position == begin:
+                raise
+        return position  # what came before is given first; then the next look raises
 
     def _views(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
         if not self.options.read_changes:
@@ -498,13 +500,21 @@ class StreamPlanner:
             first, after = begin.version + 1, BASE_INDEX
         if end.is_initial:
             return
-        for version in range(first, end.version + 1):
-            if version == end.version and end.index < 0:
-                return
+        last = end.version if end.index >= 0 else end.version - 1
+        for version, _, files in self._commits_in(first, last):
             upto = end.index if version == end.version else None
-            yield self._commit_files(version).between(
-                after if version == first else BASE_INDEX, upto
-            )
+            yield files.between(after if version == first else BASE_INDEX, upto)
+
+    def _commits_in(self, first: int, last: int) -> Iterator[tuple[int, int, IndexedFiles]]:
+        """Each commit of some versions, with the one to go on with; lost ones are one step."""
+        version = first
+        while version <= last:
+            files = self._commit_files(version)
+            following = files.next_version(version)
+            if files.lost_until is not None:
+                self._ensure_readable_from(following)
+            yield version, following, files
+            version = following
 
     def _commit_files(self, version: int) -> IndexedFiles:
         found = self._commits.get(version)
@@ -527,15 +537,17 @@ class StreamPlanner:
             self._initial = version, IndexedFiles.of(files, self.options.exclude_regex)
         return self._initial[1]
 
-    def _count(self, version: int, after: int) -> tuple[int, int]:
+    def _count(self, version: int, after: int) -> Backlog:
+        """What a commit has, or a run of lost ones."""
         if after == BASE_INDEX and version in self._counts:
             return self._counts[version]
         kept = self._commits.get(version)
-        found = self._reader.files(version, version) if kept is None else kept
+        found = self._reader.files(version, self._seen().version) if kept is None else kept
         rest = found.between(after)
+        counted = Backlog(len(rest), rest.size_bytes, found.next_version(version) - version)
         if after == BASE_INDEX:
-            self._counts[version] = len(rest), rest.size_bytes
-        return len(rest), rest.size_bytes
+            self._counts[version] = counted
+        return counted
 
     def _forget_before(self, position: StreamOffset) -> None:
         """What no later batch asks for; a batch is asked for once more after its end is known."""

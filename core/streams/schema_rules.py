@@ -11,7 +11,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX
 
-__all__ = ["StreamSchema", "other_table"]
+__all__ = ["StreamSchema", "other_table", "unknown_columns"]
 
 _DELTA_PREFIX = "delta."
 
@@ -71,9 +71,10 @@ class StreamSchema:
     def ensure_reads(self, changed: Metadata, version: int) -> None:
         """Make sure that rows written under other metadata of the table can be read.
 
-        A change that comes after the stream's own version, and under which all earlier rows can be
-        read, is taken up by a restart. Others are not, because a restart reads by the newest
-        metadata, too.
+        A restart reads by the newest metadata. It goes on from a change that comes after the
+        stream's own version, once all rows from before are given; it also reads those where the
+        change only adds columns or makes types wider. Where columns are mapped, a stream does not
+        go on without a word after one was dropped, as in delta-spark.
 
         Args:
             changed: The metadata of a commit.
@@ -87,29 +88,56 @@ class StreamSchema:
         """
         if changed.id != self.metadata.id:
             raise other_table(self.metadata.id, changed.id)
-        problem = reading_problem(changed, self.metadata)
+        problem, is_new = reading_problem(changed, self.metadata), version > self.version
+        backwards = reading_problem(self.metadata, changed) if is_new else None
+        if problem is None and _is_mapped(self.metadata) and _is_mapped(changed):
+            problem = backwards
         if problem is None:
             return
-        is_new = version > self.version
-        retryable = is_new and reading_problem(self.metadata, changed) is None
-        remedy = (
-            "Start the query again: it goes on with the new schema."
-            if retryable
-            else "Restarts do not help, since rows from before the change don't mean the same "
-            "after it. Give it a schemaTrackingLocation, in a classic session of Spark or in "
-            "follow; or start it with a new checkpoint, from the version after the change "
-            "(startingVersion), or from the whole table."
-        )
+        retryable = is_new and backwards is None
         column, what = problem
         raise SchemaError(
-            f"Detected schema change in version {version}: read with the schema that the stream "
-            f"has, from version {self.version}, {what} in comparison. Nothing of this batch was "
-            f"read. {remedy}",
+            f"Detected schema change in version {version}: {what}, by comparison with the schema "
+            f"that the stream reads by, from version {self.version}. Nothing of this batch was "
+            f"read. {_remedy(is_new=is_new, retryable=retryable)}",
             kind="DELTA_SCHEMA_CHANGED_WITH_VERSION",
             version=version,
             column=column,
             retryable=retryable,
         )
+
+
+def _is_mapped(metadata: Metadata) -> bool:
+    return TableMetadata.of(metadata).is_mapped
+
+
+def _remedy(*, is_new: bool, retryable: bool) -> str:
+    if retryable:
+        return "Start the query again: it goes on with the new schema."
+    if is_new:
+        return (
+            "If what the stream writes to can take the new columns, start the query again from a "
+            "DataFrame that is made anew: it goes on from this change where all rows from before "
+            "were given. With a schemaTrackingLocation it can read these as well."
+        )
+    return (
+        "Restarts do not help, since rows from before the newest schema don't mean the same in it. "
+        "Start it with a new checkpoint, from the version after the last change "
+        "(startingVersion), or from the whole table; a schemaTrackingLocation lets it go past such "
+        "changes."
+    )
+
+
+def unknown_columns(table_path: str, version: int) -> SchemaError:
+    """Return the error for a stream whose first rows may lie under other names in their files."""
+    return SchemaError(
+        f"The log of {table_path} no longer tells the columns of version {version}, at which the "
+        "stream starts or goes on, and columns are mapped: its rows could come as nulls. Nothing "
+        "was read. Start the stream with a new checkpoint, from a later version that can still be "
+        "loaded (startingVersion), or from the whole table.",
+        kind="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+        version=version,
+    )
 
 
 def _compared(schema: StreamSchema) -> tuple[object, ...]:

@@ -348,7 +348,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
             position: The `position` of the last item that was dealt with, perhaps by an earlier
                 process; a start is then ignored.
             wait_s: Look again after so many seconds where there is nothing new, for ever; each look
-                costs one listing. None ends there.
+                costs one listing. It must be above 0. None ends there.
             starting_version: The first commit, or `latest` for those to come.
             starting_timestamp: Instead of it: epoch milliseconds, or text as for `snapshot`. It
                 means the first commit made at that time or later.

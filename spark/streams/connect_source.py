@@ -190,7 +190,7 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
             begin = _offset(start)
             self._place(begin)
             end = self._planner.latest_offset(begin, capacity, last_version=self._last_version)
-        found: dict[str, Any] = json.loads(end.to_json())
+        found: dict[str, Any] = start if end is None else json.loads(end.to_json())
         return found
 
     def getDefaultReadLimit(self) -> Any:

@@ -7,7 +7,6 @@ frame over the batch's files on whichever plane serves the table.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,17 +28,16 @@ from optimist.spark.spark_schema import to_spark_schema
 __all__ = ["StreamSource", "ensure_same_columns", "is_read_by", "stream_schema"]
 
 _QUERY = "sql.streaming.queryId"
-_MAX_QUERIES = 1000
 _LOG = logging.getLogger(__name__)
 _LOCK = ForkSafeLock()
-_READ_BY: OrderedDict[str, set[str]] = OrderedDict()
-"""The tables that queries of this process read, by the queries' ids."""
+_READ_BY: dict[str, dict[str, str]] = {}
+"""The tables that queries of this process read, by the queries' ids and the keys of the sources."""
 
 
 def is_read_by(query_id: str, table_path: str) -> bool:
     """Whether a running query has a stream over a table."""
     with _LOCK:
-        return table_path in _READ_BY.get(query_id, ())
+        return table_path in _READ_BY.get(query_id, {}).values()
 
 
 def stream_schema(planner: StreamPlanner) -> StructType:
@@ -86,6 +84,7 @@ class StreamSource(JavaIdentity):
         self._spark = spark
         self._log = log
         self._last_version: int | None = None
+        self._query_id: str | None = spark.sparkContext.getLocalProperty(_QUERY)
         self._note_query()
 
     # What the JVM calls.
@@ -103,14 +102,17 @@ class StreamSource(JavaIdentity):
                 self._last_version = self.planner.latest_version()
             elif what == "done":
                 self.planner.done_with(StreamOffset.from_json(argument))
+            elif what == "stop":
+                self._forget_query()
             elif what == "metrics":
                 return Jvm.of(self._spark).root.java.util.HashMap(self._metrics(argument))
             return None
 
-    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str:
+    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str | None:
         capacity = Capacity() if is_all else self.planner.capacity()
         bound = self._last_version
-        return self.planner.latest_offset(start, capacity, last_version=bound).to_json()
+        end = self.planner.latest_offset(start, capacity, last_version=bound)
+        return None if end is None else end.to_json()
 
     def _batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
         views = self.planner.views_between(start, end)
@@ -135,14 +137,18 @@ class StreamSource(JavaIdentity):
         }
 
     def _note_query(self) -> None:
-        query_id = self._spark.sparkContext.getLocalProperty(_QUERY)
-        if query_id is None:
+        if self._query_id is None:
             return
         with _LOCK:
-            _READ_BY.setdefault(query_id, set()).add(self._log.table_path)
-            _READ_BY.move_to_end(query_id)
-            while len(_READ_BY) > _MAX_QUERIES:
-                _READ_BY.popitem(last=False)
+            _READ_BY.setdefault(self._query_id, {})[self.toString()] = self._log.table_path
+
+    def _forget_query(self) -> None:
+        """Drop what was noted of a query that has ended; it may have been started again since."""
+        with _LOCK:
+            sources = _READ_BY.get(self._query_id or "", {})
+            sources.pop(self.toString(), None)
+            if not sources:
+                _READ_BY.pop(self._query_id or "", None)
 
 
 def _offset(text: str | None) -> StreamOffset | None:

@@ -35,7 +35,14 @@ from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
-__all__ = ["TableVersion", "epoch_millis", "open_rows", "open_version", "read"]
+__all__ = [
+    "TableVersion",
+    "epoch_millis",
+    "names_older_version",
+    "open_rows",
+    "open_version",
+    "read",
+]
 
 _AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
 _AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
@@ -196,7 +203,7 @@ def open_version(
     try:
         snapshot = log.snapshot(version, millis, to_read=True)
     except TableNotFoundError as error:
-        if is_given and (_AT_VERSION.match(path) or _AT_TIME.match(path)):
+        if is_given and names_older_version(path):
             raise _said_twice(path) from error
         raise
     return TableVersion(log, snapshot, is_time_travel=True, zone=partition_zone(spark, snapshot))
@@ -279,6 +286,11 @@ def _version(value: OptionValue) -> int:
             value=str(value).strip(),
         )
     return version
+
+
+def names_older_version(path: str) -> bool:
+    """Return whether a path has the form of `table@v5`; a table may still be called so."""
+    return bool(_AT_VERSION.match(path) or _AT_TIME.match(path))
 
 
 def epoch_millis(spark: SparkSession, value: OptionValue) -> int:

@@ -29,6 +29,7 @@ from optimist.spark.streams.source import (
     ensure_same_columns,
     stream_schema,
 )
+from optimist.spark.streams.source_table import open_source
 
 __all__ = ["add_batch", "refuse_path_name", "schema", "sink", "source"]
 
@@ -72,9 +73,9 @@ def source(spark: SparkSession, options: Any, asked: Any) -> Any:
     log, planner = _stream(spark, options)
     if planner.tracking is not None:
         _begin_tracking(spark, planner, source_path)
-    made = StreamSource(spark, log, planner)
     if expected is not None:
         ensure_same_columns(planner, StructType.fromJson(json.loads(expected)))
+    made = StreamSource(spark, log, planner)
     jvm = Jvm.of(spark)
     columns = jvm.struct(stream_schema(planner))
     return dropin(jvm).DeltaSource(made, jvm.session, log.table_path, columns)
@@ -126,7 +127,7 @@ def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]
     folded = {key.lower(): value for key, value in given.items()}
     path = only_path([folded[_PATH]] if _PATH in folded else [])
     files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
-    log = open_log(spark, path, files)
+    log = open_source(spark, path, files)
     parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
     if parsed.schema_location is None:
         return log, StreamPlanner.of(log.table, parsed, log.snapshot)

@@ -23,6 +23,7 @@ from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
 from optimist.spark.streams.connect_source import read_stream, streamed_paths
 from optimist.spark.streams.sink import StreamSink
+from optimist.spark.streams.source_table import open_source
 from optimist.spark.streams.write_stream import batch_function
 
 __all__ = ["STREAM_READER", "STREAM_WRITER"]
@@ -59,7 +60,7 @@ def _table(original: Original, reader: Any, tableName: str) -> DataFrame:
 def _stream(reader: Any, path: str, given: Mapping[str, str]) -> DataFrame:
     spark = session_of(reader)
     files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
-    log = open_log(spark, path, files)
+    log = open_source(spark, path, files)
     parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
     known = {name.lower() for name in STREAM_OPTIONS}
     sent = {key: text for key, text in given.items() if key.lower() in known - {_TIME}}

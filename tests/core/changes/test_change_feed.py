@@ -321,6 +321,17 @@ def test_bounds_after_the_newest_commit_are_no_error_where_the_option_says_so(
     assert found.schema.names[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
 
 
+def test_a_start_whose_table_can_not_be_loaded_is_refused_and_not_moved(three):
+    three.log.checkpoint()
+    three.commit(three.file([4]))
+    three.commit_file(0).unlink()
+    log = three.handle()
+    for start in ({"starting_version": 1}, {"starting_timestamp": 0}):
+        error = refused("DELTA_TRUNCATED_TRANSACTION_LOG", log.changes, **start)
+        assert (error.fields["version"], error.fields["earliest"]) == (1, 3)
+    assert [row[0] for row in changes(three, 3)] == [3, 4]
+
+
 def test_a_commit_that_was_cleaned_up_is_an_error_that_names_what_is_left(three):
     three.log.checkpoint()
     for version in range(3):
@@ -412,7 +423,7 @@ def test_a_schema_that_changed_too_much_is_refused(feed_table, schema, partition
         "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE", table.log.changes, starting_version=0
     )
     assert isinstance(error, SchemaError)
-    assert (error.fields["version"], error.fields["final_version"]) == (0, 2)
+    assert (error.fields["version"], error.fields["final_version"]) == (1, 2)
     assert error.fields["column"] == column
     assert changes(table, 0, 1) == [(1, "insert", 1)]
     assert table.log.changes(starting_version=2).num_rows == 0

@@ -87,6 +87,8 @@ def test_the_rules_of_streams_hold(log):
         ({"position": "7"}, "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
         ({"starting_version": "first"}, "DELTA_ILLEGAL_OPTION"),
         ({"starting_version": 0, "starting_timestamp": 0}, None),
+        ({"wait_s": 0}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"wait_s": float("nan")}, "OPTIMIST_INVALID_ARGUMENT"),
     ],
 )
 def test_wrong_arguments_are_refused(log, given, kind):

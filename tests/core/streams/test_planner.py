@@ -16,6 +16,7 @@ from optimist.core.streams.offset import BASE_INDEX, StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
 
+LENIENT = {"spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
@@ -32,9 +33,9 @@ def add(log, *ids):
     log.append(pa.table({"id": pa.array(ids, pa.int64())}))
 
 
-def stream(log, **options):
+def stream(log, conf=None, **options):
     """A new run of a stream, as a driver that starts makes it."""
-    fresh = DeltaLog.for_path(log.table_path, {})
+    fresh = DeltaLog.for_path(log.table_path, conf or {})
     parsed = StreamOptions.parse({key: str(value) for key, value in options.items()}, int)
     return StreamPlanner.of(fresh.table, parsed, fresh.snapshot)
 
@@ -117,6 +118,67 @@ def test_a_starting_time_is_pinned_as_well(log):
     assert batches(log, startingTimestamp=times[0] - 1000)[0][1:] == [[0, 1, 2, 3, 4, 5]]
     later = times[2] + 60_000
     refused("DELTA_TIMESTAMP_GREATER_THAN_COMMIT", log, startingTimestamp=later)
+
+
+def test_a_starting_time_is_the_first_commit_that_the_log_has(log):
+    times = [record.timestamp_ms for record in reversed(log.history())]
+    log.checkpoint()  # of version 2, from which on the table can be loaded
+    add(log, 6)
+    Path(log.log_path, f"{0:020}.json").unlink()
+    for start, expected in ((times[0] - 1000, [2, 3, 4, 5, 6]), (times[1], [2, 3, 4, 5, 6])):
+        assert batches(log, startingTimestamp=start)[0] == [[], expected]
+    assert batches(log, startingTimestamp=times[1] + 1)[0] == [[], [4, 5, 6]]
+    (_, *items) = log.follow(starting_timestamp=times[1])
+    assert [item.to_arrow()["id"].to_pylist() for item in items] == [[2, 3], [4, 5], [6]]
+
+
+def test_a_starting_time_is_found_beside_lost_commits(log):
+    add(log, 6)
+    add(log, 7)
+    log.checkpoint()
+    times = [record.timestamp_ms for record in reversed(log.history())]
+    for lost in (0, 2):
+        Path(log.log_path, f"{lost:020}.json").unlink()
+    found, _ = batches(log, startingTimestamp=times[3], failOnDataLoss="false")
+    assert found == [[], [6, 7]]
+    found, _ = batches(log, startingTimestamp=times[1], failOnDataLoss="false")
+    assert found == [[], [2, 3, 6, 7]]
+
+
+def test_a_run_of_one_batch_from_a_time_has_the_rows(log):
+    """As `Trigger.Once` asks: there is no later batch that would give them."""
+    times = [record.timestamp_ms for record in reversed(log.history())]
+    planner = stream(log, startingTimestamp=times[1])
+    end = planner.latest_offset(None, Capacity())
+    assert ids(planner.views_between(None, end)) == [2, 3, 4, 5]
+    add(log, 6)
+    again = stream(log, startingTimestamp=times[1])  # the driver has crashed in the batch
+    assert ids(again.views_between(None, end)) == [2, 3, 4, 5]
+    later = {"startingTimestamp": times[-1] + 1_000_000}
+    waiting = stream(log, LENIENT, **later)
+    assert waiting.latest_offset(None, Capacity()) == place(log, 4)  # which a crash can't lose
+    now = stream(log, startingVersion="latest").latest_offset(None, Capacity())
+    assert now == place(log, 4)
+
+
+def test_a_start_that_is_yet_to_come_is_waited_for_where_that_is_allowed(log):
+    planner = stream(log, LENIENT, startingVersion=5)
+    for number in (6, 7):  # versions 3 and 4
+        assert planner.latest_offset(None, planner.capacity()) is None
+        assert list(DeltaLog.for_path(log.table_path, LENIENT).follow(starting_version=5)) == []
+        add(log, number)
+    assert planner.latest_offset(None, planner.capacity()) is None
+    add(log, 8)
+    end = planner.latest_offset(None, planner.capacity())
+    assert ids(planner.views_between(None, end)) == [8]
+    (item,) = DeltaLog.for_path(log.table_path, LENIENT).follow(starting_version=5)
+    assert item.to_arrow()["id"].to_pylist() == [8]
+    refused("DELTA_VERSION_NOT_FOUND", log, startingVersion=7)
+
+
+def test_a_stream_reads_no_older_version(log):
+    for name in ("versionAsOf", "timestampAsOf", "VERSIONASOF"):
+        refused("DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS", log, **{name: "1"})
 
 
 def test_two_starts_are_refused(log):
@@ -253,6 +315,29 @@ def test_a_commit_that_is_gone_stops_the_stream_unless_the_option_says_so(log):
     assert (error.fields["startVersion"], error.fields["earliestVersion"]) == (1, 2)
     assert batches(log, start, failOnDataLoss="false")[0] == [[0, 1, 4, 5, 6]]
     refused("DELTA_MISSING_FILES_UNEXPECTED_VERSION", log, startingVersion=1)
+
+
+def test_lost_commits_are_one_step_however_many_they_are(log, monkeypatch):
+    for number in range(6, 36):
+        add(log, number)
+    log.checkpoint()
+    add(log, 36)
+    for version in range(1, 32):
+        Path(log.log_path, f"{version:020}.json").unlink()
+    start, options = place(log, 0), {"failOnDataLoss": "false"}
+    items = list(DeltaLog(log.table_path, log.store).follow(start.to_json(), failOnDataLoss=False))
+    assert [item.to_arrow()["id"].to_pylist() for item in items] == [[0, 1], [], [35], [36]]
+    planner, reads = stream(log, **options), []
+    store = type(planner.table.store)
+    real = store.read_bytes
+    monkeypatch.setattr(
+        store, "read_bytes", lambda self, path: reads.append(path) or real(self, path)
+    )
+    end = planner.latest_offset(start, planner.capacity())
+    assert ids(planner.views_between(start, end)) == [0, 1, 35, 36]
+    backlog = planner.backlog(start)
+    assert (backlog.files, backlog.versions) == (3, 34)
+    assert len(reads) < 12
 
 
 def test_what_came_before_a_commit_that_stops_the_stream_is_given_first(log):

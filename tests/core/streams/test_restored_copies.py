@@ -31,7 +31,7 @@ def test_commits_in_place_of_those_that_were_read_are_not_passed_over_in_silence
     log = DeltaLog.for_path(table)
     append(log, 0)
     shutil.copytree(table, copy)
-    following = log.follow(wait_s=0)
+    following = log.follow(wait_s=0.001)
     assert next(following).to_arrow()["id"].to_pylist() == [0]
     append(log, 1)
     assert next(following).to_arrow()["id"].to_pylist() == [1]
@@ -49,7 +49,7 @@ def test_commits_in_place_of_those_that_were_read_are_not_passed_over_in_silence
 def test_a_stream_goes_on_while_its_log_is_cleaned_up_and_read_anew(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "t"))
     append(log, 0)
-    following = log.follow(wait_s=0)
+    following = log.follow(wait_s=0.001)
     read = [next(following).to_arrow()["id"].to_pylist()]
     for number in range(1, 25):
         append(

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from connect_process import kind_of, started, tell
-from optimist.core import DeltaLog
+from optimist.core import DeltaLog, NewColumn
 from optimist.spark import enable
 
 FOLDER = Path(sys.argv[1])
@@ -100,6 +100,8 @@ calls = {
 }
 tell("path objects", {name: kind_of(call) for name, call in calls.items()})
 tell("a wrong option", kind_of(lambda: reader(maxFilesPerTrigger=0).load(SOURCE)))
+tell("an older version", kind_of(lambda: reader(versionAsOf=1).load(SOURCE)))
+tell("an older version in the path", kind_of(lambda: reader().load(f"{SOURCE}@v1")))
 log.delete("id < 2")
 tell("a deletion", kind_of(lambda: run(reader().load(SOURCE))))
 run(reader(ignoreDeletes=True).load(SOURCE))
@@ -124,4 +126,13 @@ fed.append(pa.table({"id": [3]}))
 tell("changes after a restart", changes(f"{FOLDER}/changed"))
 unfed = reader(readChangeFeed=True).load(SOURCE)
 tell("a table without a feed", kind_of(lambda: run(unfed, f"{FOLDER}/unfed", "ck-unfed")))
+
+anew = DeltaLog.for_path(FOLDER / "anew", {})
+mapped = {"delta.columnMapping.mode": "name"}
+anew.create(pa.schema([("id", pa.int64()), ("x", pa.string())]), properties=mapped)
+anew.append(pa.table({"id": [1], "x": ["one"]}))
+anew.alter.drop_columns(["x"])
+anew.alter.add_columns([NewColumn("x", "string")])
+old = reader(startingVersion=1).load(f"{FOLDER}/anew")
+tell("rows of columns made anew", kind_of(lambda: run(old, f"{FOLDER}/never", "ck-anew")))
 spark.stop()

@@ -10,6 +10,7 @@ import pytest
 
 from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError, SchemaError, TableError, UsageError
+from optimist.spark.streams import source
 
 KNOWS_STREAMS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 
@@ -282,12 +283,57 @@ def test_a_table_that_the_checkpoint_is_not_of_is_refused(enabled, log, run, tmp
     [
         ({"maxFilesPerTrigger": "0"}, "DELTA_ILLEGAL_OPTION"),
         ({"startingTimestamp": "sometime"}, "DELTA_TIMESTAMP_INVALID"),
+        ({"versionAsOf": "1"}, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
     ],
 )
 def test_wrong_options_are_refused_when_the_frame_is_made(enabled, log, options, kind):
     with pytest.raises(UsageError) as caught:
         enabled.readStream.format("delta").options(**options).load(log.table_path)
     assert caught.value.kind == kind
+
+
+def test_an_older_version_in_the_path_is_refused(enabled, log):
+    for path in (f"{log.table_path}@v1", f"{log.table_path}@20261120103000000"):
+        with pytest.raises(UsageError) as caught:
+            enabled.readStream.format("delta").load(path)
+        assert caught.value.kind == "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"
+
+
+def test_a_query_of_one_batch_from_a_time_has_its_rows(log, run):
+    time = datetime.fromtimestamp(log.snapshot(version=1).timestamp_ms / 1000, timezone.utc)
+    options = {"startingTimestamp": time.isoformat(), "trigger": {"once": True}}
+    assert run(**options)[0] == [(0, [2, 3, 4, 5])]
+    add(log, 6)
+    assert run(**options)[0] == [(1, [6])]
+
+
+def test_a_start_that_is_yet_to_come_has_no_batch_before(log, run, conf):
+    conf("spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", "true")
+    assert run(startingVersion=4)[0] == []
+    add(log, 6)
+    assert run(startingVersion=4)[0] == []
+    add(log, 7)
+    assert run(startingVersion=4)[0] == [(0, [7])]
+
+
+def test_rows_from_before_their_columns_were_made_anew_are_refused(log, run, enabled):
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    log.alter.add_columns([NewColumn("x", "string")])
+    first = log.append(pa.table({"id": [6], "x": ["six"]})).version
+    assert run(startingVersion=first)[0] == [(0, [6])]
+    log.append(pa.table({"id": [7], "x": ["seven"]}))
+    log.alter.drop_columns(["x"])
+    log.alter.add_columns([NewColumn("x", "string")])
+    for options in ({"checkpoint": "ck"}, {"checkpoint": "other", "startingVersion": first}):
+        with pytest.raises(SchemaError) as caught:
+            run(**options)
+        assert caught.value.kind == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+
+
+def test_a_query_that_has_ended_is_forgotten(log, run):
+    _, query = run()
+    assert query.id not in source._READ_BY
+    assert not source.is_read_by(query.id, log.table_path)
 
 
 CHANGES = [

@@ -67,5 +67,9 @@ def test_what_streams_can_not_do_is_refused_in_delta_s_words(told):
     calls = ("load", "table", "start", "toTable")
     assert told["path objects"] == dict.fromkeys(calls, refused)
     assert told["a wrong option"] == "UsageError DELTA_ILLEGAL_OPTION"
+    travel = "UsageError DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"
+    assert [told["an older version"], told["an older version in the path"]] == [travel, travel]
+    anew = "SchemaError DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    assert told["rows of columns made anew"] == anew
     assert told["a deletion"] == "TableError DELTA_SOURCE_IGNORE_DELETE"
     assert told["rows past the deletion"] == [0, 1, 2, 3, 4, 5, 6, 7]
