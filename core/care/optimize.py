@@ -134,7 +134,7 @@ def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate
             kind="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
             predicate=str(given),
         )
-    predicate = Predicate.parse(given) if isinstance(given, str) else given
+    predicate = Predicate.of(given)
     known = {name.lower() for name in snapshot.partition_columns}
     for path in sorted(predicate.columns()):
         if path[0].lower() not in known:
