@@ -206,7 +206,8 @@ def _integer(value: object) -> Literal:
 
 def _plain_datetime(value: dt.datetime) -> dt.datetime:
     """The same time as Python's own type; pandas has times that are finer, and one that is none."""
-    if value != value or getattr(value, "nanosecond", 0):
+    nanoseconds: object = getattr(value, "nanosecond", None)
+    if value != value or nanoseconds:
         raise _no_literal(value)
     plain = dt.datetime.combine(
         dt.date(value.year, value.month, value.day),
