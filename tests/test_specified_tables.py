@@ -90,7 +90,7 @@ def test_the_default_of_a_property_is_specified(name):
     elif text == "unset":
         assert row.default in (None, False)
     else:
-        assert row.parse(text) == row.default
+        assert row.kind.parse(text) == row.default
 
 
 def keys_of_the_engine():

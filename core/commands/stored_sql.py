@@ -3,8 +3,9 @@
 1. It is an expression of Spark's grammar, and names the table's columns and nothing else.
 2. It is kept as it is written, but for what other engines read in another way or not at all:
    comments go, names take the schema's spelling, texts stand in single quotes without escapes
-   where they can, `==` becomes `=`, `!` becomes `NOT`, and `LONG`, `SHORT` and `BYTE` become
-   `BIGINT`, `SMALLINT` and `TINYINT`.
+   where they can, and as one where several stand side by side, `==` becomes `=`, `!` becomes
+   `NOT`, and `LONG`, `SHORT` and `BYTE` become `BIGINT`, `SMALLINT` and `TINYINT`. A blank comes
+   between two tokens that would be read as others without it.
 3. Where no Spark is at hand to say which functions there are, they must be Spark's, with as many
    arguments as these take.
 """
@@ -27,7 +28,7 @@ from optimist.core.expressions.functions import (
 )
 from optimist.core.expressions.names import free_names
 from optimist.core.expressions.plain_text import tokens_between
-from optimist.core.expressions.tokens import Token, read_name, read_text
+from optimist.core.expressions.tokens import Token, next_token, read_name, read_text
 from optimist.core.expressions.tree import (
     ARITHMETIC,
     Call,
@@ -77,7 +78,7 @@ def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) ->
     changes = dict(_marks(tokens)) | dict(_renamed(parsed, sql, schema))
     changes |= dict(_retyped(parsed, sql))
     if not keeps_texts:
-        changes |= dict(_texts(tokens))
+        changes |= dict(_texts(tokens)) | dict(_joined_texts(parsed, sql))
     return _rewritten(sql, tokens, changes)
 
 
@@ -156,9 +157,25 @@ def _marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:
 
 def _texts(tokens: list[Token]) -> Iterator[tuple[int, str]]:
     for token in tokens:
-        value = read_text(token) if token.kind == "text" else "'"
-        if value.isprintable() and not any(mark in value for mark in "'\\"):
+        if token.kind == "text" and _is_plain(value := read_text(token)):
             yield token.start, f"'{value}'"
+
+
+def _joined_texts(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
+    """One text for several beside each other, which few engines read as one."""
+    for node in walk(parsed):
+        if not isinstance(node, Text) or not _is_plain(node.value):
+            continue
+        between = tokens_between(sql, node.start, node.end)
+        starts = [token.start for token in between if token.kind == "text"]
+        if len(starts) > 1:
+            yield starts[0], f"'{node.value}'"
+            yield from ((start, "") for start in starts[1:])
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a text means the same to all engines in single quotes."""
+    return value.isprintable() and not any(mark in value for mark in "'\\")
 
 
 def _renamed(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
@@ -185,7 +202,20 @@ def _rewritten(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str
     pieces: list[str] = []
     end = tokens[0].start if tokens else 0
     for token in tokens:
-        between = sql[end : token.start]
-        pieces += (between if not between.strip() else " ", changes.get(token.start, token.text))
+        between, piece = sql[end : token.start], changes.get(token.start, token.text)
         end = token.end
+        if not piece:
+            continue
+        if between.strip() or (pieces and not between and _runs_on(pieces[-1], piece)):
+            between = " "
+        pieces += (between, piece)
     return "".join(pieces)
+
+
+def _runs_on(piece: str, following: str) -> bool:
+    """Whether two tokens mean something else without a blank between them."""
+    both, written = piece + following, piece.rstrip()
+    return (
+        next_token(both, 0).text != written
+        or next_token(both, len(piece)).text != following.rstrip()
+    )

@@ -42,7 +42,7 @@ class LocalCondition:
                 `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: It names an unknown column.
         """
-        parsed = Predicate.parse(given) if isinstance(given, str) else given
+        parsed = Predicate.of(given)
         predicate = ensure_columns(parsed, snapshot.schema)
         ensure_exact(predicate, snapshot.schema, remedy=RUN_WITH_SPARK)
         names = {path[0].lower() for path in predicate.columns()}

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+import operator
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import NoReturn
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import ensure_text, wrong_type
+from optimist.core.errors.foreign_text import shown
+from optimist.core.predicates.misuse import never_true, no_predicate, no_truth_value
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.text import like_parts
 from optimist.core.predicates.tree import (
@@ -32,53 +37,46 @@ def col(name: str) -> ColumnBuilder:
     """A column to compare, by its name; dots lead to the fields of structs.
 
     Raises:
+        ArgumentTypeError: It is no text.
         UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
     """
+    ensure_text(name, "name")
     return ColumnBuilder(Column(parse_column_path(name)))
 
 
 def literal(value: object) -> Literal:
     """A Python value as a constant: None, bool, int, float, Decimal, str, bytes, date, datetime.
 
-    A datetime with a zone is an instant; one without is read in the session's zone.
+    A datetime with a zone is an instant; one without is read in the session's zone, or in UTC where
+    there is no session. Values of subclasses count as what they hold; so do NumPy's integers.
 
     Raises:
         UsageError: A predicate can't hold such a value (kind `OPTIMIST_INVALID_LITERAL`).
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        if SMALLEST_LONG <= value <= LARGEST_LONG:
-            return Literal(value, "integer")
-        return Literal(Decimal(value), "decimal")
-    if isinstance(value, dt.datetime):
-        return Literal(
-            value if value.tzinfo is None else instant(value, dt.timezone.utc), "timestamp"
-        )
     if value is None:
         return Literal(None, "null")
     if isinstance(value, bool):
         return Literal(value, "boolean")
     if isinstance(value, float):
-        return Literal(value, "double")
+        return Literal(float(value), "double")
     if isinstance(value, Decimal) and value.is_finite():
         return Literal(Decimal(f"{value:f}"), "decimal")
     if isinstance(value, str):
-        return Literal(value, "string")
+        return Literal(str.__str__(value), "string")
     if isinstance(value, bytes):
-        return Literal(value, "binary")
+        return Literal(bytes(value), "binary")
+    if isinstance(value, dt.datetime):
+        return Literal(_plain_datetime(value), "timestamp")
     if isinstance(value, dt.date):
-        return Literal(value, "date")
-    raise UsageError(
-        f"A predicate can't hold {value!r} of type {type(value).__name__}. Pass a plain Python "
-        "value, such as a number, a string, a date or None.",
-        kind="OPTIMIST_INVALID_LITERAL",
-        type=type(value).__name__,
-    )
+        return Literal(dt.date(value.year, value.month, value.day), "date")
+    return _integer(value)
 
 
 class ColumnBuilder:
     """A column from `col`; comparing it gives a predicate."""
 
     __slots__ = ("_column",)
+    __array_ufunc__ = None  # so that NumPy leaves `np.float32(1) == col("a")` to `__eq__` below
     __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so there is nothing to hash by
 
     def __init__(self, column: Column) -> None:
@@ -102,13 +100,40 @@ class ColumnBuilder:
     def __ge__(self, other: object) -> Predicate:
         return self._compare(">=", other)
 
+    def __bool__(self) -> NoReturn:
+        raise no_truth_value(str(self._column))
+
+    def __contains__(self, item: object) -> NoReturn:
+        raise no_truth_value(str(self._column))
+
+    def __invert__(self) -> NoReturn:
+        raise no_predicate(self, "What stands after ~", "self")
+
+    def __and__(self, other: object) -> NoReturn:
+        raise no_predicate(self, "What stands beside &", "self")
+
+    def __or__(self, other: object) -> NoReturn:
+        raise no_predicate(self, "What stands beside |", "self")
+
+    # `col("a") == 1 & col("b") == 2` means `1 & col("b")` for Python.
+    __rand__ = __and__
+    __ror__ = __or__
+
     def eq_null_safe(self, other: object) -> Predicate:
         """`column <=> other`: null equals null, and the answer is never null."""
         return NullSafeEqual(self._column, _operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """`column IN (values)`; FALSE if there are no values."""
-        listed = tuple(literal(value) for value in values)
+        """`column IN (values)`; FALSE if there are no values.
+
+        Raises:
+            ArgumentTypeError: It is one value, such as a text, and no list of them.
+            UsageError: A value is None, or none that a predicate can hold (kind
+                `OPTIMIST_INVALID_LITERAL`).
+        """
+        if not _is_list(values):
+            raise wrong_type("values", values, "a list of values")
+        listed = tuple(self._not_null(literal(value)) for value in values)
         return In(self._column, listed) if listed else Predicate.FALSE
 
     def between(self, low: object, high: object) -> Predicate:
@@ -120,16 +145,23 @@ class ColumnBuilder:
         return IsNull(self._column)
 
     def startswith(self, prefix: str) -> Predicate:
-        """Whether the column's text begins with exactly `prefix`."""
+        """Whether the column's text begins with exactly `prefix`.
+
+        Raises:
+            ArgumentTypeError: It is no text; a tuple of texts is none.
+        """
+        ensure_text(prefix, "prefix")
         return StartsWith(self._column, prefix)
 
     def like(self, pattern: str) -> Predicate:
         r"""`column LIKE pattern`: `%` matches any run of characters, `_` any one, `\` escapes.
 
         Raises:
+            ArgumentTypeError: It is no text.
             UsageError: A backslash is followed by something else, or by nothing (kind
                 `OPTIMIST_INVALID_LITERAL`).
         """
+        ensure_text(pattern, "pattern")
         parts = like_parts(pattern)
         if parts is None:
             raise UsageError(
@@ -141,8 +173,55 @@ class ColumnBuilder:
         return Like(self._column, parts)
 
     def _compare(self, op: ComparisonOp, other: object) -> Predicate:
-        return Comparison(op, self._column, _operand(other))
+        operand = _operand(other)
+        return Comparison(
+            op, self._column, operand if isinstance(operand, Column) else self._not_null(operand)
+        )
+
+    def _not_null(self, constant: Literal) -> Literal:
+        if constant.value is None:
+            raise never_true(str(self._column))
+        return constant
 
 
 def _operand(value: object) -> Operand:
     return value._column if isinstance(value, ColumnBuilder) else literal(value)
+
+
+def _is_list(values: object) -> bool:
+    """Whether these are values to go through: a text has letters, a frame names of columns."""
+    is_other = isinstance(values, str | bytes | bytearray | Mapping) or hasattr(values, "columns")
+    return isinstance(values, Iterable) and not is_other
+
+
+def _integer(value: object) -> Literal:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # what is no integer is refused
+    except TypeError:
+        raise _no_literal(value) from None
+    if SMALLEST_LONG <= number <= LARGEST_LONG:
+        return Literal(number, "integer")
+    return Literal(Decimal(number), "decimal")
+
+
+def _plain_datetime(value: dt.datetime) -> dt.datetime:
+    """The same time as Python's own type; pandas has times that are finer, and one that is none."""
+    nanoseconds: object = getattr(value, "nanosecond", None)
+    if value != value or nanoseconds:
+        raise _no_literal(value)
+    plain = dt.datetime.combine(
+        dt.date(value.year, value.month, value.day),
+        dt.time(value.hour, value.minute, value.second, value.microsecond, fold=value.fold),
+        value.tzinfo,
+    )
+    return plain if plain.tzinfo is None else instant(plain, dt.timezone.utc)
+
+
+def _no_literal(value: object) -> UsageError:
+    return UsageError(
+        f"A predicate can't hold {shown(repr(value))} of type {shown(type(value).__name__)}. "
+        "Nothing was written. Pass a plain Python value, such as a number, a string, a date or "
+        "None.",
+        kind="OPTIMIST_INVALID_LITERAL",
+        type=type(value).__name__,
+    )

@@ -155,7 +155,8 @@ def _compared(
         return None if other is None else Comparison(op, column, other)
     if value is None:
         return None
-    return form.converted(op, left, (value,)) or _compared_with_truth(op, form, left, value)
+    converted = form.converted(op, left, (value,))
+    return _compared_with_truth(op, form, left, value) if converted is None else converted
 
 
 def _folded(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None:

@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NoReturn, TypeAlias
 from typing import Literal as OneOf
 
+from optimist.core.predicates.misuse import no_predicate, no_truth_value
 from optimist.core.predicates.text import like_pattern, quote_literal, quote_path, sql_type
 from optimist.core.values.unicode_text import ensure_unicode
 
@@ -149,14 +150,46 @@ class Predicate:
 
         return parse_predicate(sql)
 
+    @staticmethod
+    def of(given: object, argument: str = "predicate") -> Predicate:
+        """Return what a caller means by a predicate or by SQL text.
+
+        Args:
+            given: What the caller gave.
+            argument: What the caller calls it, for the error.
+
+        Raises:
+            ArgumentTypeError: It is neither (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`), as is the
+                answer of Python's own `is`, `not` and `==` between predicates.
+            UsageError: As `parse`.
+        """
+        if isinstance(given, str):
+            return Predicate.parse(given)
+        if not isinstance(given, Predicate):
+            raise no_predicate(given, f"The argument {argument}", argument)
+        return given
+
     def __and__(self, other: Predicate) -> Predicate:
-        return And((*_parts(self, And), *_parts(other, And)))
+        return And((*_parts(self, And), *_parts(_operand_of("&", other), And)))
+
+    def __rand__(self, other: object) -> NoReturn:
+        raise no_predicate(other, "What stands beside &", "other")
 
     def __or__(self, other: Predicate) -> Predicate:
-        return Or((*_parts(self, Or), *_parts(other, Or)))
+        return Or((*_parts(self, Or), *_parts(_operand_of("|", other), Or)))
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise no_predicate(other, "What stands beside |", "other")
 
     def __invert__(self) -> Predicate:
         return Not(self)
+
+    def __bool__(self) -> NoReturn:
+        # `a and b` asks `a` for its truth, and would be `b` alone; `1 < col < 5` likewise.
+        raise no_truth_value(str(self))
+
+    def __contains__(self, item: object) -> NoReturn:
+        raise no_truth_value(str(self))
 
     def children(self) -> tuple[Predicate, ...]:
         """The predicates directly below this one."""
@@ -193,6 +226,12 @@ class Predicate:
         if self == Predicate.TRUE:
             return ()
         return self.children() if isinstance(self, And) else (self,)
+
+
+def _operand_of(operator: str, other: object) -> Predicate:
+    if not isinstance(other, Predicate):
+        raise no_predicate(other, f"What stands beside {operator}", "other")
+    return other
 
 
 def _parts(predicate: Predicate, connective: type[And] | type[Or]) -> tuple[Predicate, ...]:

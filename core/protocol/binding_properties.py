@@ -42,7 +42,7 @@ def ensure_properties_parse(metadata: Metadata, *, table_path: str, version: int
 
 def _wanted(name: str, text: str) -> str:
     try:
-        PROPERTIES[canonical_name(name)].parse(text)
+        PROPERTIES[canonical_name(name)].kind.parse(text)
     except ValueError as error:
         return f"({error})"
     return ""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from optimist.core.errors import ConfigError, ProtocolError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.options.engine import EngineOptions
-from optimist.core.options.values import parse_bool
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.features import (
     FEATURES,
@@ -24,6 +23,7 @@ from optimist.core.protocol.features import (
 )
 from optimist.core.protocol.mapping_gate import ensure_columns_can_be_found
 from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.protocol.property_values import parse_flag
 from optimist.core.protocol.requested_features import requested_features, requested_version
 from optimist.core.protocol.table_metadata import TableMetadata
 
@@ -503,7 +503,7 @@ def _flag(configuration: Mapping[str, str], name: str) -> bool:
     for key, value in configuration.items():
         if key.lower() == name.lower():
             try:
-                return parse_bool(value)
+                return parse_flag(value)
             except ValueError:
                 raise ConfigError(
                     f"The table property {name} can't be {quoted(value)}: it must be true or "

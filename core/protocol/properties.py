@@ -9,16 +9,26 @@ Properties that a user sets go through `normalize_configuration`, which is stric
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 from optimist.core.errors import ConfigError
 from optimist.core.errors.foreign_text import quoted, shown
-from optimist.core.options.values import parse_bool
+from optimist.core.protocol.property_values import (
+    CODEC,
+    COLUMN_LIST,
+    FLAG,
+    FORMAT_VERSION,
+    INTERVAL,
+    LONG,
+    SIGNED_LONG,
+    TEXT,
+    ValueKind,
+    one_of,
+    whole,
+)
 from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [
@@ -37,7 +47,6 @@ __all__ = [
     "ensure_retention_compatible",
     "known_properties",
     "normalize_configuration",
-    "parse_interval_ms",
 ]
 
 _PREFIX = "delta."
@@ -54,18 +63,6 @@ MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersio
 _FREE_PREFIXES = (FEATURE_PREFIX, "delta.universalformat.config.")
 _DAY_MS = 24 * 60 * 60 * 1000
 _FOREVER_MS = 100 * 365 * _DAY_MS
-_UNITS_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60 * 1_000_000,
-    "hour": 3600 * 1_000_000,
-    "day": 24 * 3600 * 1_000_000,
-    "week": 7 * 24 * 3600 * 1_000_000,
-}
-_MAX_INTERVAL_LENGTH = 200
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+$")
-_INTERVAL_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s+([a-z]+)(?:\s+|$)")
 
 
 class IsolationLevel(enum.Enum):
@@ -83,7 +80,7 @@ class IsolationLevel(enum.Enum):
             ConfigError: There is no such level (kind `DELTA_INVALID_ISOLATION_LEVEL`).
         """
         for level in cls:
-            if level.value.lower() == text.strip().lower():
+            if level.value.lower() == text.lower():
                 return level
         names = ", ".join(level.value for level in cls)
         raise ConfigError(
@@ -94,93 +91,14 @@ class IsolationLevel(enum.Enum):
         )
 
 
-def parse_interval_ms(text: str) -> int:
-    """Parse an SQL interval such as `interval 30 days` or `1 week 12 hours` into milliseconds.
-
-    Raises:
-        ValueError: The text is not an interval, is negative, exceeds 64 bits in microseconds, or
-            counts months or years, whose length varies.
-    """
-    if len(text) > _MAX_INTERVAL_LENGTH:
-        raise ValueError("must be an interval such as 'interval 30 days'")
-    rest = text.strip().lower().removeprefix("interval ").replace("'", "").replace('"', "").strip()
-    if not rest:
-        raise ValueError("must be an interval such as 'interval 30 days'")
-    total_us = Fraction(0)
-    while rest:
-        match = _INTERVAL_PART.match(rest)
-        if match is None:
-            raise ValueError("must be an interval such as 'interval 30 days'")
-        unit = match.group(2).removesuffix("s")
-        if unit in ("month", "year"):
-            raise ValueError(
-                "must use weeks, days or hours, since months and years have no fixed length"
-            )
-        if unit not in _UNITS_US:
-            raise ValueError(f"must not use {quoted(match.group(2))}, which is not a unit of time")
-        total_us += Fraction(match.group(1)) * _UNITS_US[unit]
-        rest = rest[match.end() :]
-    if not 0 <= total_us <= LARGEST_LONG:
-        raise ValueError("must not be negative, and its microseconds must fit in 64 bits")
-    return int(total_us // 1000)
-
-
-def _whole_number(text: str) -> int:
-    if not _WHOLE_NUMBER.match(text.strip()):
-        raise ValueError("must be a whole number")
-    number = int(text)
-    if abs(number) > LARGEST_LONG:
-        raise ValueError("must be a whole number that fits in 64 bits")
-    return number
-
-
-def _at_least(minimum: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = _whole_number(text)
-        if value < minimum:
-            raise ValueError(f"must be a whole number not smaller than {minimum}")
-        return value
-
-    return parse
-
-
-def _between(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = _whole_number(text)
-        if not low <= value <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return value
-
-    return parse
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        folded = text.strip().lower()
-        if folded not in allowed:
-            raise ValueError(f"must be one of {', '.join(allowed)}")
-        return folded
-
-    return parse
-
-
-def _column_list(text: str) -> tuple[str, ...]:
-    """Split names at commas; a comma between back-ticks belongs to the name."""
-    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,])+", text)
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-def _format_version(text: str) -> str:
-    if not re.fullmatch(r"1\.0\.0|2\.\d+\.\d+", text.strip()):
-        raise ValueError("must be 1.0.0 or 2.x.y")
-    return text.strip()
-
-
 def _isolation_level(text: str) -> IsolationLevel:
     try:
         return IsolationLevel.parse(text)
     except ConfigError:
         raise ValueError("must be one of " + ", ".join(i.value for i in IsolationLevel)) from None
+
+
+_ISOLATION = ValueKind(_isolation_level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +108,7 @@ class TableProperty:
     Attributes:
         name: The full name in its canonical spelling.
         default: The parsed value that holds when the property is absent.
-        parse: Turns the text into the value; raises a `ValueError` that says what is wanted.
+        kind: How its texts are read, and how they are spelled where a user sets them.
         user_settable: Whether users may set it; the engine maintains the others itself.
         aliases: Older names, read when the property itself is absent.
         careful: The value that holds when the text in a log does not parse: one that destroys
@@ -201,15 +119,15 @@ class TableProperty:
 
     name: str
     default: Any
-    parse: Callable[[str], Any]
+    kind: ValueKind
     user_settable: bool = True
     aliases: tuple[str, ...] = ()
     careful: Any = None
     is_binding: bool = False
 
 
-def _row(name: str, default: Any, parse: Callable[[str], Any], **rules: Any) -> Any:
-    row = TableProperty(_PREFIX + name.removeprefix(_PREFIX), default, parse, **rules)
+def _row(name: str, default: Any, kind: ValueKind, **rules: Any) -> Any:
+    row = TableProperty(_PREFIX + name.removeprefix(_PREFIX), default, kind, **rules)
     return field(default=default, metadata={"row": row})
 
 
@@ -217,109 +135,99 @@ def _row(name: str, default: Any, parse: Callable[[str], Any], **rules: Any) -> 
 class TableProperties:
     """Every property of a table that this engine knows, typed; durations are in milliseconds."""
 
-    append_only: bool = _row("appendOnly", False, parse_bool, is_binding=True)
-    auto_optimize: str | None = _row("autoOptimize", None, _one_of("true", "false"))
+    append_only: bool = _row("appendOnly", False, FLAG, is_binding=True)
+    auto_optimize: str | None = _row("autoOptimize", None, one_of("true", "false"))
     auto_compact: str | None = _row(
-        "autoOptimize.autoCompact", None, _one_of("true", "false", "auto")
+        "autoOptimize.autoCompact", None, one_of("true", "false", "auto")
     )
-    optimize_write: str | None = _row("autoOptimize.optimizeWrite", None, _one_of("true", "false"))
-    checkpoint_interval: int = _row("checkpointInterval", 10, _at_least(1))
-    checkpoint_policy: str = _row("checkpointPolicy", "classic", _one_of("classic", "v2"))
-    checkpoint_retention_ms: int = _row(
-        "checkpointRetentionDuration", 2 * _DAY_MS, parse_interval_ms
+    optimize_write: str | None = _row("autoOptimize.optimizeWrite", None, one_of("true", "false"))
+    checkpoint_interval: int = _row("checkpointInterval", 10, whole(1))
+    checkpoint_policy: str = _row(
+        "checkpointPolicy", "classic", one_of("classic", "v2", any_case=False)
     )
-    sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, parse_interval_ms)
-    checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, parse_bool)
-    checkpoint_write_stats_as_struct: bool = _row(
-        "checkpoint.writeStatsAsStruct", False, parse_bool
-    )
+    checkpoint_retention_ms: int = _row("checkpointRetentionDuration", 2 * _DAY_MS, INTERVAL)
+    sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, INTERVAL)
+    checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, FLAG)
+    checkpoint_write_stats_as_struct: bool = _row("checkpoint.writeStatsAsStruct", False, FLAG)
     column_mapping_mode: str = _row(
-        "columnMapping.mode", "none", _one_of("none", "name", "id"), is_binding=True
+        "columnMapping.mode", "none", one_of("none", "name", "id"), is_binding=True
     )
     max_column_id: int = _row(
-        "columnMapping.maxColumnId", 0, _at_least(0), user_settable=False, is_binding=True
+        "columnMapping.maxColumnId", 0, LONG, user_settable=False, is_binding=True
     )
     symlink_format_manifest_enabled: bool = _row(
-        "compatibility.symlinkFormatManifest.enabled", False, parse_bool, is_binding=True
+        "compatibility.symlinkFormatManifest.enabled", False, FLAG, is_binding=True
     )
-    data_skipping_num_indexed_cols: int = _row("dataSkippingNumIndexedCols", 32, _at_least(-1))
+    data_skipping_num_indexed_cols: int = _row("dataSkippingNumIndexedCols", 32, whole(-1))
     data_skipping_stats_columns: tuple[str, ...] | None = _row(
-        "dataSkippingStatsColumns", None, _column_list
+        "dataSkippingStatsColumns", None, COLUMN_LIST
     )
     data_skipping_string_prefix_length: int | None = _row(
-        "dataSkippingStringPrefixLength", None, _at_least(1)
+        "dataSkippingStringPrefixLength", None, whole(1)
     )
     deleted_file_retention_ms: int = _row(
-        "deletedFileRetentionDuration", 7 * _DAY_MS, parse_interval_ms, careful=_FOREVER_MS
+        "deletedFileRetentionDuration", 7 * _DAY_MS, INTERVAL, careful=_FOREVER_MS
     )
     enable_change_data_feed: bool = _row(
         "enableChangeDataFeed",
         False,
-        parse_bool,
+        FLAG,
         aliases=("delta.enableChangeDataCapture",),
         is_binding=True,
     )
-    enable_deletion_vectors: bool = _row("enableDeletionVectors", False, parse_bool)
-    enable_expired_log_cleanup: bool = _row(
-        "enableExpiredLogCleanup", True, parse_bool, careful=False
-    )
-    enable_full_retention_rollback: bool = _row("enableFullRetentionRollback", True, parse_bool)
-    enable_iceberg_compat_v1: bool = _row(
-        "enableIcebergCompatV1", False, parse_bool, is_binding=True
-    )
-    enable_iceberg_compat_v2: bool = _row(
-        "enableIcebergCompatV2", False, parse_bool, is_binding=True
-    )
-    enable_iceberg_compat_v3: bool = _row(
-        "enableIcebergCompatV3", False, parse_bool, is_binding=True
-    )
+    enable_deletion_vectors: bool = _row("enableDeletionVectors", False, FLAG)
+    enable_expired_log_cleanup: bool = _row("enableExpiredLogCleanup", True, FLAG, careful=False)
+    enable_full_retention_rollback: bool = _row("enableFullRetentionRollback", True, FLAG)
+    enable_iceberg_compat_v1: bool = _row("enableIcebergCompatV1", False, FLAG, is_binding=True)
+    enable_iceberg_compat_v2: bool = _row("enableIcebergCompatV2", False, FLAG, is_binding=True)
+    enable_iceberg_compat_v3: bool = _row("enableIcebergCompatV3", False, FLAG, is_binding=True)
     enable_in_commit_timestamps: bool = _row(
-        "enableInCommitTimestamps", False, parse_bool, is_binding=True
+        "enableInCommitTimestamps", False, FLAG, is_binding=True
     )
     in_commit_timestamp_enablement_version: int | None = _row(
-        IN_COMMIT_TIMESTAMP_ENABLEMENT[0], None, _at_least(0), user_settable=False, is_binding=True
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[0], None, LONG, user_settable=False, is_binding=True
     )
     in_commit_timestamp_enablement_timestamp: int | None = _row(
-        IN_COMMIT_TIMESTAMP_ENABLEMENT[1], None, _whole_number, user_settable=False, is_binding=True
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[1], None, SIGNED_LONG, user_settable=False, is_binding=True
     )
-    enable_row_tracking: bool = _row("enableRowTracking", False, parse_bool, is_binding=True)
-    row_tracking_suspended: bool = _row("rowTrackingSuspended", False, parse_bool, is_binding=True)
+    enable_row_tracking: bool = _row("enableRowTracking", False, FLAG, is_binding=True)
+    row_tracking_suspended: bool = _row("rowTrackingSuspended", False, FLAG, is_binding=True)
     materialized_row_id_column: str | None = _row(
-        MATERIALIZED_ROW_ID, None, str, user_settable=False
+        MATERIALIZED_ROW_ID, None, TEXT, user_settable=False
     )
     materialized_row_commit_version_column: str | None = _row(
-        MATERIALIZED_ROW_COMMIT_VERSION, None, str, user_settable=False
+        MATERIALIZED_ROW_COMMIT_VERSION, None, TEXT, user_settable=False
     )
-    enable_type_widening: bool = _row("enableTypeWidening", False, parse_bool)
-    enable_variant_shredding: bool = _row("enableVariantShredding", False, parse_bool)
-    ignore_protocol_defaults: bool = _row("ignoreProtocolDefaults", False, parse_bool)
+    enable_type_widening: bool = _row("enableTypeWidening", False, FLAG)
+    enable_variant_shredding: bool = _row("enableVariantShredding", False, FLAG)
+    ignore_protocol_defaults: bool = _row("ignoreProtocolDefaults", False, FLAG)
     isolation_level: IsolationLevel = _row(  # noqa: RUF009 - it makes a field
-        "isolationLevel", IsolationLevel.SERIALIZABLE, _isolation_level, is_binding=True
+        "isolationLevel", IsolationLevel.SERIALIZABLE, _ISOLATION, is_binding=True
     )
     log_retention_ms: int = _row(
-        "logRetentionDuration", 30 * _DAY_MS, parse_interval_ms, careful=_FOREVER_MS
+        "logRetentionDuration", 30 * _DAY_MS, INTERVAL, careful=_FOREVER_MS
     )
     truncate_history_retention_ms: int = _row(
-        "dropFeatureTruncateHistory.retentionDuration", _DAY_MS, parse_interval_ms
+        "dropFeatureTruncateHistory.retentionDuration", _DAY_MS, INTERVAL
     )
-    min_reader_version: int | None = _row("minReaderVersion", None, _between(1, 3))
-    min_writer_version: int | None = _row("minWriterVersion", None, _between(1, 7))
-    parquet_compression_codec: str | None = _row("parquet.compression.codec", None, str)
-    parquet_format_version: str = _row("parquet.format.version", "1.0.0", _format_version)
-    randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, parse_bool)
-    random_prefix_length: int = _row("randomPrefixLength", 2, _at_least(1))
+    min_reader_version: int | None = _row("minReaderVersion", None, whole(1, 3))
+    min_writer_version: int | None = _row("minWriterVersion", None, whole(1, 7))
+    parquet_compression_codec: str | None = _row("parquet.compression.codec", None, CODEC)
+    parquet_format_version: str = _row("parquet.format.version", "1.0.0", FORMAT_VERSION)
+    randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, FLAG)
+    random_prefix_length: int = _row("randomPrefixLength", 2, whole(1))
     require_checkpoint_protection_before_version: int = _row(
         "requireCheckpointProtectionBeforeVersion",
         0,
-        _at_least(0),
+        LONG,
         user_settable=False,
         careful=LARGEST_LONG,
     )
     set_transaction_retention_ms: int | None = _row(
-        "setTransactionRetentionDuration", None, parse_interval_ms
+        "setTransactionRetentionDuration", None, INTERVAL
     )
     universal_format_enabled_formats: tuple[str, ...] | None = _row(
-        "universalFormat.enabledFormats", None, _column_list
+        "universalFormat.enabledFormats", None, COLUMN_LIST
     )
     constraints: Mapping[str, str] = field(default_factory=dict)
     """CHECK constraints: name to SQL text; see `constraint_keys`."""
@@ -354,7 +262,7 @@ def _parsed(configuration: Mapping[str, str]) -> TableProperties:
         if name is None:
             continue
         try:
-            values[item.name] = row.parse(configuration[name])
+            values[item.name] = row.kind.parse(configuration[name])
         except ValueError:
             unparsed[name] = configuration[name]
             values[item.name] = row.default if row.careful is None else row.careful
@@ -534,7 +442,8 @@ def _checked_value(name: str, value: str) -> str:
     if row is None:
         return value
     try:
-        row.parse(value)
+        row.kind.parse(value)
+        return row.kind.spell(value)
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"The table property {name} can't be {quoted(value)}: it {shown(error)}. Nothing was "
@@ -543,7 +452,6 @@ def _checked_value(name: str, value: str) -> str:
             property=name,
             value=value,
         ) from None
-    return value
 
 
 def _settable_isolation_level(value: str) -> str:

@@ -37,7 +37,7 @@ def requested_version(configuration: Mapping[str, str], name: str) -> int:
     for key, value in configuration.items():
         if key.lower() == name.lower():
             try:
-                return int(PROPERTIES[name].parse(value))
+                return int(PROPERTIES[name].kind.parse(value))
             except ValueError as error:
                 raise ConfigError(
                     f"The conf key {name} can't be {quoted(value)}: it {shown(error)}. Nothing was "

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 
 from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.errors.argument_types import ensure_text, wrong_type
 from optimist.core.errors.foreign_text import quoted, shown
 
 __all__ = ["Rows", "arrow_table", "at_least_one", "ensure_text", "several", "wrong_type"]
@@ -80,23 +81,3 @@ def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
             kind="OPTIMIST_NO_COLUMNS",
         )
     return items
-
-
-def ensure_text(given: object, argument: str) -> None:
-    """Refuse what is not text.
-
-    Raises:
-        ArgumentTypeError: It is something else (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
-    """
-    if not isinstance(given, str):
-        raise wrong_type(argument, given, "text")
-
-
-def wrong_type(argument: str, given: object, wanted: str) -> ArgumentTypeError:
-    """What callers are told whose argument is of another type than it must be."""
-    return ArgumentTypeError(
-        f"The argument {argument} must be {wanted}; it is of type {shown(type(given).__name__)}. "
-        "Nothing was written. Pass another value.",
-        kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
-        argument=argument,
-    )

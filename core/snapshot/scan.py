@@ -99,5 +99,5 @@ class Scanner:
     def _resolved(self, predicate: str | Predicate | None) -> Predicate:
         if predicate is None:
             return Predicate.TRUE
-        parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
+        parsed = Predicate.of(predicate)
         return ensure_columns(parsed, self._schema)

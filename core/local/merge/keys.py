@@ -29,6 +29,7 @@ from optimist.core.predicates.builder import literal
 from optimist.core.predicates.resolution import ResolvedColumn
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, NullSafeEqual
+from optimist.core.requests.arguments import at_least_one, ensure_text
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
@@ -72,6 +73,8 @@ def join_keys(on: str | Sequence[str], scope: Scope) -> tuple[tuple[JoinKey, ...
     """
     own, other = scope.sides
     if not isinstance(on, str):
+        for name in at_least_one(on, "predicate"):
+            ensure_text(name, "predicate")
         pairs = [(quote_path((own, name)), quote_path((other, name))) for name in on]
         on = " AND ".join(f"{one} = {two}" for one, two in pairs)
     parts = Predicate.parse(on).conjuncts()
@@ -214,7 +217,7 @@ def _wanted(source: pa.Table, key: JoinKey) -> Predicate | None:
     column = Column(key.own)
     is_null = IsNull(column) if key.is_null_safe and values.null_count else None
     if values.null_count == len(values):
-        return is_null or Predicate.FALSE
+        return Predicate.FALSE if is_null is None else is_null
     if str(key.data_type) in _UNORDERED:
         return None
     ordered = pc.unique(values.drop_null()).sort()

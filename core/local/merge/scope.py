@@ -54,7 +54,7 @@ class Scope:
                 `OPTIMIST_NEEDS_SPARK`).
             SchemaError: It names an unknown column.
         """
-        parsed = Predicate.parse(given) if isinstance(given, str) else given
+        parsed = Predicate.of(given)
         for path in sorted(parsed.columns()):
             if len(path) > 1 and self.schema.find(path[0]) is None:
                 raise self._unknown(path)

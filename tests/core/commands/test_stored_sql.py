@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from random import Random  # noqa: TID251 - a case is its seed
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from optimist.core.errors import OptimistError
 from optimist.core.requests.columns import ColumnChange
 from optimist.core.requests.table_definition import Column
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from random_expressions import changed_meaning, random_text
 from refusals import fails
 
 ADDRESS = "struct<City: string, zip: bigint>"
@@ -66,11 +68,24 @@ SCHEMA = StructType(
         ("id::byte > 0", "id::TINYINT > 0"),
         ("exists(array(ID), Id -> Id > 0)", "exists(array(id), Id -> Id > 0)"),
         ("no sql at", "no sql at"),
+        ("name = \"a\"'b'", "Name = 'ab'"),
+        ("name = 'a' -- c\n\"b\" r'c'", "Name = 'abc'"),
+        ("name = \"a\"'it''s'", "Name = 'a' 'it''s'"),
+        ('name COLLATE utf8_binary = "a"', "Name COLLATE utf8_binary = 'a'"),
+        ("not!(id = 5)", "not NOT (id = 5)"),
+        ("id > 1 or!flag", "id > 1 or NOT flag"),
+        ("!!(id = 5)", "NOT NOT (id = 5)"),
     ],
 )
 def test_the_canonical_form_of_a_text(written, stored):
     assert canonical_sql(written, SCHEMA) == stored
     assert canonical_sql(stored, SCHEMA) == stored
+
+
+def test_the_canonical_form_means_what_the_text_means():
+    for seed in range(300):
+        text = random_text(Random(seed))
+        assert changed_meaning(text) is None, text
 
 
 def test_texts_stay_where_a_session_may_read_them_in_its_own_way():

@@ -16,9 +16,26 @@ from optimist.core.protocol.properties import (
     constraint_keys,
     ensure_retention_compatible,
     normalize_configuration,
-    parse_interval_ms,
 )
+from optimist.core.protocol.property_values import COLUMN_LIST, TEXT, parse_interval_ms
 
+ODD_TEXTS = [
+    *(
+        "true",
+        "TRUE ",
+        "1",
+        "+1",
+        " 1",
+        "2147483648",
+        "9" * 30,
+        "name",
+        "Id",
+        "v2",
+        "1.0.0",
+        "zstd",
+    ),
+    *("1 day", "2 Weeks 3 hours", "interval 5 minutes -1 second", ".25 seconds", "7  days"),
+]
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -51,7 +68,9 @@ def test_empty_configuration_has_the_specified_defaults() -> None:
         ("delta.appendOnly", "true", "append_only", True),
         ("delta.appendOnly", "TRUE", "append_only", True),
         ("delta.checkpointInterval", "3", "checkpoint_interval", 3),
-        ("delta.checkpointPolicy", "V2", "checkpoint_policy", "v2"),
+        ("delta.checkpointPolicy", "v2", "checkpoint_policy", "v2"),
+        ("delta.columnMapping.mode", "NAME", "column_mapping_mode", "name"),
+        ("delta.checkpointInterval", "+05", "checkpoint_interval", 5),
         ("delta.logRetentionDuration", "interval 1 day", "log_retention_ms", DAY_MS),
         (
             "delta.setTransactionRetentionDuration",
@@ -163,7 +182,11 @@ def test_unknown_isolation_level_in_the_log_counts_as_the_strictest_and_binds_wr
         ("interval 30 days", 30 * DAY_MS),
         ("1 week", 7 * DAY_MS),
         ("INTERVAL 2 Weeks 1 day", 15 * DAY_MS),
-        ("interval '12' hours", DAY_MS // 2),
+        ("interval 12  hours", DAY_MS // 2),
+        ("- 1 day +2 days", DAY_MS),
+        (".5 seconds", 500),
+        ("5. seconds", 5000),
+        ("1.9999999 second", 1999),
         ("90 minutes", 90 * 60 * 1000),
         ("1.5 seconds", 1500),
         ("1500 microseconds", 1),
@@ -189,6 +212,19 @@ def test_interval_is_read_in_milliseconds(text: str, expected_ms: int) -> None:
         "-1 days",
         "3 fortnights",
         "1 day x",
+        "1.5 days",
+        "0.5 weeks",
+        "interval '7' day",
+        "'7 days'",
+        "interval interval 7 days",
+        "interval\t7 days",
+        "7\u00a0days",
+        "\u0667 days",
+        "1e1 days",
+        "1.0000000001 seconds",
+        "7 d",
+        "1 day ago",
+        "99999999999999 weeks",
     ],
 )
 def test_text_that_is_no_fixed_interval_is_refused(text: str) -> None:
@@ -245,6 +281,22 @@ def test_unknown_property_is_refused_unless_arbitrary_ones_are_allowed() -> None
         ("delta.minReaderVersion", "4"),
         ("delta.minWriterVersion", "0"),
         ("delta.parquet.format.version", "3.0.0"),
+        ("delta.parquet.format.version", " 1.0.0"),
+        ("delta.columnMapping.mode", " NAME "),
+        ("delta.columnMapping.mode", "name\n"),
+        ("delta.checkpointInterval", " 5 "),
+        ("delta.checkpointInterval", "5\n"),
+        ("delta.checkpointInterval", "9999999999"),
+        ("delta.checkpointInterval", "1_0"),
+        ("delta.randomPrefixLength", "2147483648"),
+        ("delta.appendOnly", " true"),
+        ("delta.appendOnly", "1"),
+        ("delta.enableDeletionVectors", "true "),
+        ("delta.checkpointPolicy", "V2"),
+        ("delta.logRetentionDuration", "1.5 days"),
+        ("delta.logRetentionDuration", "interval '7' day"),
+        ("delta.parquet.compression.codec", "zip"),
+        ("delta.parquet.compression.codec", " zstd"),
     ],
 )
 def test_value_that_does_not_fit_is_named(key: str, value: str) -> None:
@@ -253,6 +305,44 @@ def test_value_that_does_not_fit_is_named(key: str, value: str) -> None:
     assert caught.value.kind == "OPTIMIST_INVALID_TABLE_PROPERTY"
     assert caught.value.fields["property"] == key
     assert caught.value.fields["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stored"),
+    [
+        ("delta.columnMapping.mode", "NAME", "name"),
+        ("delta.appendOnly", "TRUE", "true"),
+        ("delta.checkpointInterval", "+05", "5"),
+        ("delta.dataSkippingNumIndexedCols", "-01", "-1"),
+        ("delta.isolationLevel", "serializable", "Serializable"),
+        ("delta.autoOptimize.autoCompact", "Auto", "auto"),
+        ("delta.parquet.compression.codec", "ZSTD", "zstd"),
+        ("delta.setTransactionRetentionDuration", "interval 30 days", "interval 30 days"),
+        ("delta.setTransactionRetentionDuration", " INTERVAL  7 Day ", "interval 7 days"),
+        ("delta.setTransactionRetentionDuration", "90 days", "interval 90 days"),
+        ("delta.setTransactionRetentionDuration", "1 weeks", "interval 1 week"),
+        ("delta.setTransactionRetentionDuration", "1 week 12 hours", "interval 180 hours"),
+        ("delta.setTransactionRetentionDuration", "2.5 seconds", "interval 2500 milliseconds"),
+        ("delta.setTransactionRetentionDuration", "0 days", "interval 0 days"),
+    ],
+)
+def test_values_are_stored_in_the_spelling_that_every_engine_reads(key, value, stored) -> None:
+    assert normalized({key: value}) == {key: stored}
+    assert normalized({key: stored}) == {key: stored}
+
+
+@given(st.sampled_from(sorted(PROPERTIES)), st.text(max_size=12) | st.sampled_from(ODD_TEXTS))
+def test_what_is_stored_has_the_value_that_was_given(name: str, text: str) -> None:
+    row = PROPERTIES[name]
+    try:
+        value, stored = row.kind.parse(text), row.kind.spell(text)
+    except ValueError:
+        return
+    assert row.kind.parse(stored) == value or name == "delta.parquet.compression.codec"
+    assert row.kind.spell(stored) == stored
+    if row.kind not in (TEXT, COLUMN_LIST):
+        assert stored == stored.strip()
+        assert stored.isascii()
 
 
 @pytest.mark.parametrize(
@@ -313,12 +403,12 @@ def test_files_may_not_be_kept_longer_than_the_log() -> None:
 
 def test_retention_is_judged_with_the_tables_own_configuration() -> None:
     current = {"delta.logRetentionDuration": "90 days"}
-    user = {"delta.deletedFileRetentionDuration": "60 days"}
+    user = {"delta.deletedFileRetentionDuration": "interval 60 days"}
     assert normalized(user, current=current) == user
 
 
 def test_retention_is_not_judged_when_switched_off_or_untouched() -> None:
-    user = {"delta.deletedFileRetentionDuration": "60 days"}
+    user = {"delta.deletedFileRetentionDuration": "interval 60 days"}
     assert normalized(user, enforce_retention=False) == user
     ensure_retention_compatible({"delta.appendOnly": "true"}, user)
 

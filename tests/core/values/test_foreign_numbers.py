@@ -12,7 +12,8 @@ from bounded import run_bounded
 from optimist.core.data.stats_text import num_live_rows, num_rows, stats_of
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, DomainMetadata
-from optimist.core.protocol.properties import TableProperties, parse_interval_ms
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.property_values import parse_interval_ms
 from optimist.core.schema.types import schema_from_json
 from optimist.core.skipping.statistics import FileStatistics, stats_table
 from optimist.core.transaction.conflicts.row_ids import assign_row_ids, high_water_mark
