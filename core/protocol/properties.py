@@ -305,7 +305,9 @@ class TableProperties:
     min_reader_version: int | None = _row("minReaderVersion", None, _between(1, 3))
     min_writer_version: int | None = _row("minWriterVersion", None, _between(1, 7))
     parquet_compression_codec: str | None = _row("parquet.compression.codec", None, str)
-    parquet_format_version: str = _row("parquet.format.version", "1.0.0", _format_version)
+    parquet_format_version: str = _row(
+        "parquet.format.version", "1.0.0", _format_version, is_binding=True
+    )
     randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, parse_bool)
     random_prefix_length: int = _row("randomPrefixLength", 2, _at_least(1))
     require_checkpoint_protection_before_version: int = _row(
