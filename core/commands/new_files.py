@@ -8,7 +8,6 @@ from optimist.core.data.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import identity_columns
 from optimist.core.schema.void_columns import ensure_storable
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -28,7 +27,7 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
         ConfigError: As `FileSpec.of`.
     """
     table = txn.table
-    schema = TableMetadata.of(txn.metadata).schema
+    schema = txn.table_metadata.schema
     ensure_storable(schema, txn.metadata.partition_columns)
     # By physical names, of which the schema that REMOVE COLUMN MAPPING writes by has none.
     before = txn.snapshot

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
@@ -36,6 +37,7 @@ __all__ = [
     "find_field",
     "find_name",
     "has_field_ids",
+    "nulls_of",
     "value_at",
 ]
 
@@ -87,7 +89,7 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
     for item, field in zip(own, wanted, strict=True):
         name = present.get(item.name.lower())
         if name is None:
-            columns.append(pa.nulls(rows.num_rows, field.type))
+            columns.append(nulls_of(field.type, rows.num_rows))
             continue
         place = _Place(item.name, must_be_exact=True)
         try:
@@ -112,6 +114,16 @@ def value_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> Any:
     for name in path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
     return values
+
+
+def nulls_of(arrow_type: pa.DataType, count: int) -> pa.Array:
+    """So many nulls; below them, what the type says is never null is not.
+
+    Arrow's own nulls are null at every depth, and its writer of Parquet refuses these.
+    """
+    if not pa.types.is_nested(arrow_type):
+        return pa.nulls(count, arrow_type)
+    return pa.array([None], arrow_type).take(pa.repeat(pa.scalar(0, pa.int64()), count))
 
 
 def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) -> int | None:
@@ -262,12 +274,25 @@ def _struct(values: pa.Array, data_type: StructType, place: _Place) -> pa.Array:
     for item, arrow_field in zip(data_type, target, strict=True):
         index = find_field(values.type, item, by_id=place.by_id)
         if index is None:
-            parts.append(pa.nulls(len(values), arrow_field.type))
+            parts.append(nulls_of(arrow_field.type, len(values)))
         else:
-            parts.append(_conform(children[index], item.data_type, place.inside(item.name)))
+            part = _conform(children[index], item.data_type, place.inside(item.name))
+            parts.append(_filled_below_nulls(part, arrow_field, values))
     if not parts:
         return values.cast(target)
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
+
+
+def _filled_below_nulls(part: pa.Array, field: pa.Field, struct: pa.Array) -> pa.Array:
+    """A field of a struct with a value of some kind where the struct is null, if it must have one.
+
+    Nobody sees these values, see `nulls_of`.
+    """
+    if field.nullable or not (part.null_count and struct.null_count):
+        return part
+    filling = pa.array([None], pa.struct([field])).field(0)
+    places = pc.if_else(struct.is_null(), len(part), row_numbers(len(part)))
+    return pa.concat_arrays([part, filling]).take(places)
 
 
 def _list(values: pa.Array, data_type: ArrayType, place: _Place) -> pa.Array:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.data.column_shape import conform_column, find_field, has_field_ids
+from optimist.core.data.column_shape import conform_column, find_field, has_field_ids, nulls_of
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vector
 from optimist.core.data.file_parts import FilePart
@@ -200,7 +200,7 @@ class _Columns:
         if item.name in self.constants:
             return pa.repeat(self.constants[item.name], rows.num_rows)
         if item.name not in self.places:
-            return pa.nulls(rows.num_rows, to_arrow_type(item.data_type))
+            return nulls_of(to_arrow_type(item.data_type), rows.num_rows)
         values = rows.column(rows.schema.get_field_index(self.places[item.name]))
         return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
 

@@ -1,6 +1,9 @@
 """Rows of a table as its data files have them: by physical names, with ids for Parquet (spec 10.8).
 
-Void columns and fields, which no file holds (spec 6.3), are left out.
+1. Void columns and fields, which no file holds (spec 6.3), are left out.
+2. Every column and field may be null in a file, as in those of delta-spark: NOT NULL is a rule for
+   rows that are written, and a struct that is null has no values for its fields (spec 10.1). Only
+   the two binaries of a variant are always there.
 """
 
 from __future__ import annotations
@@ -10,24 +13,32 @@ import pyarrow as pa
 from optimist.core.data.column_shape import conform_column
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import file_schema, is_mapped
-from optimist.core.schema.types import StructType
+from optimist.core.schema.types import PrimitiveType, StructType, holds_type
 from optimist.core.schema.void_columns import holds_void, without_void
 
 __all__ = ["StoredRows"]
+
+_VARIANT = PrimitiveType("variant")
 
 
 class StoredRows:
     """Turns rows of one table into what its files hold; this is the place where that happens.
 
     Args:
-        schema: The table's schema. Without ids and void, files have the columns as the table does.
+        schema: The table's schema.
     """
 
     def __init__(self, schema: StructType) -> None:
         kept = without_void(schema)
-        stored = file_schema(kept)
+        nullable = kept.as_nullable()
+        stored = file_schema(nullable)
         arrow_fields = to_arrow_schema(stored)
-        self._is_as_it_is = not is_mapped(schema) and not holds_void(schema)
+        self._is_as_it_is = not (
+            is_mapped(schema)
+            or holds_void(schema)
+            or nullable != kept
+            or holds_type(schema, _VARIANT)
+        )
         self._void = frozenset(schema.names) - frozenset(kept.names)
         self._columns = {
             item.name: (column, field)

@@ -98,7 +98,7 @@ def _rows_to_write(
     decision = _decide(txn, data, partition_by)
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata(_new_metadata(txn.table, decision))
-    schema = TableMetadata.of(txn.metadata).schema
+    schema = txn.table_metadata.schema
     given_columns = from_arrow_schema(data.schema)
     ensure_rows_can_be_checked(txn.metadata, schema, given_columns, evaluated=_COMPLETED)
     completed, given = complete_rows(arrow_rows(data, schema), schema, data.column_names)

@@ -33,6 +33,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.identity_columns import ensure_none_updated
+from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
@@ -122,7 +123,7 @@ def merge(
 
     def work(pending: UncommittedFiles) -> Changes:
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
-        source_schema = from_arrow_schema(request.source.schema)
+        source_schema = with_variants(from_arrow_schema(request.source.schema), schema)
         ensure_no_duplicate_columns(
             source_schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the source"
         )

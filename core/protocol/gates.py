@@ -87,7 +87,8 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
     """Refuse a protocol whose versions and lists of features do not go together (spec 6.1).
 
     delta-spark leaves column mapping out of the list for readers where it raises reader version 2,
-    which implies it, to 3; so what a lower version implies need not be listed.
+    which implies it, to 3; so what a lower version implies need not be listed. What a writer
+    version that is not known yet has to list, nobody knows: readers go by their own list.
 
     Raises:
         ProtocolError: Reader version 3 comes without writer version 7 (kind
@@ -106,9 +107,10 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
             table_path=table_path,
             version=version,
         )
+    is_known = writer <= SUPPORTED_WRITER_VERSIONS[-1]
     lists_fit = (protocol.reader_features is not None) == (reader >= 3) and (
-        protocol.writer_features is not None
-    ) == (writer >= 7)
+        not is_known or (protocol.writer_features is not None) == (writer >= 7)
+    )
     if reader < 1 or writer < 1 or not lists_fit:
         raise _protocol_error(
             protocol,
@@ -120,7 +122,7 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
             version=version,
         )
     one_sided = _listed_on_one_side(protocol)
-    if one_sided:
+    if is_known and one_sided:
         raise _protocol_error(
             protocol,
             "is malformed: a feature for readers must be in both lists, the one for readers and "

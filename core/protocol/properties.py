@@ -213,7 +213,9 @@ class TableProperties:
     min_reader_version: int | None = _row("minReaderVersion", None, whole(1, 3))
     min_writer_version: int | None = _row("minWriterVersion", None, whole(1, 7))
     parquet_compression_codec: str | None = _row("parquet.compression.codec", None, CODEC)
-    parquet_format_version: str = _row("parquet.format.version", "1.0.0", FORMAT_VERSION)
+    parquet_format_version: str = _row(
+        "parquet.format.version", "1.0.0", FORMAT_VERSION, is_binding=True
+    )
     randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, FLAG)
     random_prefix_length: int = _row("randomPrefixLength", 2, whole(1))
     require_checkpoint_protection_before_version: int = _row(

@@ -6,7 +6,7 @@ Each check is a pure function that raises; `verify_new_metadata` runs them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, quoted, shown
@@ -21,6 +21,7 @@ from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import (
     COLLATIONS,
+    COLUMN_ID,
     DataType,
     DecimalType,
     PrimitiveType,
@@ -92,7 +93,7 @@ def verify_new_metadata(
     ensure_generated_columns_valid(schema, previous=known)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_variants_default_to_null(schema, previous=known)
-    ensure_column_defaults_allowed(schema, protocol)
+    ensure_column_defaults_allowed(schema, protocol, previous=known)
     _ensure_stats_columns_usable(table, previous)
     ensure_properties_compatible(metadata, properties)
     ensure_carried_names_free(schema, properties)
@@ -290,22 +291,48 @@ def _is_null(sql: str) -> bool:
     )
 
 
-def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> None:
-    """Refuse column defaults without the table feature `allowColumnDefaults` (spec 1.7 step 13).
+def ensure_column_defaults_allowed(
+    schema: StructType, protocol: Protocol, *, previous: StructType | None
+) -> None:
+    """Refuse new column defaults without the feature `allowColumnDefaults` (spec 1.7 step 13).
+
+    Defaults that are there already stay: delta-spark takes over those of a Parquet table, without
+    the feature.
+
+    Args:
+        schema: The table's, as it is to be.
+        protocol: The protocol that the table will have then.
+        previous: The table's schema until now, whose defaults may stay; None for a new table.
 
     Raises:
         SchemaError: The feature is missing (kind
             `WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED`, field `columns`).
     """
-    named = tuple(".".join(path) for path, item in walk_fields(schema) if _DEFAULT in item.metadata)
-    if named and not supports(protocol, "allowColumnDefaults"):
+    if supports(protocol, "allowColumnDefaults"):
+        return
+    known = set() if previous is None else {key for _, keys in _defaults(previous) for key in keys}
+    named = tuple(path for path, keys in _defaults(schema) if known.isdisjoint(keys))
+    if named:
         raise SchemaError(
-            f"Columns have default values ({listed(named)}), but the table does not have the "
+            f"Columns get default values ({listed(named)}), but the table does not have the "
             "feature allowColumnDefaults. Nothing was written. Set the table property "
             "delta.feature.allowColumnDefaults = 'supported'.",
             kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
             columns=named,
         )
+
+
+def _defaults(schema: StructType) -> Iterator[tuple[str, set[tuple[object, ...]]]]:
+    """The columns with defaults, each with what tells the same default of the same column.
+
+    That is its text together with the column's path, or with its id, which a new name leaves.
+    """
+    for path, item in walk_fields(schema):
+        if _DEFAULT in item.metadata:
+            sql, name = str(item.metadata[_DEFAULT]), ".".join(path)
+            number = item.metadata.get(COLUMN_ID)
+            by_id = set() if number is None else {("id", number, sql)}
+            yield name, {("path", name.lower(), sql), *by_id}
 
 
 def _ensure_stats_columns_usable(table: TableMetadata, previous: Metadata | None) -> None:

@@ -91,16 +91,34 @@ def _parts(item: StructField) -> tuple[StructField, ...]:
     return ()
 
 
+def _empty_struct(item: StructField) -> str | None:
+    """The path of a struct without fields, at any depth; None if there is none."""
+    if isinstance(item.data_type, StructType) and not len(item.data_type):
+        return item.name
+    return next((path for path in map(_empty_struct, _parts(item)) if path is not None), None)
+
+
 def ensure_storable(schema: StructType, partition_columns: Collection[str]) -> None:
     """Refuse a table of which no data file can be written.
 
     Raises:
-        SchemaError: Void is in an array or a map, or makes up all of a struct
+        SchemaError: A struct has no fields (`DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS`,
+            fields `column`, `path`); void is in an array or a map, or makes up all of a struct
             (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`, fields `column`, `path`), or of the
             table (`DELTA_EMPTY_DATA`), or leaves partition columns alone
             (`DELTA_NON_PARTITION_COLUMN_ABSENT`).
     """
     for item in schema:
+        empty = _empty_struct(item)
+        if empty is not None:
+            raise SchemaError(
+                f"The column {shown(item.name)} of type {shown(item.data_type)} can't be written: "
+                f"the struct at {shown(empty)} has no fields, and Parquet has no such structs. "
+                "Nothing was written. Give it a field, or drop it.",
+                kind="DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS",
+                column=item.name,
+                path=empty,
+            )
         path = placeless_void(item)
         if path is not None:
             raise no_place_for_void(item, path)

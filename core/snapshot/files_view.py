@@ -16,8 +16,8 @@ from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.gates import DEFAULT_PROTOCOL, is_active
-from optimist.core.protocol.kept_expressions import schema_as_kept
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructField, StructType
@@ -40,7 +40,7 @@ class FilesView:
         version: The version of the table that the view is made from, -1 where there is no table.
         protocol: The table's protocol.
         metadata: Schema, partitioning and properties of the files.
-        schema: The columns, partition columns included.
+        schema: The columns, partition columns included, with the keys that count for this table.
         partition_columns: The logical names of the partition columns, in order.
         properties: The table properties, parsed.
         log_identity: Tells the log of this version from others that were or will be at the path: a
@@ -62,15 +62,14 @@ class FilesView:
         self.log_identity = ""
         self.protocol: Protocol = table.protocol or DEFAULT_PROTOCOL
         self.metadata: Metadata = table.metadata or _NO_METADATA
-        parsed = TableMetadata.of(self.metadata)
+        parsed = TableMetadata.of(metadata_that_counts(self.metadata, self.protocol))
         self.schema: StructType = parsed.schema
         self.partition_columns: tuple[str, ...] = parsed.partition_columns
         self.properties: TableProperties = parsed.properties
         self._read_files = read_files
         self._store = store
         self._options = options
-        kept = schema_as_kept(self.schema, self.protocol)
-        self._scanner = Scanner(read_files, kept, self.partition_columns, options)
+        self._scanner = Scanner(read_files, self.schema, self.partition_columns, options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(table_path={self.table_path!r}, version={self.version})"

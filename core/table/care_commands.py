@@ -320,7 +320,7 @@ def _of_partitions(given: str | Predicate, snapshot: Snapshot) -> LocalCondition
         UsageError: See `CareCommands.optimize`.
     """
     ensure_no_clustering(str(given), snapshot)
-    predicate = Predicate.parse(given) if isinstance(given, str) else given
+    predicate = Predicate.of(given)
     ensure_of_partitions({path[0] for path in predicate.columns()}, snapshot)
     return LocalCondition.of(predicate, snapshot)
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from optimist.core.protocol.actions import Action, AddFile, Metadata
 from optimist.core.protocol.gates import is_active
-from optimist.core.protocol.kept_expressions import schema_as_kept
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
 from optimist.core.snapshot import Snapshot
@@ -79,7 +78,7 @@ def first_attempt(
         is_blind_append=appends_blindly,
         metadata=draft.metadata or snapshot.metadata,
         protocol=draft.protocol,
-        read_schema=schema_as_kept(snapshot.schema, snapshot.protocol),
+        read_schema=snapshot.schema,
         read_partition_columns=snapshot.partition_columns,
         row_id_high_water_mark=high_water_mark(domains, default=NO_ROW_IDS),
         options=options,

@@ -18,6 +18,7 @@ from optimist.core.errors import ProtocolError, SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.gates import (
     ensure_upgrade_allowed,
     implied_features,
@@ -65,10 +66,6 @@ _PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 _ROW_TRACKING_COLUMNS = (
     (MATERIALIZED_ROW_ID, "_row-id-col-"),
     (MATERIALIZED_ROW_COMMIT_VERSION, "_row-commit-version-col-"),
-)
-_FIELD_KEYS_BY_FEATURE = (
-    ("generatedColumns", "delta.generationExpression"),
-    ("identityColumns", "delta.identity."),
 )
 
 
@@ -170,7 +167,7 @@ def derive_metadata_and_protocol(
         return _with_row_tracking_columns(metadata, current, clock), derived
     asked = _asked_of_existing(protocol, requests)
     if how is not MetadataChange.REPLACE:
-        metadata = _without_unsupported_field_keys(metadata, asked)
+        metadata = metadata_that_counts(metadata, protocol)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
     if current is not None and how is MetadataChange.ALTER:
@@ -261,17 +258,6 @@ def _with_type_changes(metadata: Metadata, current: Metadata, protocol: Protocol
     if recorded == schema:
         return metadata
     return replace(metadata, schema_string=schema_to_json(recorded))
-
-
-def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> Metadata:
-    prefixes = tuple(
-        prefix for feature, prefix in _FIELD_KEYS_BY_FEATURE if not supports(protocol, feature)
-    )
-    if not any(prefix in metadata.schema_string for prefix in prefixes):
-        return metadata
-    schema = TableMetadata.of(metadata).declared_schema
-    stripped = schema.without_field_keys(lambda key: key.startswith(prefixes))
-    return replace(metadata, schema_string=schema_to_json(stripped))
 
 
 def _with_row_tracking_columns(

@@ -27,6 +27,7 @@ from optimist.core.log.many_files import ManyFiles
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.binding_properties import ensure_properties_parse
+from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.gates import ensure_writable, merge, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
@@ -128,6 +129,11 @@ class OptimisticTransaction:
     def protocol(self) -> Protocol:
         """The table's protocol, with this transaction's change."""
         return self._new_protocol or self.snapshot.protocol
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """`metadata` parsed, without the keys of columns that do not count for the table."""
+        return TableMetadata.of(metadata_that_counts(self.metadata, self.protocol))
 
     def ensure_writable(self, *, to_alter: bool = False) -> None:
         """Refuse now what the commit would refuse later; call it before writing data files.
@@ -247,7 +253,8 @@ class OptimisticTransaction:
         merged = merge(self.snapshot.protocol, protocol)
         self._new_protocol = None if merged == self.snapshot.protocol else merged
         if metadata != self.snapshot.metadata:
-            self._set_metadata(metadata, how=MetadataChange.RESTORE)
+            counting = metadata_that_counts(metadata, protocol)
+            self._set_metadata(counting, how=MetadataChange.RESTORE)
 
     def update_metadata_for_table_clone(
         self, metadata: Metadata, source: Metadata, protocol: Protocol
@@ -266,7 +273,7 @@ class OptimisticTransaction:
         exists = self.read_version >= 0
         given = merge(self.snapshot.protocol, protocol) if exists else protocol
         derived, more = metadata_update.derive_metadata_and_protocol(
-            metadata,
+            metadata_that_counts(metadata, protocol),
             current=source,
             protocol=given,
             options=self.table.options,
@@ -288,8 +295,7 @@ class OptimisticTransaction:
             names: The columns.
             adds: All files with such numbers; they have statistics of the columns.
         """
-        schema = TableMetadata.of(self.metadata).schema
-        self._numbers_given |= farthest_numbers(schema, names, adds)
+        self._numbers_given |= farthest_numbers(self.table_metadata.schema, names, adds)
 
     # Committing
 

@@ -430,20 +430,6 @@ def _vector_error(add: AddFile, reason: str, kind: str) -> UsageError:
     )
 
 
-def _check_column_defaults(draft: Draft) -> None:
-    if draft.metadata is None or supports(draft.protocol, "allowColumnDefaults"):
-        return
-    for item in TableMetadata.of(draft.metadata).schema:
-        if "CURRENT_DEFAULT" in item.metadata:
-            raise SchemaError(
-                f"The column {shown(item.name)} has a default value, but the table does not have "
-                "the feature allowColumnDefaults. Nothing was written. Set the table property "
-                "delta.feature.allowColumnDefaults = 'supported'.",
-                kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
-                column=item.name,
-            )
-
-
 def _check_domains(draft: Draft) -> None:
     domains = [a.domain for a in draft.actions if isinstance(a, DomainMetadata)]
     if domains and not supports(draft.protocol, "domainMetadata"):
@@ -519,7 +505,6 @@ _CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_append_only,
     _check_deletion_vectors,
     _check_replaced_vectors,
-    _check_column_defaults,
     _check_domains,
     _check_kinds,
     _check_clustering,

@@ -22,7 +22,6 @@ from optimist.core.commands.alter.type_changes import changed_type, have_one_typ
 from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.requests.columns import ColumnChange
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
@@ -59,7 +58,7 @@ def change_columns(
             another type (`DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`), or a default does not fit
             (`INVALID_DEFAULT_VALUE`).
     """
-    schema = TableMetadata.of(txn.metadata).declared_schema
+    schema = txn.table_metadata.declared_schema
     told = []
     for change in changes:
         schema = with_types_declared_at(schema, change.path)
@@ -111,7 +110,7 @@ def changed_field(
     Raises:
         SchemaError: As `change_columns`.
     """
-    changed, table = item, TableMetadata.of(txn.metadata)
+    changed, table = item, txn.table_metadata
     declared = change.declared
     if declared is not None:
         changed = retyped(changed, declared, path, txn)

@@ -12,7 +12,6 @@ from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.struct_changes import rearranged_type
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField, StructType
@@ -34,7 +33,7 @@ def replace_columns(
             (`DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED`); or as when columns are added,
             dropped and changed one by one.
     """
-    table = TableMetadata.of(txn.metadata)
+    table = txn.table_metadata
     schema = table.declared_schema
     _ensure_no_identity(schema)
     listed_names = {column.path[0].lower() for column in columns}

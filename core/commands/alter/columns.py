@@ -63,7 +63,7 @@ def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alt
             (`DELTA_ADD_COLUMN_PARENT_NOT_STRUCT`) or that does not exist
             (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), or its name or type is not allowed.
     """
-    schema = TableMetadata.of(txn.metadata).declared_schema
+    schema = txn.table_metadata.declared_schema
     told = []
     for column in columns:
         item = column.field
@@ -72,7 +72,7 @@ def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alt
         schema = _with_column(schema, column, with_declared_types(item))
         about: dict[str, object] = {"column": described(column.path[:-1], item)}
         told.append(about | ({"position": column.text} if column.text else {}))
-    ensure_values_possible(schema, TableMetadata.of(txn.metadata).declared_schema)
+    ensure_values_possible(schema, txn.table_metadata.declared_schema)
     return Alteration(
         Operation("ADD COLUMNS", {"columns": json_text(told)}), with_schema(txn.metadata, schema)
     )
@@ -93,7 +93,7 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="new_name",
         )
-    table = TableMetadata.of(txn.metadata)
+    table = txn.table_metadata
     _ensure_mapped(table, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     old = _field_path(table.declared_schema, path)
     ensure_not_read(table, old, "renamed")
@@ -137,7 +137,7 @@ def drop_columns(
             (`DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE`), or nothing would be left
             (`DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA`).
     """
-    table = TableMetadata.of(txn.metadata)
+    table = txn.table_metadata
     _ensure_mapped(table, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
     found = [
         _field_path(table.declared_schema, path)
@@ -156,7 +156,7 @@ def without_columns(txn: OptimisticTransaction, paths: Sequence[Path]) -> Metada
     Raises:
         SchemaError: One of them can't be dropped; see `drop_columns`.
     """
-    table = TableMetadata.of(txn.metadata)
+    table = txn.table_metadata
     schema, named = table.declared_schema, table.properties.data_skipping_stats_columns
     _ensure_not_laid_out_by(txn, paths)
     for path in paths:
@@ -233,7 +233,7 @@ def _without_column(schema: StructType, path: Path) -> StructType:
 
 def _ensure_not_laid_out_by(txn: OptimisticTransaction, paths: Iterable[Path]) -> None:
     """Refuse to drop a column that the table is partitioned or clustered by."""
-    schema = TableMetadata.of(txn.metadata).schema
+    schema = txn.table_metadata.schema
     partitioned = [(name,) for name in txn.metadata.partition_columns]
     clustered = clustering_columns(txn.snapshot.domain_metadata, schema)
     for path in paths:

@@ -9,7 +9,6 @@ from optimist.core.commands.alter.column_places import column_not_found, describ
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import (
     HIGH_WATER_MARK,
     identity_columns,
@@ -33,7 +32,7 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
         UsageError: It is no identity column (kind
             `DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN`).
     """
-    table = TableMetadata.of(txn.metadata)
+    table = txn.table_metadata
     item = table.schema.find(path[0]) if len(path) == 1 else None
     if item is None:
         raise column_not_found(path, table.schema)

@@ -10,7 +10,6 @@ from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.clustering import clustering_columns, clustering_domain
 from optimist.core.protocol.gates import supports
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -41,7 +40,7 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
             kind="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             partition_columns=partitioning,
         )
-    schema = TableMetadata.of(txn.metadata).schema
+    schema = txn.table_metadata.schema
     before = clustering_columns(txn.snapshot.domain_metadata, schema)
     after = ensure_may_cluster_by(columns, txn.metadata)
     told = {

@@ -15,8 +15,8 @@ from optimist.core.errors import Conflict
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
 from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.field_keys import schema_that_counts
 from optimist.core.protocol.gates import ensure_writable, implied_features, supports
-from optimist.core.protocol.kept_expressions import schema_as_kept
 from optimist.core.protocol.operation_names import (
     BACKFILLS,
     ROW_TRACKING_BACKFILL,
@@ -248,7 +248,7 @@ def _may_match(
     ours: Ours, split: SplitPredicate, table: pa.Table, *, by_statistics: bool
 ) -> pa.Array:
     deterministic = all(part.is_deterministic for part in split.partition + split.data)
-    schema = schema_as_kept(ours.read_schema, ours.protocol)
+    schema = schema_that_counts(ours.read_schema, ours.protocol)
     columns = ours.read_partition_columns
     by_partition = SplitPredicate(split.partition, ())
     mask = may_match(table, by_partition, schema, columns, use_statistics=False)

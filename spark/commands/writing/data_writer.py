@@ -114,7 +114,7 @@ class DataWriter:
     @property
     def schema(self) -> StructType:
         """The table's schema, as changed in the transaction."""
-        return TableMetadata.of(self.txn.metadata).schema
+        return self.txn.table_metadata.schema
 
     def table_sql(self, spark: SparkSession) -> TableSql:
         """The SQL in the table's log, as changed in the transaction."""

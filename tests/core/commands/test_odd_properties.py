@@ -42,6 +42,7 @@ def test_the_properties_that_bind_writers_are_these():
         "inCommitTimestampEnablementTimestamp",
         "inCommitTimestampEnablementVersion",
         "isolationLevel",
+        "parquet.format.version",
         "rowTrackingSuspended",
     ]
 
@@ -151,3 +152,11 @@ def test_properties_whose_features_are_not_there_mean_nothing_to_readers_and_com
     log.alter.unset_properties(["delta.enableRowTracking"])
     log.append(ROWS)
     assert log.count() == 5
+
+
+@pytest.mark.parametrize("version", ["3.0", "3.0.0", "2.12", "v2"])
+def test_no_file_is_written_in_a_format_of_parquet_that_is_not_known(tmp_path, version):
+    log = foreign(tmp_path, **{"delta.parquet.format.version": version})
+    assert fails(KIND, log.append, ROWS).fields["properties"]
+    log.alter.set_properties({"delta.parquet.format.version": "2.12.0"})
+    log.append(ROWS)

@@ -11,6 +11,7 @@ import pytest
 
 from altered_tables import MAPPED, commit_metadata
 from optimist.core import DeltaLog
+from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import (
     ArrayType,
     MapType,
@@ -146,3 +147,33 @@ def test_rows_without_a_column_for_files_make_no_table(tmp_path, rows, partition
     log = DeltaLog.for_path(str(tmp_path / "t"))
     fails(kind, log.append, pa.table(rows), partition_by=partition_by)
     assert not (tmp_path / "t").exists()
+
+
+EMPTY = pa.struct([])
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (EMPTY, "s"),
+        (pa.struct([("a", pa.int64()), ("e", EMPTY)]), "s.e"),
+        (pa.list_(EMPTY), "s.element"),
+        (pa.map_(pa.string(), pa.list_(EMPTY)), "s.value.element"),
+    ],
+)
+def test_a_struct_without_fields_is_written_to_no_file(tmp_path, kind, path):
+    no_fields = "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS"
+    log = DeltaLog.for_path(str(tmp_path / "new"))
+    error = fails(no_fields, log.append, pa.table({"id": [1], "s": pa.nulls(1, kind)}))
+    assert (error.fields["column"], error.fields["path"]) == ("s", path)
+    assert not (tmp_path / "new").exists()
+
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"id": [1, 2]}))
+    schema = from_arrow_schema(pa.schema([("id", pa.int64()), ("s", kind)]))
+    commit_metadata(log, schema_string=schema_to_json(schema))
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    fails(no_fields, log.append, pa.table({"id": [3]}))
+    fails(no_fields, log.delete, "id = 1")
+    assert log.to_arrow().num_rows == 2
+    log.delete()  # whole files go without a new one

@@ -222,13 +222,23 @@ def test_reader_version_of_the_future_is_refused_with_both_sides_versions() -> N
     assert "reader version 4" in str(caught.value)
 
 
-def test_writer_version_of_the_future_may_be_read_but_not_written() -> None:
-    protocol = Protocol(1, 8, None, ("a",))
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Protocol(1, 8),
+        Protocol(1, 8, None, ("a",)),
+        Protocol(2, 9),
+        Protocol(3, 8, ("timestampNtz",), ("timestampNtz", "a")),
+        Protocol(3, 8, ("timestampNtz",), None),
+    ],
+)
+def test_writer_version_of_the_future_may_be_read_but_not_written(protocol) -> None:
     ensure_readable(protocol, PLAIN, **PLACE)
     with pytest.raises(ProtocolError) as caught:
         ensure_writable(protocol, PLAIN, **PLACE)
     assert caught.value.kind == "DELTA_INVALID_PROTOCOL_VERSION"
-    assert caught.value.fields["writer_version"] == 8
+    assert caught.value.fields["writer_version"] == protocol.min_writer_version
+    assert "needs a newer engine" in str(caught.value)
 
 
 @pytest.mark.parametrize(

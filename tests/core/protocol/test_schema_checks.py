@@ -235,6 +235,15 @@ def test_column_default_needs_its_feature() -> None:
     accept(wanted, Protocol(1, 7, None, ("allowColumnDefaults",)))
 
 
+def test_column_default_that_was_there_needs_no_feature() -> None:
+    before = metadata(struct("x", field("d", LONG, CURRENT_DEFAULT="7")))
+    after = metadata(struct("y", field("D", LONG, CURRENT_DEFAULT="7", comment="c")))
+    accept(after, previous=before)
+    changed = metadata(struct("y", field("d", LONG, CURRENT_DEFAULT="8")))
+    error = refusal(changed, previous=before)
+    assert error.kind == "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"
+
+
 # Statistics columns
 
 

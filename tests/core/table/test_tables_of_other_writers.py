@@ -248,3 +248,105 @@ def test_a_table_that_may_not_be_written_to_gets_no_checkpoint(table, given):
     with pytest.raises(ProtocolError):
         log.checkpoint()
     assert not list((table.path / "_delta_log").glob("*checkpoint*"))
+
+
+STRAY_DEFAULT = {"CURRENT_DEFAULT": "7"}
+NO_DEFAULTS = "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"
+
+
+@pytest.mark.parametrize("given", [protocol(), protocol(1, 7, "invariants", "appendOnly")])
+def test_a_default_without_its_feature_stays_and_hinders_nothing(table, given):
+    fields = (field("id"), field("x", **STRAY_DEFAULT))
+    table.commit(given, metadata(*fields), table.add({"id": [1, 2], "x": [1, 2]}))
+    log = table.open()
+    log.append(pa.table({"id": [3]}))
+    log.update(set={"id": 4}, predicate="id = 1")
+    log.delete("id = 2")
+    log.alter.set_properties({"note": "x"})
+    log.alter.add_columns([NewColumn("y", "long")])
+    log.alter.change_columns([ColumnChange("x", comment="of old")])
+    rows = sorted(log.to_arrow(columns=["id", "x"]).to_pylist(), key=lambda row: row["id"])
+    assert rows == [{"id": 3, "x": 7}, {"id": 4, "x": 1}]
+    for column, default in (("id", "3"), ("x", "8")):
+        with pytest.raises(SchemaError) as caught:
+            log.alter.change_columns([ColumnChange(column, default=default)])
+        assert (caught.value.kind, caught.value.fields["columns"]) == (NO_DEFAULTS, (column,))
+    log.alter.change_columns([ColumnChange("x", drop_default=True)])
+    log.restore(0)
+    assert log.snapshot().schema.find("x").metadata == STRAY_DEFAULT
+
+
+def test_a_default_without_its_feature_goes_with_a_column_that_gets_another_name(table):
+    mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
+    keys = ({COLUMN_ID: at, PHYSICAL_NAME: name} for at, name in ((1, "id"), (2, "x")))
+    fields = (field("id", **next(keys)), field("x", **next(keys), **STRAY_DEFAULT))
+    table.commit(protocol(2, 5), metadata(*fields, properties=mapping), table.add({"id": [1]}))
+    log = table.open()
+    log.alter.rename_column("x", "z")
+    log.append(pa.table({"id": [2]}))
+    assert log.to_arrow("id = 2").to_pylist() == [{"id": 2, "z": 7}]
+
+
+GENERATED = {"delta.generationExpression": "id + 1"}
+NUMBERED = {
+    "delta.identity.start": 1,
+    "delta.identity.step": 1,
+    "delta.identity.allowExplicitInsert": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        *((GENERATED, given) for given in (protocol(1, 1), protocol(), protocol(1, 3))),
+        *((NUMBERED, given) for given in (protocol(), protocol(1, 4), protocol(2, 5))),
+    ],
+)
+def test_keys_of_columns_mean_nothing_without_their_feature(table, key, given):
+    fields = (field("id"), field("x", **key))
+    table.commit(given, metadata(*fields), table.add({"id": [1, 2], "x": [50, 60]}))
+    log = table.open()
+    log.append(pa.table({"id": [3, 4], "x": [70, 80]}))
+    log.append(pa.table({"id": [5]}))
+    log.update(set={"x": "x + 1"}, predicate="id = 1")
+    log.update(set={"id": 20}, predicate="id = 2")
+    merge = log.merge(pa.table({"id": [3, 6], "x": [1, 2]}), "t.id = s.id")
+    merge.when_matched_update({"x": "s.x"}).when_not_matched_insert_all().execute()
+    rows = log.to_arrow().to_pylist()
+    assert {row["id"]: row["x"] for row in rows} == {1: 51, 20: 60, 3: 1, 4: 80, 5: None, 6: 2}
+
+
+@pytest.mark.parametrize(("key", "versions"), [(GENERATED, (1, 4)), (NUMBERED, (1, 6))])
+def test_a_feature_that_comes_later_does_not_make_old_keys_count(table, key, versions):
+    fields = (field("id"), field("x", **key))
+    stray = table.commit(protocol(), metadata(*fields), table.add({"id": [1], "x": [50]}))
+    log = table.open()
+    log.alter.upgrade_protocol(*versions)
+    assert log.snapshot().schema.find("x").metadata == {}
+    log.append(pa.table({"id": [2], "x": [60]}))
+    log.restore(stray)
+    log.append(pa.table({"id": [3], "x": [70]}))
+    assert log.snapshot().protocol.min_writer_version == versions[1]
+    assert log.to_arrow()["x"].to_pylist() == [50, 70]
+
+
+def test_a_clone_takes_no_keys_that_mean_nothing_into_a_table_that_has_the_feature(table, tmp_path):
+    table.commit(
+        protocol(), metadata(field("id"), field("x", **GENERATED)), table.add({"id": [1], "x": [5]})
+    )
+    there = str(tmp_path / "there")
+    own = ForeignTable(tmp_path / "there")
+    own.commit(protocol(1, 4), metadata(field("id")))
+    table.open().clone(there, mode="replace")
+    cloned = own.open()
+    cloned.append(pa.table({"id": [2], "x": [9]}))
+    assert cloned.to_arrow()["x"].to_pylist() == [5, 9]
+
+
+def test_an_expression_without_its_feature_skips_no_partition(table):
+    fields = (field("id"), field("p", **{"delta.generationExpression": "id"}))
+    values = {"partitionValues": {"p": "9"}}
+    table.commit(
+        protocol(), metadata(*fields, partition_by=["p"]), table.add({"id": [1]}, **values)
+    )
+    assert table.open().to_arrow("id = 1").to_pylist() == [{"id": 1, "p": 9}]
