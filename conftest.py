@@ -26,7 +26,7 @@ from xdist.workermanage import WorkerController
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
-_FEW = 3
+_FEW = 2
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")

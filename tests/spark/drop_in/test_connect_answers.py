@@ -14,6 +14,7 @@ import pytest
 from connect_process import results_of
 from parameter_answers import ZONE, parameter_answers
 
+pytestmark = pytest.mark.again  # test_spark_connect.py has a server already
 SCRIPT = Path(__file__).with_name("connect_answers_script.py")
 LOST = ["ConcurrentAppendException DELTA_CONCURRENT_APPEND", [0, 1, 2, 10, 11]]
 DRAWN = "UsageError INVALID_NON_DETERMINISTIC_EXPRESSIONS"

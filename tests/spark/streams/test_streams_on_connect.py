@@ -9,6 +9,7 @@ from connect_process import results_of
 
 SCRIPT = Path(__file__).with_name("connect_stream_script.py")
 TELLS_START = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+pytestmark = pytest.mark.again  # each query waits for Python workers of its own
 
 
 @pytest.fixture(scope="module")
