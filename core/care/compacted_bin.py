@@ -27,6 +27,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.stats_text import num_rows
 from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import TableError
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
 from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -34,6 +35,8 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["CompactedBin", "GoneRows", "InOrder", "Trace", "live_files"]
+
+_GONE = "DELTA_FILE_NOT_FOUND_DETAILED"
 
 GoneRows: TypeAlias = tuple[BitMap64, BitMap64]
 """Of one old file, the rows that were deleted when it was read, and those deleted since."""
@@ -136,7 +139,7 @@ class CompactedBin:
             pending: Looks after vectors that are written.
 
         Raises:
-            TableError: A vector is gone or damaged.
+            TableError: A vector is damaged.
             StorageError: A vector can't be written.
         """
         now = [live.get(canonical_path(add.path)) for add in self.read]
@@ -145,7 +148,16 @@ class CompactedBin:
             return None
         if all(_same_vector(old, new) for old, new in zip(self.read, found, strict=True)):
             return replace(self, before=found, after=self.written)
-        return None if self.trace is None else self._marked(found, self.trace, table, pending)
+        if self.trace is None:
+            return None
+        try:
+            return self._marked(found, self.trace, table, pending)
+        except TableError as error:
+            if error.kind != _GONE:
+                raise
+            # VACUUM without retention has removed a vector that the old files had when they were
+            # read. Which rows went since can't be told then.
+            return None
 
     def _marked(
         self,

@@ -20,6 +20,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.running.clock import Clock
 
 __all__ = ["StoredIntent", "begin_stored", "forget_ended"]
 
@@ -33,12 +34,18 @@ class _Shared:
     path: str
     table_id: str | None
     begun_s: float
+    begun_ms: int
     num_writes: int = 0
 
-    def is_fresh(self, table_id: str | None, now_s: float) -> bool:
-        """Whether a write may join: it is young, and was not removed with an older table."""
+    def is_fresh(self, table_id: str | None, clock: Clock) -> bool:
+        """Whether a write may join: it is young, and was not removed with an older table.
+
+        It is young by both clocks: one stands still while the machine is suspended, and the other
+        can be set.
+        """
         is_same = table_id is not None and table_id == self.table_id
-        return is_same and 0 <= now_s - self.begun_s < _SHARED_S
+        is_young = 0 <= clock.monotonic_s() - self.begun_s < _SHARED_S
+        return is_same and is_young and 0 <= clock.now_ms() - self.begun_ms < _SHARED_S * 1000
 
 
 class _OfTable:
@@ -106,9 +113,9 @@ def begin_stored(
     """
     owner = _of(table)
     with owner.lock:
-        now_s, shared = table.clock.monotonic_s(), owner.newest
-        if shared is None or not shared.is_fresh(table_id, now_s):
-            made = _Shared(new_path(), table_id, now_s)
+        clock, shared = table.clock, owner.newest
+        if shared is None or not shared.is_fresh(table_id, clock):
+            made = _Shared(new_path(), table_id, clock.monotonic_s(), clock.now_ms())
             _create(made.path, table)
             if shared is not None and not shared.num_writes:
                 owner.ended.append(shared.path)

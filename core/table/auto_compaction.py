@@ -55,19 +55,28 @@ class CompactsOne:
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self._is_taken = False
-        renew_in_child(self, CompactsOne.give_back)  # whoever has the turn stays in the parent
+        self._whose: object = None
+        renew_in_child(self, CompactsOne.forget)  # whoever has the turn stays in the parent
 
-    def take(self) -> bool:
-        """Whether nobody else compacts; then the caller does, until `give_back`."""
-        with self._lock:
-            is_free, self._is_taken = not self._is_taken, True
-        return is_free
+    def take(self, whose: object) -> bool:
+        """Whether nobody else compacts; then the caller does, until `give_back`.
 
-    def give_back(self) -> None:
-        """Let the next one compact."""
+        An interrupt may strike before the answer is here, so call it where `give_back` follows.
+        """
         with self._lock:
-            self._is_taken = False
+            if self._whose is None:
+                self._whose = whose
+            return self._whose is whose
+
+    def give_back(self, whose: object) -> None:
+        """Let the next one compact, if the turn is this caller's."""
+        with self._lock:
+            if self._whose is whose:
+                self._whose = None
+
+    def forget(self) -> None:
+        """In a forked child: nobody compacts."""
+        self._whose = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +105,17 @@ class AutoCompaction:
         wanted = _Auto(partitions=partitions)
         if not wanted.arrangement(snapshot, options).bins(snapshot.files, snapshot, options):
             return
-        if not self.turn.take():
-            return
+        whose = object()
         try:
+            if not self.turn.take(whose):
+                return
             optimize(self.begin, LocalBins(), wanted)
         except DeltaConcurrentModificationException as conflict:
             _LOG.info(
                 "Auto-compaction of %s is left to the next write: %s", snapshot.table_path, conflict
             )
         finally:
-            self.turn.give_back()
+            self.turn.give_back(whose)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,11 @@ class TableTransaction(RowCommands, RowReads):
         if error is not None:
             self._open_txn.give_up()
             return
-        self.result = self._open_txn.commit_steps(self._user_metadata)
+        txn = self._open_txn
+        try:
+            txn.commit_steps(self._user_metadata)
+        finally:  # the commit stands where only a hook has failed
+            self.result = txn.result
 
     @property
     def options(self) -> EngineOptions:

@@ -94,6 +94,12 @@ class OptimisticTransaction:
         self._is_closed = False
         self._may_be_in_table = False
         self._committed_version: int | None = None
+        self._result: CommitResult | None = None
+
+    @property
+    def result(self) -> CommitResult | None:
+        """Its commit, once it has landed, even if a hook's failure was raised; else None."""
+        return self._result
 
     @property
     def may_be_in_table(self) -> bool:
@@ -483,7 +489,7 @@ class OptimisticTransaction:
         )
 
     def _told(self, result: CommitResult) -> CommitResult:
-        self._committed_version = result.version
+        self._committed_version, self._result = result.version, result
         return raise_loud(result, self.table.options)
 
     def _is_skippable(self, ours: Ours) -> bool:

@@ -364,6 +364,28 @@ def test_rows_deleted_meanwhile_are_found_though_the_log_counts_the_rows_of_file
     assert ids(log) == [1, 2, 3, 4, 6, 7, 8, 9]
 
 
+def test_a_vacuum_that_took_an_old_vector_meanwhile_costs_its_bin_and_no_more(tmp_path):
+    unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    log = DeltaLog.for_path(str(tmp_path / "t"), {**VECTORS, **unchecked})
+    scattered = [each for each in range(3_000) if each * each % 7 == 1]
+    for part in "ab":
+        for first in (0, 3_000):
+            ids = range(first, first + 3_000)
+            log.append(pa.table({"p": [part] * 3_000, "id": ids}), partition_by=["p"])
+    log.delete(f"p = 'a' AND id IN ({', '.join(map(str, scattered))})")
+    assert list((tmp_path / "t").rglob("*.bin"))  # the vector is too large for the log
+
+    def between() -> None:
+        log.delete("p = 'a' AND id = 0")
+        log.vacuum(0)
+
+    run_beside(log, between)
+    left = [each for each in range(1, 6_000) if each not in scattered]
+    assert sorted(log.to_arrow("p = 'a'")["id"].to_pylist()) == left
+    assert log.snapshot().scan("p = 'b'").files.num_rows == 1  # its bin was committed
+    assert log.snapshot().scan("p = 'a'").files.num_rows == 2
+
+
 def test_appends_meanwhile_cost_nothing(tmp_path):
     log = made(tmp_path)
     other = DeltaLog.for_path(log.table_path)

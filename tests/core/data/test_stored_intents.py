@@ -55,6 +55,15 @@ def test_writes_of_ten_minutes_share_an_intent_and_the_next_makes_another(table)
     assert table.there() == ["1", "2"]
 
 
+@pytest.mark.parametrize("hours", [30, -30])
+def test_a_write_after_the_machine_was_suspended_makes_an_intent_of_its_own(table, hours):
+    table.begin().end()
+    # The monotonic clock stood still meanwhile; or an administrator has set the other one back.
+    table.clock.set_now_ms(table.clock.now_ms() + hours * 3_600_000)
+    table.begin().end()
+    assert table.there() == ["1", "2"]
+
+
 def test_a_table_that_was_made_anew_shares_no_intent_with_the_one_before(table):
     for table_id in ("a", "a", None, None, "b", "b"):
         table.begin(table_id).end()

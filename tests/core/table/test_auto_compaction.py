@@ -216,3 +216,36 @@ def test_a_restore_that_brings_back_many_small_files_is_followed_by_a_compaction
     DeltaLog.for_path(quiet.table_path, ON).restore(4)
     assert operations(quiet)[-2:] == ["RESTORE", "OPTIMIZE"]
     assert ids(quiet) == list(range(5))
+
+
+def test_an_interrupt_as_the_turn_is_taken_leaves_it_to_the_next(tmp_path):
+    class Interrupted(auto_compaction.CompactsOne):
+        """Is interrupted once, after the turn was taken and before the caller knows."""
+
+        strikes = True
+
+        def take(self, whose):
+            taken = super().take(whose)
+            if self.strikes:
+                self.strikes = False
+                raise KeyboardInterrupt
+            return taken
+
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    log._compacts = Interrupted()
+    for number in range(4):
+        append(log, number)
+    with pytest.raises(KeyboardInterrupt):
+        append(log, 4)
+    append(log, 5)
+    assert operations(log)[-1] == "OPTIMIZE"
+
+
+def test_a_turn_is_given_back_by_whoever_has_it():
+    turn, one, other = auto_compaction.CompactsOne(), object(), object()
+    assert turn.take(one)
+    assert not turn.take(other)
+    turn.give_back(other)
+    assert not turn.take(other)
+    turn.give_back(one)
+    assert turn.take(other)

@@ -18,12 +18,14 @@ from optimist.core.errors import (
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
     MetadataChangedException,
+    PostCommitHookError,
     SchemaError,
     TableNotFoundError,
     UsageError,
 )
 from optimist.core.log.names import commit_path
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
+from optimist.core.transaction.hooks import default_hooks
 from optimist.logstores import LocalLogStore
 
 _UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
@@ -532,6 +534,23 @@ def test_a_commit_without_an_answer_keeps_the_files_of_all_steps(tmp_path):
         txn.append(rows(3))
         txn.delete("id = 1")
     assert ids_of(DeltaLog.for_path(str(tmp_path / "t"))) == [2, 3]  # it had landed
+
+
+def test_a_hook_whose_failure_is_raised_leaves_the_commit_as_the_result(tmp_path, monkeypatch):
+    options = {"spark.databricks.delta.postCommitHook.throwOnError": "true"}
+    log = DeltaLog.for_path(str(tmp_path / "t"), options)
+    log.append(rows(1))
+
+    def fail(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(default_hooks.ChecksumHook, "run", fail)
+    block = log.transaction()
+    with pytest.raises(PostCommitHookError), block as txn:
+        txn.append(rows(2))
+    assert block.result.version == 1
+    assert [hook.name for hook in block.result.failed_hooks] == ["Write Version Checksum"]
+    assert ids_of(DeltaLog.for_path(str(tmp_path / "t"))) == [1, 2]
 
 
 # Beside VACUUM
