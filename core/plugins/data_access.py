@@ -31,12 +31,15 @@ class DataAccess:
         settings: What the file system is built with, by name; see `revealed_settings`.
         store_options: The options from which each process finds the store that creates files, by
             `find_store`; empty if the file system itself writes.
+        copies_alike: Whether a copy that the service makes for Arrow is like a file that the store
+            creates: Arrow's request can't ask for an encryption.
     """
 
     system: str
     origin: DataOrigin
     settings: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     store_options: Options = field(default_factory=Options, repr=False)
+    copies_alike: bool = True
 
     @classmethod
     def of(
@@ -46,10 +49,11 @@ class DataAccess:
         settings: Mapping[str, Any],
         *,
         store_options: Mapping[str, str] | None = None,
+        copies_alike: bool = True,
     ) -> DataAccess:
         """Build the access; settings that are None are left out."""
         given = tuple(sorted((key, value) for key, value in settings.items() if value is not None))
-        return cls(system, origin, given, Options(store_options))
+        return cls(system, origin, given, Options(store_options), copies_alike)
 
     def revealed_settings(self) -> dict[str, Any]:
         """The settings with their secrets in plain, for the call that builds the file system."""

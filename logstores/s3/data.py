@@ -79,7 +79,13 @@ def s3_data_access(
         **keys,
     )
     creating = options_of_store(_STORE, options_from("s3", own_values(found)))
-    return DataAccess.of("s3", s3_origin(bucket), settings, store_options=creating)
+    return DataAccess.of(
+        "s3",
+        s3_origin(bucket),
+        settings,
+        store_options=creating,
+        copies_alike=not options.encryption,
+    )
 
 
 def abort_uploads(client: S3Client, location: S3Location) -> None:
