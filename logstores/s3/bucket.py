@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.plugins.renewed_access import Renewal
 from optimist.core.running.clock import Clock
 from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
@@ -66,10 +67,13 @@ class S3Bucket:
         self.endpoint = clients.server.endpoint
         self._clients = clients
         self._clock = clock
+        self._renewal = Renewal(self.data_access)
 
     def data_access(self) -> DataAccess:
         """How data files in the bucket are reached; see `s3_data_access`."""
-        return s3_data_access(self.options, self._clients.session, self._clients.server, self.name)
+        session, server = self._clients.session, self._clients.server
+        name = self._renewal.name
+        return s3_data_access(self.options, session, server, self.name, renewal=name)
 
     def abort_uploads(self, directory: S3Location) -> None:
         """Abort unfinished uploads below a directory; see `LogStore.abort_uploads`."""
