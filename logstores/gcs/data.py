@@ -32,7 +32,7 @@ __all__ = ["DataTokens", "gcs_data_access", "gcs_origin"]
 _SCHEMES = ("gs",)
 _ARROWS_EMULATOR = "CLOUD_STORAGE_EMULATOR_ENDPOINT"
 _STORE = "optimist.logstores:GCSLogStore"
-_RENEWED_BEFORE_MS = 15 * 60 * 1000
+_RENEWED_BEFORE_MS = 30 * 60 * 1000
 """How long before its end a token is renewed: a task that was sent it has that long at least."""
 _RETRIES_LAST = dt.timedelta(minutes=2)
 _NOT_KNOWN = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)

@@ -130,13 +130,7 @@ class S3Bucket:
 
     def put(self, key: str, data: bytes, *, path: str) -> None:
         """Write an object, without a condition."""
-        self._ask(
-            lambda client: client.put_object(
-                Bucket=self.name, Key=key, Body=data, **self.options.put_parameters
-            ),
-            "write",
-            path,
-        )
+        self._ask(lambda client: self._put(client, key, data, {}), "write", path)
 
     def delete(self, key: str, *, path: str) -> None:
         """Delete an object; one that is absent is fine."""
@@ -236,7 +230,8 @@ class S3Bucket:
         return client.put_object(
             Bucket=self.name,
             Key=key,
-            ContentMD5=md5_of(data),  # rewinds: an earlier attempt may have sent a part
+            # Buckets with Object Lock want it. It rewinds: an earlier attempt may have sent a part.
+            ContentMD5=md5_of(data),
             Body=data,
             **condition,
             **self.options.put_parameters,
