@@ -31,6 +31,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import keep_for_good
 from optimist.core.paths import parent_of, scheme_of, strip_file_scheme, with_authority
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.renewed_access import newest_access
 
 __all__ = [
     "filesystem_for",
@@ -73,6 +74,7 @@ def filesystem_for(path: str, access: DataAccess | None = None) -> tuple[fs.File
         return fs.LocalFileSystem(), strip_file_scheme(path)
     if access is None or not access.origin.serves(path):
         return _driver(path, None)
+    access = newest_access(access)
     is_ours = access.origin.covers(path)
     if access.system == "fsspec":
         return _driver(path, access if is_ours else None)

@@ -27,6 +27,7 @@ from optimist.core.plugins.creation import FileToCreate, create_file
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.plugins.renewed_access import newest_access
 from optimist.core.running.clock import Clock
 from optimist.core.running.retry import RetryPolicy
 
@@ -88,7 +89,7 @@ def new_file(
         return _LocalFile(inner)
     if access is None or not access.store_options or not access.origin.covers(path):
         return _DriverFile(filesystem, inner)
-    store = find_store(path, access.store_options)
+    store = find_store(path, newest_access(access).store_options)
     return _StoredFile(store, path, clock=clock, policy=policy)
 
 

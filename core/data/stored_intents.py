@@ -19,7 +19,6 @@ from optimist.core.data.stored_files import remove_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.forking import ForkSafeLock, renew_in_child
-from optimist.core.plugins.data_access import DataAccess
 from optimist.core.running.clock import Clock
 
 __all__ = ["StoredIntent", "begin_stored", "forget_ended"]
@@ -71,7 +70,8 @@ class _OfTable:
         return taken
 
 
-_TABLES: dict[tuple[str, DataAccess | None], _OfTable] = {}
+_TABLES: dict[tuple[object, ...], _OfTable] = {}
+"""By path and place; credentials that are renewed must not begin an intent of their own."""
 
 
 class StoredIntent:
@@ -141,7 +141,8 @@ def forget_ended(table: TableRef, *, removes: bool = True) -> frozenset[str]:
 
 
 def _of(table: TableRef) -> _OfTable:
-    key = (table.table_path, table.data_access())
+    access = table.data_access()
+    key = (table.table_path, None if access is None else access.place)
     return _TABLES.get(key) or _TABLES.setdefault(key, _OfTable())
 
 

@@ -20,6 +20,9 @@ from optimist.core.secrets import Options, Secret
 
 __all__ = ["DataAccess"]
 
+_OF_CREDENTIALS = ("credential_token_expiration",)
+"""Settings that change with the credentials, beside the secrets."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataAccess:
@@ -31,12 +34,17 @@ class DataAccess:
         settings: What the file system is built with, by name; see `revealed_settings`.
         store_options: The options from which each process finds the store that creates files, by
             `find_store`; empty if the file system itself writes.
+        copies_alike: Whether a copy that the service makes for Arrow is like a file that the store
+            creates: Arrow's request can't ask for an encryption.
+        renewal: The name of the `Renewal` of credentials that expire; empty where none do.
     """
 
     system: str
     origin: DataOrigin
     settings: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     store_options: Options = field(default_factory=Options, repr=False)
+    copies_alike: bool = True
+    renewal: str = ""
 
     @classmethod
     def of(
@@ -46,10 +54,22 @@ class DataAccess:
         settings: Mapping[str, Any],
         *,
         store_options: Mapping[str, str] | None = None,
+        copies_alike: bool = True,
+        renewal: str = "",
     ) -> DataAccess:
         """Build the access; settings that are None are left out."""
         given = tuple(sorted((key, value) for key, value in settings.items() if value is not None))
-        return cls(system, origin, given, Options(store_options))
+        return cls(system, origin, given, Options(store_options), copies_alike, renewal)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Which store is reached, whatever the credentials: the same before and after a renewal."""
+        kept = (
+            (key, value)
+            for key, value in self.settings
+            if not isinstance(value, Secret) and key not in _OF_CREDENTIALS
+        )
+        return (self.system, self.origin, *kept)
 
     def revealed_settings(self) -> dict[str, Any]:
         """The settings with their secrets in plain, for the call that builds the file system."""

@@ -1,7 +1,8 @@
 """How data files in Google Cloud Storage are reached: read by Arrow, created by the log's store.
 
 Arrow takes a token, not a key: a service account's key, or an account to act as, becomes an access
-token here, which lasts an hour. Each executor finds default credentials for itself.
+token here, which lasts an hour. It is kept until shortly before its end, and then renewed, in this
+process (`renewed_access`). Each executor finds default credentials for itself.
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 
 from optimist.core.errors import ConfigError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.running.clock import Clock
 from optimist.core.secrets import Options, Secret
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.store_options import options_from, options_of_store
 from optimist.logstores.shared.whole_answers import private_session
 
-__all__ = ["gcs_data_access", "gcs_origin"]
+__all__ = ["DataTokens", "gcs_data_access", "gcs_origin"]
 
 _SCHEMES = ("gs",)
 _ARROWS_EMULATOR = "CLOUD_STORAGE_EMULATOR_ENDPOINT"
 _STORE = "optimist.logstores:GCSLogStore"
+_RENEWED_BEFORE_MS = 30 * 60 * 1000
+"""How long before its end a token is renewed: a task that was sent it has that long at least."""
 _RETRIES_LAST = dt.timedelta(minutes=2)
 _NOT_KNOWN = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)
 """The expiry of a token that was given without one; Arrow wants a time."""
@@ -39,13 +44,74 @@ def gcs_origin(bucket: str) -> DataOrigin:
     return DataOrigin(_SCHEMES, bucket)
 
 
-def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) -> DataAccess:
+class DataTokens:
+    """The access token that data files are reached with. Threads may share it.
+
+    Args:
+        options: The store's.
+        clock: Tells when the token ends.
+
+    Attributes:
+        is_renewed: Whether there is a token that ends and can be had anew.
+    """
+
+    def __init__(self, options: GCSOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._lock = ForkSafeLock()
+        self._credentials: Any = None
+        self.is_renewed = options.auth_kind == "service-account" or (
+            options.impersonate is not None and options.auth_kind != "anonymous"
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What Arrow's file system takes.
+
+        Raises:
+            ConfigError: There are no credentials, or Google refuses a token for them.
+        """
+        options = self._options
+        if options.auth_kind == "anonymous":
+            return {"anonymous": True}
+        if self.is_renewed:
+            with self._lock:
+                return self._of_token()
+        if options.access_token is not None:
+            return {"access_token": options.access_token, "credential_token_expiration": _NOT_KNOWN}
+        return {}
+
+    def _of_token(self) -> dict[str, Any]:
+        if self._credentials is None:
+            self._credentials = gcs_credentials(self._options)
+        credentials = self._credentials
+        if credentials.token is None or self._ends_soon(credentials.expiry):
+            _refresh(credentials)
+        return {
+            "access_token": Secret(credentials.token),
+            "credential_token_expiration": credentials.expiry.replace(tzinfo=dt.timezone.utc),
+        }
+
+    def _ends_soon(self, expiry: dt.datetime) -> bool:
+        end_ms = expiry.replace(tzinfo=dt.timezone.utc).timestamp() * 1000
+        return self._clock.now_ms() > end_ms - _RENEWED_BEFORE_MS
+
+
+def gcs_data_access(
+    options: GCSOptions,
+    bucket: str,
+    given: Mapping[str, str],
+    tokens: DataTokens,
+    *,
+    renewal: str = "",
+) -> DataAccess:
     """The settings of `pyarrow.fs.GcsFileSystem`, and the options of a store that creates files.
 
     Args:
         options: The store's.
         bucket: The table's.
         given: What the options were parsed from.
+        tokens: The store's.
+        renewal: The name under which the access is made anew, for a token that ends.
 
     Raises:
         ConfigError: There are no credentials, or the caller pays for requests, which those of Arrow
@@ -60,7 +126,7 @@ def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) 
             key="optimist.store.gcs.userProject",
         )
     _ensure_same_server(options)
-    credentials = _credentials(options)
+    credentials = tokens.settings()
     settings: dict[str, Any] = {
         "project_id": options.project,
         "retry_time_limit": _RETRIES_LAST,
@@ -70,7 +136,13 @@ def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) 
         endpoint = urlsplit(options.endpoint)
         settings |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
     creating = _creating(options, credentials.get("access_token"), given)
-    return DataAccess.of("gcs", gcs_origin(bucket), settings, store_options=creating)
+    return DataAccess.of(
+        "gcs",
+        gcs_origin(bucket),
+        settings,
+        store_options=creating,
+        renewal=renewal if tokens.is_renewed else "",
+    )
 
 
 def _ensure_same_server(options: GCSOptions) -> None:
@@ -104,14 +176,7 @@ def _creating(
     return options_of_store(_STORE, options_from("gcs", own))
 
 
-def _credentials(options: GCSOptions) -> dict[str, Any]:
-    if options.auth_kind == "anonymous":
-        return {"anonymous": True}
-    if options.auth_kind == "default" and options.impersonate is None:
-        return {}
-    if options.access_token is not None and options.impersonate is None:
-        return {"access_token": options.access_token, "credential_token_expiration": _NOT_KNOWN}
-    credentials = gcs_credentials(options)
+def _refresh(credentials: Any) -> None:
     try:
         credentials.refresh(Request(private_session()))
     except GoogleAuthError as error:
@@ -120,7 +185,3 @@ def _credentials(options: GCSOptions) -> dict[str, Any]:
             "service account and its key.",
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None
-    return {
-        "access_token": Secret(credentials.token),
-        "credential_token_expiration": credentials.expiry.replace(tzinfo=dt.timezone.utc),
-    }

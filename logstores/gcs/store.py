@@ -51,10 +51,11 @@ from optimist.core.paths import scheme_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus
+from optimist.core.plugins.renewed_access import Renewal
 from optimist.core.running.clock import Clock
 from optimist.logstores.gcs.batch import DELETIONS_A_REQUEST, PART_ID, deletions
 from optimist.logstores.gcs.credentials import gcs_credentials
-from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
+from optimist.logstores.gcs.data import DataTokens, gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer
 from optimist.logstores.gcs.evidence import ensure_evidence
 from optimist.logstores.gcs.options import GCSOptions
@@ -114,6 +115,8 @@ class GCSLogStore(ObjectStoreLog):
         self._lock = ForkSafeLock()
         self._connected: tuple[Client, AuthorizedSession] | None = None
         self._written: set[str] = set()
+        self._tokens = DataTokens(self._parsed, self._clock)
+        self._renewals: dict[str, Renewal] = {}
         renew_in_child(self, GCSLogStore._forget_connections)
 
     def resolve_path(self, path: str) -> str:
@@ -127,7 +130,14 @@ class GCSLogStore(ObjectStoreLog):
 
     def data_access(self, path: str) -> DataAccess:
         """See `LogStore.data_access`."""
-        return gcs_data_access(self._parsed, _locate(path).bucket, self.options)
+        bucket = _locate(path).bucket
+        with self._lock:
+            renewal = self._renewals.get(bucket)
+            if renewal is None:
+                renewal = self._renewals[bucket] = Renewal(partial(self.data_access, path))
+        return gcs_data_access(
+            self._parsed, bucket, self.options, self._tokens, renewal=renewal.name
+        )
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; tells what was probed, and no secrets."""

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.plugins.renewed_access import Renewal
 from optimist.core.running.clock import Clock
 from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
@@ -66,10 +67,13 @@ class S3Bucket:
         self.endpoint = clients.server.endpoint
         self._clients = clients
         self._clock = clock
+        self._renewal = Renewal(self.data_access)
 
     def data_access(self) -> DataAccess:
         """How data files in the bucket are reached; see `s3_data_access`."""
-        return s3_data_access(self.options, self._clients.session, self._clients.server, self.name)
+        session, server = self._clients.session, self._clients.server
+        name = self._renewal.name
+        return s3_data_access(self.options, session, server, self.name, renewal=name)
 
     def abort_uploads(self, directory: S3Location) -> None:
         """Abort unfinished uploads below a directory; see `LogStore.abort_uploads`."""
@@ -126,13 +130,7 @@ class S3Bucket:
 
     def put(self, key: str, data: bytes, *, path: str) -> None:
         """Write an object, without a condition."""
-        self._ask(
-            lambda client: client.put_object(
-                Bucket=self.name, Key=key, Body=data, **self.options.put_parameters
-            ),
-            "write",
-            path,
-        )
+        self._ask(lambda client: self._put(client, key, data, {}), "write", path)
 
     def delete(self, key: str, *, path: str) -> None:
         """Delete an object; one that is absent is fine."""
@@ -232,7 +230,8 @@ class S3Bucket:
         return client.put_object(
             Bucket=self.name,
             Key=key,
-            ContentMD5=md5_of(data),  # rewinds: an earlier attempt may have sent a part
+            # Buckets with Object Lock want it. It rewinds: an earlier attempt may have sent a part.
+            ContentMD5=md5_of(data),
             Body=data,
             **condition,
             **self.options.put_parameters,

@@ -2,7 +2,8 @@
 
 Credentials that this process was given, or found in its environment or its files, are sent to the
 executors. Those of the machine's role are not: every executor has that role and renews it by
-itself.
+itself. Credentials that expire are renewed in this process (`renewed_access`); an executor works
+with those that it was sent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 from optimist.core.errors import ConfigError, StorageError
@@ -42,7 +44,12 @@ def s3_origin(bucket: str) -> DataOrigin:
 
 
 def s3_data_access(
-    options: S3Options, session: boto3.Session, server: S3Server, bucket: str
+    options: S3Options,
+    session: boto3.Session,
+    server: S3Server,
+    bucket: str,
+    *,
+    renewal: str = "",
 ) -> DataAccess:
     """The settings of `pyarrow.fs.S3FileSystem`, and the options of a store that creates files.
 
@@ -51,6 +58,7 @@ def s3_data_access(
         session: Whose credentials the log's requests carry.
         server: Where they go.
         bucket: The bucket.
+        renewal: The name under which the access is made anew, for credentials that expire.
 
     Raises:
         ConfigError: The caller pays for requests, or files are encrypted with the caller's key:
@@ -79,7 +87,14 @@ def s3_data_access(
         **keys,
     )
     creating = options_of_store(_STORE, options_from("s3", own_values(found)))
-    return DataAccess.of("s3", s3_origin(bucket), settings, store_options=creating)
+    return DataAccess.of(
+        "s3",
+        s3_origin(bucket),
+        settings,
+        store_options=creating,
+        copies_alike=not options.encryption,
+        renewal=renewal if keys and _expires(session) else "",
+    )
 
 
 def abort_uploads(client: S3Client, location: S3Location) -> None:
@@ -124,6 +139,10 @@ def _keys(session: boto3.Session) -> dict[str, Any]:
         "secret_key": Secret(frozen.secret_key),
         "session_token": Secret(frozen.token) if frozen.token else None,
     }
+
+
+def _expires(session: boto3.Session) -> bool:
+    return isinstance(session.get_credentials(), RefreshableCredentials)
 
 
 def _ensure_readable(options: S3Options) -> None:

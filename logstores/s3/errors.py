@@ -85,7 +85,8 @@ S3_ANSWERS = AnswerTable(
         "OPTIMIST_CREDENTIALS_EXPIRED",
         "the credentials have expired",
         "Set new ones, or name a function that renews them "
-        "(optimist.store.s3.credentialsProvider=package.module:function).",
+        "(optimist.store.s3.credentialsProvider=package.module:function). Spark's executors keep "
+        "those of the beginning of a job: let them last longer than the job.",
     ),
     AnswerRow(
         (
@@ -93,7 +94,6 @@ S3_ANSWERS = AnswerTable(
             "SignatureDoesNotMatch",
             "InvalidToken",
             "InvalidSecurity",
-            "AuthorizationHeaderMalformed",
             "NotSignedUp",
             "401",
         ),
@@ -137,6 +137,8 @@ S3_ANSWERS = AnswerTable(
             "TemporaryRedirect",
             "IllegalLocationConstraintException",
             "IncorrectEndpoint",
+            # Amazon's answer to a signature for another region.
+            "AuthorizationHeaderMalformed",
             "301",
             "307",
         ),

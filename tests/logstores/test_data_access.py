@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import pickle
 
 import pytest
 from botocore.credentials import Credentials
 from pyarrow import fs
 
+from optimist.core.data import filesystem, stored_intents
 from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.plugins.renewed_access import newest_access
+from optimist.core.running.clock import SystemClock
 from optimist.core.secrets import Secret
-from optimist.core.testing import FaultyLogStore
+from optimist.core.testing import FaultyLogStore, ManualClock
 from optimist.logstores.azure.store import AzureLogStore
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.gcs import data as gcs_data
@@ -234,6 +240,68 @@ def test_gcs_hands_on_the_emulator_and_leaves_default_credentials_to_each_machin
     found = settings(GCSLogStore({"fs.gs.project.id": "p"}), "gs://b/t")
     assert found["project_id"] == "p"
     assert not {"access_token", "anonymous"} & found.keys()
+
+
+def test_gcs_token_is_kept_until_shortly_before_its_end(monkeypatch):
+    clock = ManualClock(now_ms=1_900_000_000_000)
+    hour_ms = 3_600_000
+
+    class Minting:
+        token, expiry, made = None, None, 0
+
+        def refresh(self, _request):
+            self.made += 1
+            self.token = f"hush-{self.made}"
+            end_s = (clock.now_ms() + hour_ms) / 1000
+            self.expiry = dt.datetime.fromtimestamp(end_s, dt.timezone.utc).replace(tzinfo=None)
+
+    minting = Minting()
+    monkeypatch.setattr(gcs_data, "gcs_credentials", lambda _options: minting)
+    store = GCSLogStore({"optimist.store.gcs.keyJson": "{}"}, clock=clock)
+    first = store.data_access("gs://b/t")
+    assert store.data_access("gs://b/t") == first
+    assert minting.made == 1
+    clock.advance(50 * 60)
+    second = store.data_access("gs://b/u")
+    assert second.revealed_settings()["access_token"] == "hush-2"
+    assert (newest_access(first), first.place) == (second, second.place)
+    sent = pickle.loads(pickle.dumps(first))
+    store_elsewhere = creating(store, "gs://b/t")
+    assert store_elsewhere.data_access("gs://b/t").renewal == ""
+    assert sent == first
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_s3_credentials_that_expire_are_renewed_while_files_are_opened(monkeypatch, is_kept):
+    made = iter(range(1, 100))
+
+    def credentials():
+        soon_ms = SystemClock().now_ms() + 60_000
+        return S3Credentials(f"id-{next(made)}", "hush", "tok", expires_ms=soon_ms)
+
+    store = S3LogStore({"optimist.store.s3.region": "us-east-1"}, credentials=credentials)
+    first = store.data_access("s3://b/t")
+    if not is_kept:  # as in a task of Spark
+        del store
+        gc.collect()
+    built = []
+    monkeypatch.setattr(filesystem, "_built", lambda access, _process: built.append(access))
+    for name in "xy":
+        filesystem_for(f"s3://b/t/{name}", first)
+    keys = [access.revealed_settings()["access_key"] for access in built]
+    assert (keys[0] != keys[1]) == is_kept
+    assert {access.place for access in built} == {first.place}
+
+
+def test_intents_are_shared_by_accesses_with_other_credentials():
+    given = S3LogStore({**S3_KEYS, "optimist.store.s3.region": "us-east-1"})
+    renewed = S3LogStore(
+        {**S3_KEYS, "fs.s3a.secret.key": "new", "optimist.store.s3.region": "us-east-1"}
+    )
+    refs = [
+        TableRef.of("s3://b/t", store, EngineOptions(), ManualClock()) for store in (given, renewed)
+    ]
+    assert stored_intents._of(refs[0]) is stored_intents._of(refs[1])
 
 
 def test_gcs_turns_a_key_into_a_token(monkeypatch):

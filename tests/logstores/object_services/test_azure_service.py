@@ -156,3 +156,14 @@ def test_data_file_whose_answer_was_lost_is_read_back(service):
     assert of_data[:2] == ["PUT", "PUT"]
     assert set(of_data[2:]) <= {"HEAD", "GET"}
     assert len(of_data) > 2
+
+
+def test_deletions_of_a_batch_are_told_apart_by_their_number(service, probed):
+    """The fake gives the last answer first."""
+    for name in "abc":
+        service.put(f"t/{name}", b"x")
+    service.refused = {"t/a": (403, "AuthorizationPermissionMismatch")}
+    probed.delete_data_files([f"az://box/t/{name}" for name in "abc"])
+    single = [request.path for request in service.requests if request.method == "DELETE"]
+    assert single == ["/acct/box/t/a"]
+    assert service.objects == {}

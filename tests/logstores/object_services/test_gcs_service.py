@@ -1,5 +1,6 @@
 """What only GCSLogStore does, on a fake of the JSON API."""
 
+import io
 import re
 from functools import partial
 
@@ -185,3 +186,45 @@ def test_lost_answer_to_a_batch_is_asked_for_again(service, probed, dead):
     probed.delete_data_files(dead[:100])
     assert asked(service) == [BATCH] * 2
     assert len(service.objects) == 250 - 100 + 1
+
+
+# Answers that say little
+
+
+def test_pieces_are_sent_to_no_host_that_an_answer_names(service, probed):
+    class Elsewhere(FakeJsonApi):
+        """Another host, which must see neither the token nor the rows."""
+
+    with Elsewhere() as elsewhere:
+        link = f"{elsewhere.endpoint}/upload/storage/v1/b/box/o?uploadType=resumable&upload_id=0"
+        service.upload_piece = lambda _: Reply(200, headers={"Location": link})
+        with pytest.raises(StorageError) as caught:
+            probed.put_data_file("gs://box/t/part-1", io.BytesIO(bytes(9 << 20)))
+        assert elsewhere.requests == []
+    assert caught.value.kind == "OPTIMIST_INVALID_ENDPOINT"
+    assert "Nothing was written." in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"", b'{"size": "1"}', b"<html/>"])
+def test_upload_that_is_not_described_has_no_known_outcome(service, probed, commit, body):
+    service.upload = lambda _: Reply(200, body)
+    assert probed.put_if_absent(commit, b"x") is PutOutcome.UNKNOWN
+
+
+def test_server_that_ignores_ranges_is_read_all_the_same(service, probed):
+    data = bytes(range(256)) * 8192
+    service.put("t/large", data)
+    service.media = lambda *_: Reply(200, data, {"X-Goog-Generation": "101"})
+    with probed.open_read("gs://box/t/large") as file:
+        file.seek(5000)
+        assert file.read(1000) == data[5000:6000]
+
+
+def test_range_that_was_not_asked_for_is_refused(service, probed):
+    data = bytes(range(256)) * 8192
+    service.put("t/large", data)
+    said = {"X-Goog-Generation": "101", "Content-Range": f"bytes 0-262143/{len(data)}"}
+    service.media = lambda *_: Reply(206, data[:262144], said)
+    with probed.open_read("gs://box/t/large") as file, pytest.raises(StorageError):
+        file.seek(5000)
+        file.read(1000)

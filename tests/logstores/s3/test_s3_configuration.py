@@ -53,7 +53,7 @@ def test_missing_bucket_is_told_from_a_missing_file(s3):
         (403, "SignatureDoesNotMatch", "OPTIMIST_INVALID_CREDENTIALS"),
         (400, "ExpiredToken", "OPTIMIST_CREDENTIALS_EXPIRED"),
         (403, "AccessDenied", "OPTIMIST_PERMISSION_DENIED"),
-        (400, "AuthorizationHeaderMalformed", "OPTIMIST_INVALID_CREDENTIALS"),
+        (400, "AuthorizationHeaderMalformed", "OPTIMIST_WRONG_REGION"),
         (403, "RequestTimeTooSkewed", "OPTIMIST_CLOCK_SKEWED"),
     ],
 )

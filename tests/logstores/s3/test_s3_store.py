@@ -2,6 +2,7 @@
 
 import io
 
+import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -208,3 +209,19 @@ def test_data_file_needs_no_condition_where_none_is_known(server, s3, unprobed_l
     server.refusals.append((501, "NotImplemented"))
     assert S3LogStore().put_data_file(path, io.BytesIO(b"rows")) is PutOutcome.CREATED
     assert S3LogStore().read_bytes(path) == b"rows"
+
+
+def test_copies_of_a_deep_clone_are_encrypted_as_was_asked_for(server, s3, table):
+    options = {
+        **BY_S3,
+        "fs.s3a.endpoint": server.url,
+        "fs.s3a.encryption.algorithm": "SSE-KMS",
+        "fs.s3a.encryption.key": "our-key",
+    }
+    source = DeltaLog.for_path(f"{table}/source", options)
+    source.append(pa.table({"id": [1, 2]}))
+    source.clone(f"{table}/clone")
+    bucket, _, prefix = f"{table}/clone".partition("://")[2].partition("/")
+    for found in s3.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]:
+        said = s3.head_object(Bucket=bucket, Key=found["Key"])
+        assert said["SSEKMSKeyId"].endswith("our-key"), found["Key"]

@@ -65,7 +65,7 @@ class FakeBlobService(ScriptedService):
 
     def batch(self, request):
         answers = [self.batched(*part) for part in _BATCHED.findall(request.body.decode())]
-        body = "".join(f"--parts\r\n{answer}\r\n" for answer in answers) + "--parts--"
+        body = "".join(f"--parts\r\n{answer}\r\n" for answer in reversed(answers)) + "--parts--"
         kind = {"Content-Type": "multipart/mixed; boundary=parts"}
         return Reply(202, body.encode(), {**_EMPTY, **kind})
 
