@@ -55,11 +55,15 @@ Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.dat
 _NOT_COMPARABLE = ("void", "variant")
 _INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _INTEGER = re.compile(r"^[+-]?[0-9]+$")
+# Python's own rules take more: underscores, and digits of other scripts.
+_NOT_FINITE = re.compile(r"^([+-]?inf(inity)?|nan)$", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
 _HIVE_UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _TIMESTAMP = re.compile(
     r"^([+-]?\d{4,6})-(\d{2})-(\d{2})"
-    r"(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$"
+    r"(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$",
+    re.ASCII,
 )
 _DATE = re.compile(r"^([+-]?\d{4,6})(?:-(\d{1,2}))?(?:-(\d{1,2}))?$", re.ASCII)
 _COUNTED = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
@@ -309,10 +313,18 @@ def _parse_integer(text: str, bits: int) -> int:
 
 
 def _parse_decimal(text: str, data_type: DecimalType) -> Decimal:
+    if not _NUMBER.match(text.strip()):
+        raise ValueError(text)
     value = exactly_at_scale(Decimal(text.strip()), data_type.scale)
     if not is_in_range(value, data_type.precision, data_type.scale):
         raise InvalidOperation(text)
     return value
+
+
+def _parse_float(text: str) -> float:
+    if not (_NUMBER.match(text.strip()) or _NOT_FINITE.match(text.strip())):
+        raise ValueError(text)
+    return float(text)
 
 
 def _parse_date(text: str) -> int:
@@ -353,8 +365,8 @@ def _parse_wall_clock(text: str) -> int:
 _PARSERS: dict[str, Callable[[str], Value]] = {
     "string": str,
     # The text may have fewer digits than the number: 1.1 is the float nearest to it.
-    "float": lambda text: round_to_float32(float(text)),
-    "double": float,
+    "float": lambda text: round_to_float32(_parse_float(text)),
+    "double": _parse_float,
     "boolean": _parse_boolean,
     "binary": str.encode,
     "date": _parse_date,
