@@ -4,7 +4,8 @@
 2. It is kept as it is written, but for what other engines read in another way or not at all:
    comments go, names take the schema's spelling, texts stand in single quotes without escapes
    where they can, and as one where several stand side by side, `==` becomes `=`, `!` becomes
-   `NOT`, and `LONG`, `SHORT` and `BYTE` become `BIGINT`, `SMALLINT` and `TINYINT`. A blank comes
+   `NOT`, and `LONG`, `SHORT` and `BYTE` become `BIGINT`, `SMALLINT` and `TINYINT`. A call without
+   brackets gets them, since it would be a column once there is one of that name. A blank comes
    between two tokens that would be read as others without it.
 3. Where no Spark is at hand to say which functions there are, they must be Spark's, with as many
    arguments as these take.
@@ -28,7 +29,7 @@ from optimist.core.expressions.functions import (
 )
 from optimist.core.expressions.names import free_names
 from optimist.core.expressions.plain_text import tokens_between
-from optimist.core.expressions.tokens import Token, next_token, read_name, read_text
+from optimist.core.expressions.tokens import Token, read_name, read_text
 from optimist.core.expressions.tree import (
     ARITHMETIC,
     Call,
@@ -44,9 +45,8 @@ from optimist.core.expressions.tree import (
     walk,
 )
 from optimist.core.predicates.text import quote_identifier
-from optimist.core.schema.column_paths import spelled_path
+from optimist.core.schema.column_paths import spelled_path, type_of_column
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION, unknown_columns
-from optimist.core.schema.schema_edits import type_at
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = ["canonical_schema", "canonical_sql", "ensure_constraint_sound"]
@@ -57,7 +57,6 @@ _BEYOND_THE_ROW = {
     "a window function": WINDOWS,
     "a function that is not deterministic": NON_DETERMINISTIC,
 }
-_KEYS = (GENERATION_EXPRESSION, "CURRENT_DEFAULT")
 _TYPES = {"BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT"}
 
 
@@ -66,7 +65,7 @@ def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) ->
 
     Args:
         sql: The expression.
-        schema: The table's columns.
+        schema: The columns that it may name; none for a default.
         keeps_texts: Whether texts in quotes stay as they are, since the session that wrote them may
             read quotes and escapes in its own way.
     """
@@ -84,11 +83,13 @@ def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) ->
 
 def canonical_schema(schema: StructType, *, keeps_texts: bool) -> StructType:
     """The schema with what its columns' SQL is in the log; see `canonical_sql`."""
+    named = {GENERATION_EXPRESSION: schema, "CURRENT_DEFAULT": StructType(())}
 
     def changed(item: StructField) -> StructField:
-        texts = {key: str(item.metadata[key]) for key in _KEYS if key in item.metadata}
+        texts = {key: str(item.metadata[key]) for key in named if key in item.metadata}
         found = {
-            key: canonical_sql(text, schema, keeps_texts=keeps_texts) for key, text in texts.items()
+            key: canonical_sql(text, named[key], keeps_texts=keeps_texts)
+            for key, text in texts.items()
         }
         return replace(item, metadata={**item.metadata, **found}) if found != texts else item
 
@@ -134,8 +135,7 @@ def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local
 def _ensure_may_be_boolean(name: str, sql: str, parsed: Expression, schema: StructType) -> None:
     found: object = None
     if isinstance(parsed, Name):
-        known = type_at(schema, parsed.path)
-        found = None if known is None else known[1]
+        found = type_of_column(parsed.path, schema)
     is_other = isinstance(parsed, Number | Text | Typed | Interval | Lambda) or (
         isinstance(parsed, Operation) and parsed.operator in ARITHMETIC
     )
@@ -180,10 +180,23 @@ def _is_plain(value: str) -> bool:
 
 def _renamed(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
     for name in free_names(parsed):
+        if name.is_call:
+            yield from _called(name, sql, schema)
+            continue
         tokens = [item for item in _tokens_of(name, sql) if item.kind in ("word", "name")]
         for token, spelled in zip(tokens, spelled_path(name.path, schema), strict=True):
             if read_name(token) != spelled:
                 yield token.start, quote_identifier(spelled)
+
+
+def _called(name: Name, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
+    """What a call without brackets is, however many columns come: a column now, or a call."""
+    column = schema.find(name.path[0])
+    token = next(item for item in _tokens_of(name, sql) if item.kind == "word")
+    if column is not None:
+        yield token.start, quote_identifier(column.name)
+    elif len(schema):
+        yield token.start, f"{token.text}()"
 
 
 def _tokens_of(name: Name, sql: str) -> list[Token]:
@@ -213,9 +226,10 @@ def _rewritten(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str
 
 
 def _runs_on(piece: str, following: str) -> bool:
-    """Whether two tokens mean something else without a blank between them."""
-    both, written = piece + following, piece.rstrip()
-    return (
-        next_token(both, 0).text != written
-        or next_token(both, len(piece)).text != following.rstrip()
-    )
+    """Whether the tokens of two pieces are others without a blank between them."""
+    apart = [token.text for one in (piece, following) for token in _all_tokens(one)]
+    return [token.text for token in _all_tokens(piece + following)] != apart
+
+
+def _all_tokens(sql: str) -> list[Token]:
+    return tokens_between(sql, 0, len(sql))

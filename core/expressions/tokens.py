@@ -2,7 +2,7 @@
 
 Tokens are made one at a time, each in a time of its own length, so that no text costs more than
 its size. Whitespace and comments make none: `--` up to the line's end, and `/* */`, which nests.
-A hint (`/*+ */`) is a token, since it means something.
+A hint (`/*+ */`) is a token, since it means something; within a comment it begins no other one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Token(NamedTuple):
 # Spark's blanks: fewer than Python's.
 _BLANK = "[ \\t-\\r\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u202f\\u205f\\u3000]"
 _BLANKS = re.compile(rf"{_BLANK}+|--[^\r\n\\]*(?:\\\n?[^\r\n\\]*)*")
-_BRACKETS = re.compile(r"/\*|\*/")
+_BRACKETS = re.compile(r"/\*(?!\+)|\*/")
 # Each alternative begins with a character that no other begins with, or is tried before those that
 # do, and no repetition can match the same run in two ways: nothing is tried twice.
 _TOKEN = re.compile(
@@ -50,7 +50,7 @@ _TOKEN = re.compile(
     | (?P<marker>\?)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[lLsSyYfFdD])?(?!\w))
     | (?P<word>\w+)
-    | (?P<mark>::|<=>|<>|!=|<=|>=|==|\|\||->|=>|.)
+    | (?P<mark>::|\*/|<=>|<>|!=|<=|>=|==|\|\||->|=>|.)
     """,
     re.VERBOSE | re.DOTALL,
 )

@@ -82,11 +82,14 @@ def bind_values(
     """The constants of an IN list that the column can equal at all; None if one is in doubt.
 
     Texts for a column of another type must be in canonical form, because without ANSI mode Spark
-    compares such lists as text. Beside a floating-point number, integers are compared as such, too.
+    compares such lists as text, and refuses those for a boolean. Beside a floating-point number,
+    integers are compared as such, too.
     """
     is_text = data_type == PrimitiveType("string")
     kinds = {literal.kind == "string" for literal in literals}
     if not is_text and len(kinds) > 1:
+        return None
+    if data_type == PrimitiveType("boolean") and True in kinds:
         return None
     if str(data_type) in INTEGER_DIGITS:
         literals = _of_one_kind(literals)

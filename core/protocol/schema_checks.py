@@ -15,7 +15,11 @@ from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.generated_columns import ensure_generated_columns_valid
+from optimist.core.schema.generated_columns import (
+    called_without_brackets,
+    ensure_generated_columns_valid,
+    generation_expression,
+)
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX, is_identity_column
 from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.stats_property import bounded_columns
@@ -48,6 +52,8 @@ __all__ = [
 ]
 
 _DEFAULT = "CURRENT_DEFAULT"
+_OF_CONSTRAINT = "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"
+_OF_GENERATED = "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE"
 CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
 ILLEGAL_NAME_CHARACTERS = " ,;{}()\n\t="
 
@@ -91,6 +97,8 @@ def verify_new_metadata(
         ensure_partition_columns_usable(schema, partition_columns)
         ensure_no_new_collations(schema, previous=known)
     ensure_generated_columns_valid(schema, previous=known)
+    if known is not None:
+        _ensure_calls_stay_calls(schema, known, properties)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_variants_default_to_null(schema, previous=known)
     ensure_column_defaults_allowed(schema, protocol, previous=known)
@@ -102,6 +110,32 @@ def verify_new_metadata(
         changed = dict(metadata.configuration.items() - before.items())
         ensure_retention_compatible(changed, metadata.configuration)
     ensure_no_cdc_columns(metadata, previous=previous)
+
+
+def _ensure_calls_stay_calls(
+    schema: StructType, known: StructType, properties: TableProperties
+) -> None:
+    """Refuse a new column by whose name a rule calls a function: `current_date`.
+
+    Raises:
+        SchemaError: There is one (kinds `DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`,
+            `DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE`; fields `column`, `expression`).
+    """
+    new = [item.name for item in schema if known.find(item.name) is None]
+    rules = [(_OF_CONSTRAINT, sql) for sql in properties.constraints.values()]
+    rules += [(_OF_GENERATED, sql) for sql in map(generation_expression, schema) if sql is not None]
+    for kind, sql in rules if new else ():
+        for name in new:
+            if name.lower() in called_without_brackets(sql):
+                raise SchemaError(
+                    f"The column {shown(name)} can't be added, because {quoted(sql)} calls a "
+                    "function by that name, and would read the column from then on. Nothing was "
+                    "written. Choose another name, or make that rule anew with brackets behind "
+                    "the name.",
+                    kind=kind,
+                    column=name,
+                    expression=sql,
+                )
 
 
 def ensure_no_duplicate_columns(

@@ -413,12 +413,14 @@ def _ensure_types_free_to_change(
     if not changed:
         return
     for kind, name, sql in _readers_of_columns(table, constraints):
-        touched = [changed[c.lower()] for c in _columns_read(sql, table) if c.lower() in changed]
+        of_type = (name,) if kind == _GENERATED_KIND else ()  # its expression has its type
+        read = (*_columns_read(sql, table), *of_type)
+        touched = [changed[column.lower()] for column in read if column.lower() in changed]
         if touched:
             what = "constraint" if kind == _CONSTRAINT_KIND else "generated column"
             raise SchemaError(
                 f"The type of the column {shown(touched[0])} can't change, because the {what} "
-                f"{shown(name)} ({shown(sql)}) reads it. Nothing was written. Drop the {what} "
+                f"{shown(name)} ({shown(sql)}) needs it. Nothing was written. Drop the {what} "
                 "first, or cast the data.",
                 kind=kind,
                 column=touched[0],

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from optimist.core.schema.types import DataType, StructField, StructType
+from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["logical_path", "named_path", "physical_path", "spelled_path"]
+__all__ = [
+    "logical_path",
+    "named_path",
+    "path_of_sql",
+    "physical_path",
+    "spelled_path",
+    "type_of_column",
+]
 
 
 def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
@@ -50,6 +57,41 @@ def spelled_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
         if found is not None:
             return (*found, *path[depth:])
     return path
+
+
+def path_of_sql(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+    """The path of what SQL names by names with dots, as ALTER TABLE writes it (spec 10.9).
+
+    In SQL `a.x` is the field of all structs in an array, and `m.k` a value of a map by its key, so
+    these are `a.element.x` and `m.value` here. The path ends where the schema has no such part.
+    """
+    found: list[str] = []
+    level: DataType = schema
+    for name in path:
+        while isinstance(level, ArrayType):
+            found.append("element")
+            level = level.element_type
+        if isinstance(level, MapType):
+            found.append("value")
+            level = level.value_type
+            continue
+        item = level.find(name) if isinstance(level, StructType) else None
+        if item is None:
+            break
+        found.append(item.name)
+        level = item.data_type
+    return tuple(found)
+
+
+def type_of_column(path: tuple[str, ...], schema: StructType) -> DataType | None:
+    """The type of a column or a field of a struct; None where SQL takes a part in another way."""
+    level: DataType = schema
+    for name in path:
+        found = level.find(name) if isinstance(level, StructType) else None
+        if found is None:
+            return None
+        level = found.data_type
+    return level
 
 
 def _walked(

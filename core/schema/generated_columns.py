@@ -31,6 +31,7 @@ from optimist.core.expressions.tree import (
     Unit,
     walk,
 )
+from optimist.core.schema.column_paths import type_of_column
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import (
@@ -45,8 +46,10 @@ from optimist.core.schema.types import (
 
 __all__ = [
     "GENERATION_EXPRESSION",
+    "called_without_brackets",
     "ensure_functions_known",
     "ensure_generated_columns_valid",
+    "ensure_type_is_of_expression",
     "generation_expression",
     "referenced_columns",
     "referenced_paths",
@@ -95,6 +98,17 @@ def referenced_paths(sql: str) -> tuple[tuple[str, ...], ...]:
         SchemaError: As `referenced_columns`.
     """
     return tuple(dict.fromkeys(name.path for name in free_names(_parse(sql))))
+
+
+def called_without_brackets(sql: str) -> frozenset[str]:
+    """The functions that an expression calls by a name alone, in lower case: `current_date`.
+
+    Of a text that can't be parsed none is known.
+    """
+    try:
+        return frozenset(name.path[0].lower() for name in free_names(_parse(sql)) if name.is_call)
+    except SchemaError:
+        return frozenset()
 
 
 def unknown_columns(sql: str, schema: StructType) -> tuple[str, ...]:
@@ -279,14 +293,44 @@ def _is_as_before(item: StructField, previous: StructType | None) -> bool:
     )
 
 
+def ensure_type_is_of_expression(item: StructField, schema: StructType) -> None:
+    """Refuse another type for a generated column, unless its expression surely has that type.
+
+    The expression had the column's type when the column was made, and reads columns whose types
+    stay. An ordinary column passes.
+
+    Args:
+        item: The column with its other type.
+        schema: The table's columns.
+
+    Raises:
+        SchemaError: It is another type (kind `DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`).
+    """
+    sql = generation_expression(item)
+    if sql is not None and _type_of_expression(sql, schema) != item.data_type:
+        raise _invalid(
+            item,
+            sql,
+            f"is not of the type {shown(item.data_type)}",
+            "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+        )
+
+
+def _type_of_expression(sql: str, schema: StructType) -> DataType | None:
+    """The type of an expression, where its text tells it."""
+    try:
+        rule = generation_rule(sql)
+        if rule is None:
+            return _type_of_shape(_parse(sql))
+    except SchemaError:
+        return None
+    if rule.kind == "identity":
+        return type_of_column(rule.path, schema)
+    return _RULE_TYPES.get(rule.kind)
+
+
 def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
-    rule = generation_rule(sql)
-    if rule is None:
-        found = _type_of_shape(_parse(sql))
-    elif rule.kind == "identity":
-        found = _type_at(rule.path, schema)
-    else:
-        found = _RULE_TYPES.get(rule.kind)
+    found = _type_of_expression(sql, schema)
     # Types with parts may differ in what may be null, which does not matter here.
     if isinstance(found, PrimitiveType | DecimalType) and found != item.data_type:
         raise _invalid(
@@ -304,16 +348,6 @@ def _type_of_shape(parsed: Expression) -> DataType | None:
     if isinstance(parsed, Operation):
         return None if parsed.operator in ARITHMETIC else _BOOLEAN
     return None
-
-
-def _type_at(path: tuple[str, ...], schema: StructType) -> DataType | None:
-    level: DataType = schema
-    for name in path:
-        found = level.find(name) if isinstance(level, StructType) else None
-        if found is None:
-            return None
-        level = found.data_type
-    return level
 
 
 def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:

@@ -23,7 +23,10 @@ from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.columns import ColumnChange
-from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.generated_columns import (
+    ensure_type_is_of_expression,
+    generation_expression,
+)
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, field_at, path_text, type_at, with_type_at
 from optimist.core.schema.types import (
@@ -116,6 +119,7 @@ def changed_field(
         changed = retyped(changed, declared, path, txn)
         if not have_one_type(item, changed):
             ensure_not_read(table, path, "given another type")
+            ensure_type_is_of_expression(changed, table.declared_schema)
     if change.nullable is not None and change.nullable != item.nullable:
         if not change.nullable:
             _ensure_may_be_required(path, table.declared_schema)

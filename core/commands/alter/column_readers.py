@@ -9,6 +9,7 @@ from functools import partial
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.column_paths import path_of_sql
 from optimist.core.schema.generated_columns import (
     generation_expression,
     referenced_paths,
@@ -80,7 +81,8 @@ def _readers(table: TableMetadata) -> Iterator[_Reader]:
 
 def _reads(sql: str, path: Path, schema: StructType) -> bool:
     try:
-        read, unknown = referenced_paths(sql), unknown_columns(sql, schema)
+        read = [path_of_sql(named, schema) for named in referenced_paths(sql)]
+        unknown = unknown_columns(sql, schema)
     except SchemaError:
         return True
     return bool(unknown) or any(is_inside(path, each) or is_inside(each, path) for each in read)

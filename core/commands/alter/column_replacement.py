@@ -10,10 +10,11 @@ from optimist.core.commands.alter.column_places import described
 from optimist.core.commands.alter.columns import ensure_may_be_added, without_columns
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.struct_changes import rearranged_type
-from optimist.core.errors import SchemaError
-from optimist.core.errors.foreign_text import listed
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -27,6 +28,8 @@ def replace_columns(
     """Give the table exactly these columns, in this order; columns that it has keep their values.
 
     Raises:
+        UsageError: A column has a place of its own, or is a field of a struct (kind
+            `OPTIMIST_INVALID_ARGUMENT`).
         SchemaError: Columns would be dropped although the table is not mapped, or some would be
             dropped and others added, which may be meant as renaming (kind
             `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); the table has an identity column
@@ -36,6 +39,8 @@ def replace_columns(
     table = txn.table_metadata
     schema = table.declared_schema
     _ensure_no_identity(schema)
+    for column in columns:
+        _ensure_whole_and_in_order(column)
     listed_names = {column.path[0].lower() for column in columns}
     lost = [item.name for item in schema if item.name.lower() not in listed_names]
     new = [column.path[0] for column in columns if schema.find(column.path[0]) is None]
@@ -69,6 +74,23 @@ def _replaced(
         (known.name,), column.data_type, column.nullable, column.comment, column.default
     )
     return changed_field(txn, (known.name,), known, change, checks, retyped=rearranged_type)
+
+
+def _ensure_whole_and_in_order(column: NewColumn) -> None:
+    """Refuse a field of a struct, and a place other than that in the list."""
+    if len(column.path) > 1:
+        what, argument = "is a field of a struct, which a list of columns can't hold", "column"
+        remedy = "Give the struct with all of its fields; put a name with a dot in back-ticks."
+    elif column.text is not None:
+        what, argument = f"has a place of its own ({shown(column.text)})", "after"
+        remedy = "The order of the list is that of the columns."
+    else:
+        return
+    raise UsageError(
+        f"The column {shown(path_text(column.path))} {what}. Nothing was written. {remedy}",
+        kind="OPTIMIST_INVALID_ARGUMENT",
+        argument=argument,
+    )
 
 
 def _ensure_no_identity(schema: StructType) -> None:

@@ -84,7 +84,9 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     Raises:
         SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_RENAME_COLUMN`), there is
             no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), something reads it (see
-            `ensure_not_read`), or another one has the name (`DELTA_DUPLICATE_COLUMNS_FOUND`).
+            `ensure_not_read`), it is a part of an array or a map
+            (`DELTA_UNSUPPORTED_RENAME_COLUMN`), or another one has the name
+            (`DELTA_DUPLICATE_COLUMNS_FOUND`).
     """
     if not new_name:
         raise UsageError(
@@ -96,6 +98,7 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     table = txn.table_metadata
     _ensure_mapped(table, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     old = _field_path(table.declared_schema, path)
+    _ensure_has_name(table.declared_schema, old)
     ensure_not_read(table, old, "renamed")
     new = (*old[:-1], new_name)
 
@@ -249,6 +252,18 @@ def _ensure_not_laid_out_by(txn: OptimisticTransaction, paths: Iterable[Path]) -
                     kind=kind,
                     columns=(path_text(path),),
                 )
+
+
+def _ensure_has_name(schema: StructType, path: Path) -> None:
+    """Refuse an element of an array, and a key or a value of a map."""
+    level = type_at(schema, path[:-1])
+    if level is None or not isinstance(level[1], StructType):
+        raise SchemaError(
+            f"{shown(path_text(path))} is a part of an array or a map, which has no name of its "
+            "own. Nothing was written. Rename the column around it.",
+            kind="DELTA_UNSUPPORTED_RENAME_COLUMN",
+            column=path_text(path),
+        )
 
 
 def _field_path(schema: StructType, path: Path) -> Path:

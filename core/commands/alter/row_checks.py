@@ -18,8 +18,9 @@ from optimist.core.data.column_shape import value_at
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.column_paths import type_of_column
 from optimist.core.schema.identity_columns import IdentityColumn
-from optimist.core.schema.schema_edits import Path, path_text, type_at
+from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.snapshot.local_scan import read_rows
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -175,10 +176,10 @@ def existing_null(path: Path) -> SchemaError:
 def _ensure_not_of_another_type(name: str, sql: str, schema: StructType) -> None:
     """Refuse a bare column that is not boolean."""
     try:
-        found = type_at(schema, parse_column_path(sql))
+        found = type_of_column(parse_column_path(sql), schema)
     except UsageError:
         return
-    if found is not None and found[1] != PrimitiveType("boolean"):
+    if found not in (None, PrimitiveType("boolean")):
         raise not_boolean(name, sql)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimist.core.commands.alter.columns import ensure_may_be_added
-from optimist.core.commands.alter.type_changes import ensure_may_become
+from optimist.core.commands.alter.type_changes import described_by, ensure_may_become
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, shown
@@ -35,8 +35,6 @@ def rearranged_type(
     """
     plain = with_declared_types(item)
     old, new = plain.data_type, with_declared_types(declared).data_type
-    if str(old) == str(new):
-        return item  # the fields of structs keep their metadata, which no text of a type tells
     return replace(plain, data_type=_rearranged(old, new, plain, path, txn))
 
 
@@ -69,12 +67,8 @@ def _field(
     place = (*path, known.name)
     if known.nullable and not wanted.nullable:
         raise _unsupported(place, "a field of a struct can't become NOT NULL in this way")
-    return replace(
-        known,
-        data_type=_rearranged(known.data_type, wanted.data_type, known, place, txn),
-        nullable=wanted.nullable,
-        metadata={**known.metadata, **wanted.metadata},
-    )
+    inner = _rearranged(known.data_type, wanted.data_type, known, place, txn)
+    return replace(described_by(known, wanted), data_type=inner)
 
 
 def _ensure_none_lost(old: StructType, new: StructType, path: Path) -> None:

@@ -22,7 +22,7 @@ from optimist.core.schema.types import (
 )
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["changed_type", "ensure_may_become", "have_one_type"]
+__all__ = ["changed_type", "described_by", "ensure_may_become", "have_one_type"]
 
 _STRING, _VOID = PrimitiveType("string"), PrimitiveType("void")
 _LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
@@ -36,7 +36,7 @@ _PARTS = (
 def changed_type(
     item: StructField, declared: StructField, path: Path, txn: OptimisticTransaction
 ) -> StructField:
-    """The field with another type.
+    """The field with another type, or with what the same type says of the fields of its structs.
 
     Args:
         item: The field.
@@ -45,19 +45,26 @@ def changed_type(
         txn: The transaction, for the table's features.
 
     Raises:
-        SchemaError: Files could not be read as the other type, or the table does not have type
-            widening (kind `DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`, fields `column`,
-            `table_type`, `new_type`); or a struct, map or array was to change as a whole
+        SchemaError: Files could not be read as the other type, the table does not have type
+            widening, or a field of a struct would become NOT NULL (kind
+            `DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`, fields `column`, `table_type`,
+            `new_type`); or a struct, map or array was to change as a whole
             (`DELTA_CANNOT_UPDATE_STRUCT_FIELD`, `DELTA_CANNOT_UPDATE_MAP_FIELD`,
             `DELTA_CANNOT_UPDATE_ARRAY_FIELD`); or it is an identity column
             (`DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE`).
     """
     plain = with_declared_types(item)
     old, new = plain.data_type, with_declared_types(declared).data_type
-    if str(old) == str(new):
-        return item  # the fields of structs keep their metadata, which no text of a type tells
+    if str(old).lower() == str(new).lower():
+        return replace(plain, data_type=_redescribed(old, new, path))
     ensure_may_become(old, new, item, path, txn)
     return replace(plain, data_type=new)
+
+
+def described_by(known: StructField, wanted: StructField) -> StructField:
+    """The field with the NOT NULL and the comment of another; it keeps its name and its type."""
+    metadata = {**known.metadata, **wanted.metadata}
+    return replace(known, nullable=wanted.nullable, metadata=metadata)
 
 
 def have_one_type(first: StructField, second: StructField) -> bool:
@@ -103,6 +110,34 @@ def ensure_may_become(
             new,
             "the table does not have type widening; set delta.enableTypeWidening to true first",
         )
+
+
+def _redescribed(old: DataType, new: DataType, path: Path) -> DataType:
+    """A type with the NOT NULL and the comments that another of the same shape has."""
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        pairs = zip(old, new, strict=True)
+        return StructType(tuple(_redescribed_field(one, two, path) for one, two in pairs))
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        inner = _redescribed(old.element_type, new.element_type, (*path, "element"))
+        return replace(old, element_type=inner)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        key = _redescribed(old.key_type, new.key_type, (*path, "key"))
+        value = _redescribed(old.value_type, new.value_type, (*path, "value"))
+        return replace(old, key_type=key, value_type=value)
+    return old
+
+
+def _redescribed_field(known: StructField, wanted: StructField, path: Path) -> StructField:
+    place = (*path, known.name)
+    if known.nullable and not wanted.nullable:
+        raise SchemaError(
+            f"The column {shown(path_text(place))} can't become NOT NULL by the type around it. "
+            "Nothing was written. Change it by its name, so that its rows are checked.",
+            kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=path_text(place),
+        )
+    inner = _redescribed(known.data_type, wanted.data_type, place)
+    return replace(described_by(known, wanted), data_type=inner)
 
 
 def _is_text(data_type: DataType) -> bool:

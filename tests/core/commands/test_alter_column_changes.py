@@ -306,6 +306,69 @@ def test_types_within_structs_widen_with_a_list_of_columns_where_the_table_lets_
     assert log.to_arrow().to_pylist()[0]["p"] == {"b": [{"c": "x"}], "a": 1}
 
 
+DESCRIBED = "struct<A: int COMMENT 'new', b: array<struct<c: string COMMENT 'deep'>>>"
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+@pytest.mark.parametrize("properties", [None, MAPPED], ids=["plain", "mapped"])
+def test_comments_within_a_struct_change_where_its_type_stays(tmp_path, properties, by_list):
+    log = nested(tmp_path, properties=properties)
+    before = log.snapshot().schema.find("p").data_type
+    if by_list:
+        log.alter.replace_columns([NewColumn("id", "bigint"), NewColumn("p", DESCRIBED)])
+    else:
+        log.alter.change_columns([ColumnChange("p", DESCRIBED)])
+    after = log.snapshot().schema.find("p").data_type
+    assert str(after) == str(before)
+    assert after.find("a").metadata == {**before.find("a").metadata, "comment": "new"}
+    (inner,) = after.find("b").data_type.element_type
+    assert inner.metadata["comment"] == "deep"
+    assert log.to_arrow().to_pylist()[0]["p"] == {"a": 1, "b": [{"c": "x"}]}
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "a: int NOT NULL, b: array<struct<c: string>>",
+        "a: int, b: array<struct<c: string NOT NULL>>",
+    ],
+)
+def test_not_null_within_a_struct_is_set_by_name_alone(tmp_path, inner):
+    log = nested(tmp_path)
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    fails(kind, log.alter.change_columns, [ColumnChange("p", f"struct<{inner}>")])
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+    columns = [NewColumn("id", "bigint"), NewColumn("p", f"struct<{inner}>")]
+    fails(kind, log.alter.replace_columns, columns)
+
+
+@pytest.mark.parametrize("by_list", [False, True])
+def test_a_type_without_not_null_takes_it_off_the_fields_of_a_struct(tmp_path, by_list):
+    log = DeltaLog.for_path(str(tmp_path))
+    log.create([Column("s", "struct<x: int NOT NULL, y: int>")])
+    if by_list:
+        log.alter.replace_columns([NewColumn("s", "struct<x: int, y: int>")])
+    else:
+        log.alter.change_columns([ColumnChange("s", "struct<x: int, y: int>")])
+    assert log.snapshot().schema.find("s").data_type.find("x").nullable
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        NewColumn("n", "int", first=True),
+        NewColumn("n", "int", after="id"),
+        NewColumn("q.z", "int"),
+        NewColumn(("p", "z"), "int"),
+    ],
+)
+def test_a_list_of_columns_has_whole_columns_in_their_order(tmp_path, column):
+    log = nested(tmp_path)
+    place = "struct<a: int, b: array<struct<c: string>>>"
+    columns = [NewColumn("id", "bigint"), NewColumn("p", place), column]
+    fails("OPTIMIST_INVALID_ARGUMENT", log.alter.replace_columns, columns)
+
+
 @pytest.mark.parametrize("preview", ["", "-preview"])
 def test_small_integers_stay_as_they_are_where_widening_is_listed_and_not_enabled(
     tmp_path, preview

@@ -72,6 +72,8 @@ SCHEMA = StructType(
         ("name = 'a' -- c\n\"b\" r'c'", "Name = 'abc'"),
         ("name = \"a\"'it''s'", "Name = 'a' 'it''s'"),
         ('name COLLATE utf8_binary = "a"', "Name COLLATE utf8_binary = 'a'"),
+        ("id > Current_Date", "id > Current_Date()"),
+        ("(current_date)=`current_date`", "(current_date())=`current_date`"),
         ("not!(id = 5)", "not NOT (id = 5)"),
         ("id > 1 or!flag", "id > 1 or NOT flag"),
         ("!!(id = 5)", "NOT NOT (id = 5)"),
@@ -86,6 +88,12 @@ def test_the_canonical_form_means_what_the_text_means():
     for seed in range(300):
         text = random_text(Random(seed))
         assert changed_meaning(text) is None, text
+
+
+def test_a_column_is_a_column_where_a_function_has_its_name():
+    schema = StructType((StructField("current_date", PrimitiveType("date")),))
+    assert canonical_sql("CURRENT_DATE IS NULL", schema) == "`current_date` IS NULL"
+    assert canonical_sql("current_date", StructType(())) == "current_date"  # a default
 
 
 def test_texts_stay_where_a_session_may_read_them_in_its_own_way():

@@ -117,12 +117,25 @@ def test_what_spark_spells_with_keywords_is_read(sql, kind):
             "CASE WHEN a THEN b",
             "CAST(a, INT)",
         ),
+        *("/* /*+ h */ */ a", "a */* c */ b", "a /* /* c */ + b"),
+        *("0." + "0" * 39, "-." + "0" * 39, "0E-39BD", "0E38BD", "1." + "0" * 38),
         *("(a", "a)", "'x", "`a", "/* a", "a.", ".a", "a..b", "``", "a[1", "INTERVAL 1", "é = 1"),
     ],
 )
 def test_what_spark_refuses_is_refused(sql):
     with pytest.raises(NotSqlError):
         parse_expression(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("/* /*+ h */ a", "/* /* c */ */ a", "a * /* c */ b", "/*/ b */ a", "a /* -- c */"),
+        *("0." + "0" * 38, "00." + "0" * 38, "0" * 41 + "1.5", "0E37BD", "0." + "0" * 400 + "D"),
+    ],
+)
+def test_what_spark_takes_is_taken(sql):
+    parse_expression(sql)
 
 
 def test_variables_of_lambdas_are_no_columns():

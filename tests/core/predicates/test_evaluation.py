@@ -437,3 +437,11 @@ def test_spark_finds_null_below_a_decimal_beyond_all_integers(data_type, sql):
     assert may_be_true(Predicate.parse(sql), rows).to_pylist() == [True, True]
     equal = evaluate(Predicate.parse("i = 9223372036854775808"), rows)
     assert equal.to_pylist() == [False, None]
+
+
+@pytest.mark.parametrize("listed", ["'true'", "'true', NULL", "NULL, 'false'", "true, 'true'"])
+@pytest.mark.parametrize("operator", ["IN", "NOT IN"])
+def test_a_list_of_texts_for_a_boolean_is_left_to_spark(operator, listed):
+    rows = pa.table({"bo": [True, False, None]})
+    assert evaluate(Predicate.parse(f"bo {operator} ({listed})"), rows) is None
+    assert evaluate(Predicate.parse("bo IN (true, NULL)"), rows).to_pylist() == [True, None, None]

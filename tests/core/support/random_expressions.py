@@ -12,6 +12,7 @@ from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.expressions.tokens import next_token, read_text
 from optimist.core.expressions.tree import (
+    Call,
     Expression,
     Extracted,
     Interval,
@@ -114,8 +115,10 @@ def _shape(node: Expression | None, sql: str) -> object:
     """What a node says by itself: without its children, and names in any case."""
     if node is None:
         return None
+    if isinstance(node, Name) and node.is_call:
+        return Call, [node.path[0].lower(), (), True, ()]
     if isinstance(node, Name):
-        return Name, tuple(name.lower() for name in node.path), node.is_call
+        return Name, tuple(name.lower() for name in node.path)
     if isinstance(node, Interval | Parameter | Extracted | Subquery):
         tokens = tokens_between(sql, node.start, node.end)
         return type(node), [

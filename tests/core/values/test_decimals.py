@@ -64,8 +64,13 @@ def near(value: Decimal) -> st.SearchStrategy[Decimal]:
     assert isinstance(exponent, int)
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
     finer = st.integers(-11, 11).map(lambda step: scaled(10 * unscaled + step, 1 - exponent))
-    # Spark has no constants of more digits.
-    return finer.filter(lambda item: len(item.as_tuple().digits) <= 38) | st.just(value)
+    # Spark has no constants of more digits, before and behind the point, zeros among them.
+    return finer.filter(lambda item: _precision(item) <= 38) | st.just(value)
+
+
+def _precision(number: Decimal) -> int:
+    _, digits, exponent = number.as_tuple()
+    return max(len(digits), -int(exponent))
 
 
 @settings(max_examples=3 * settings.default.max_examples, deadline=None)
