@@ -453,3 +453,19 @@ def test_a_file_that_has_lost_its_row_ids_gets_them_back(tmp_path):
     assert done is not None
     assert (done.num_removed_files, done.num_restored_files) == (0, 1)
     assert sorted(log.to_arrow(columns=wanted).to_pylist(), key=lambda row: row["id"]) == before
+
+
+def test_a_path_that_had_row_ids_once_gets_the_same_again(tmp_path):
+    log = made(tmp_path)  # no row has an id yet
+    log.alter.set_properties(TRACKED)
+    given = {row["path"]: row for row in log.snapshot().files.to_pylist()}
+    assert all(row["baseRowId"] is not None for row in given.values())
+    log.optimize()
+    assert not given.keys() & set(log.snapshot().files["path"].to_pylist())
+    log.restore(2)
+    again = {row["path"]: row for row in log.snapshot().files.to_pylist()}
+    assert again.keys() == given.keys()
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        assert {path: row[name] for path, row in again.items()} == {
+            path: row[name] for path, row in given.items()
+        }
