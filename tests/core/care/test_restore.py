@@ -468,3 +468,19 @@ def test_a_file_that_has_other_row_ids_gets_those_of_its_version_back(tmp_path):
     log.append(rows(20, 25))
     numbers = log.to_arrow(columns=wanted).column(1).to_pylist()
     assert len(set(numbers)) == 25
+
+
+def test_a_path_that_had_row_ids_once_gets_the_same_again(tmp_path):
+    log = made(tmp_path)  # no row has an id yet
+    log.alter.set_properties(TRACKED)
+    given = {row["path"]: row for row in log.snapshot().files.to_pylist()}
+    assert all(row["baseRowId"] is not None for row in given.values())
+    log.optimize()
+    assert not given.keys() & set(log.snapshot().files["path"].to_pylist())
+    log.restore(2)
+    again = {row["path"]: row for row in log.snapshot().files.to_pylist()}
+    assert again.keys() == given.keys()
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        assert {path: row[name] for path, row in again.items()} == {
+            path: row[name] for path, row in given.items()
+        }
