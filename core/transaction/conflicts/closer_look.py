@@ -7,6 +7,7 @@ read by. This reads it, so far as the options allow, and puts it into `Theirs`.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ from optimist.core.transaction.conflicts.row_search import RowSearch
 
 __all__ = ["CloserLook"]
 
+_LOG = logging.getLogger(__name__)
+
 Vectors = Mapping[str, BitMap64]
 """The rows of vectors by their `unique_id`; of no vector, by the empty text."""
 
@@ -64,8 +67,20 @@ class CloserLook:
     def at(self, ours: Ours, theirs: Theirs) -> Theirs:
         """The winner with what was found out about it.
 
-        Nothing is found out where files can't be read; then the checks judge by whole files.
+        Nothing is found out where files can't be read; then the checks judge by whole files. So
+        they do after any other error, as a look only spares conflicts that are none.
         """
+        try:
+            return self._looked_at(ours, theirs)
+        except Exception:  # noqa: BLE001 - files of any writer are read here, and no commit needs it
+            _LOG.warning(
+                "Version %d could not be looked at closer, and is judged by whole files.",
+                theirs.version,
+                exc_info=True,
+            )
+            return theirs
+
+    def _looked_at(self, ours: Ours, theirs: Theirs) -> Theirs:
         if self._table.options.conflict_granularity != "row" or ours.reads.whole_table:
             return theirs
         replaced = _replaced_vectors(theirs)

@@ -202,6 +202,8 @@ class _Block:
 
 
 def _first_place(old: pa.Table, ranks: _Numbers, new: Sequence[_Block]) -> FoundRows | None:
+    if not len(ranks):  # a file of which no row is left, or none is wanted
+        return FoundRows(ranks, ranks)
     for number, block in enumerate(new):
         positions = block.place_of(old, ranks)
         if positions is not None:
