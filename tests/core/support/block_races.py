@@ -33,6 +33,8 @@ _QUIET = {  # a VACUUM that makes no commit, and so waits for no lock
     "spark.databricks.delta.vacuum.logging.enabled": "false",
 }
 
+_FAULTS = ["lost", "repeats", "before", "after", "kill"]
+
 Change: TypeAlias = Callable[[frozenset[int]], frozenset[int]]
 
 
@@ -95,6 +97,7 @@ class BlockRace:
         self.ours: list[Change] = []
         self.theirs: list[Change] = []
         self._new = 10_000
+        self._touched: set[int] = set()
         self._kills = kills
         self.has_landed: bool | None = None
 
@@ -127,7 +130,7 @@ class BlockRace:
         assert rows in allowed
 
     def _plan_fault(self) -> str:
-        fault = self.random.choice(["none", "none", "lost", "repeats", "before", "after", "kill"])
+        fault = self.random.choice([*["none"] * 5, *_FAULTS])
         self.store.loses_answer = fault == "lost"
         self.store.repeats = fault == "repeats"
         strike = self._exit if fault == "kill" and self._kills else self._strike
@@ -178,14 +181,18 @@ class BlockRace:
         """Operations of the block with what they change; they know the rows of those before."""
         steps = []
         known = set(self.base)
-        for _ in range(self.random.randint(1, 4)):
-            kind = self.random.choice(["append", "delete", "delete", "update"])
+        for number in range(self.random.randint(2, 4)):
+            kinds = (
+                ["append", "update"] if number == 0 else ["append", "delete", "delete", "update"]
+            )
+            kind = self.random.choice(kinds)
             if kind == "append":
                 ids = self._new_ids(_ROWS)
                 known |= set(ids)
                 steps.append((_appends(ids), _adding(ids)))
                 continue
-            chosen = self.random.sample(sorted(known), min(len(known), self.random.randint(1, 9)))
+            chosen = self._chosen(known)
+            self._touched |= set(chosen)
             if kind == "delete":
                 known -= set(chosen)
                 steps.append((_deletes(chosen), _removing(chosen)))
@@ -195,10 +202,20 @@ class BlockRace:
                 steps.append((_updates(chosen, far), _moving(chosen, far)))
         return steps
 
+    def _chosen(self, known: set[int]) -> list[int]:
+        """Some rows of the table and some of the block's own: their vectors share a file."""
+        parts = [sorted(known & self.base), sorted(known - self.base)]
+        wanted = [min(len(part), self.random.randint(1, 4)) for part in parts]
+        return [each for part, n in zip(parts, wanted, strict=True) for each in self._some(part, n)]
+
+    def _some(self, rows: list[int], count: int) -> list[int]:
+        return self.random.sample(rows, count)
+
     def _rival_acts(self) -> None:
-        kind = self.random.choice(["delete", "delete", "optimize", "vacuum", "append"])
+        kind = self.random.choice(["delete", "delete", "delete", "optimize", "vacuum", "append"])
         if kind == "delete":
-            chosen = self.random.sample(sorted(self.base), 3)
+            collides = self.random.random() < 0.1
+            chosen = self._some(sorted(self.base if collides else self.base - self._touched), 3)
             self.rival.delete(_among(chosen))
             self.theirs.append(_removing(chosen))
         elif kind == "append":
