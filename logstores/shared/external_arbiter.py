@@ -229,6 +229,10 @@ class ExternalArbiterLogStore(LogStore):
         """See `LogStore.open_read` and `read_bytes`."""
         return self._finding(path, self._store.open_read)
 
+    def is_as_created(self, listed: FileStatus) -> bool:
+        """See `LogStore.is_as_created`; the store below has created N.json."""
+        return self._store.is_as_created(listed)
+
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`; the newest commit of a log is finished first (spec 4.6).
 

@@ -119,10 +119,10 @@ class CloserLook:
         found = write_deletion_vectors(list(large.values()), self._table, self._register)
         written = dict(zip(large, found, strict=True))
         after = replace(after, actions=tuple(_stored(item, written) for item in after.actions))
-        kept = (*after.actions, *before.of_type(RemoveFile), *(f for w in winners for f in w.files))
-        self._remove(
-            self._files_of_vectors(_with_our_vectors(before)) - self._files_of_vectors(kept)
-        )
+        made = self._files_of_vectors(_with_our_vectors(before))
+        theirs = (item for winner in winners for item in winner.files)
+        named = (*after.actions, *before.of_type(RemoveFile), *theirs)
+        self._remove(made - self._files_of_vectors(named))
         return after
 
     # Vectors

@@ -1,0 +1,31 @@
+"""One handle over 100,000 commits: its answers, and what it keeps in memory."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from exhaustive_cases import in_proportion
+from handle_lives import HandleLife
+
+_COMMITS = 100_000
+_PARTS = 20
+_MOST_GROWTH_BYTES = 24 << 20
+"""Over nineteen twentieths of the life; a status for each commit would be some 30 MiB."""
+
+
+def memory_bytes() -> int:
+    """What the process has in memory."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_a_long_life_needs_no_more_memory_than_a_short_one():
+    life = HandleLife(0)
+    in_memory = []
+    while life.log.snapshot().version < in_proportion(_COMMITS):
+        life.live(max(10, in_proportion(_COMMITS) // _PARTS))
+        life.ensure_alike()
+        assert life.num_commits_held < 30
+        in_memory.append(memory_bytes())
+    assert in_memory[-1] - in_memory[0] < _MOST_GROWTH_BYTES
