@@ -58,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 _LOOK_AFTER = 3
 """How many attempts in a row may lose without a listed winner before we look at the file itself.
 
-A listing that merely lags behind shows the winner by then.
+A listing that merely lags behind shows the winner by then; twice as many, and it never will.
 """
 
 
@@ -205,7 +205,10 @@ class CommitLoop:
             lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
             if lost_to_nobody == _LOOK_AFTER:
                 self.ensure_can_be_read(ours)
-                lost_to_nobody = 0
+            if lost_to_nobody == 2 * _LOOK_AFTER:
+                if self.file_of(ours).is_there(self._table.store):
+                    return self._note_landed(ours, winners, attempt, start_s)
+                raise self._not_listed(ours)
             # Again, at the version after the last winner.
 
     def _note_landed(
@@ -321,6 +324,19 @@ class CommitLoop:
                 path=path,
                 retryable=False,
             ) from None
+
+    def _not_listed(self, ours: Ours) -> StorageError:
+        path = self._path(ours)
+        self._is_winner_unseen = False  # it was read, and is another's
+        return StorageError(
+            f"The store has {shown(path)} and gives it to readers, but its listing does not show "
+            "it, so no commit can follow. Nothing was committed. The server, or a cache before it, "
+            "lists some names wrongly, or too late: move the table to a path without characters "
+            "such as + and %, or to another server.",
+            kind="OPTIMIST_BROKEN_LISTING",
+            path=path,
+            retryable=True,
+        )
 
     def _path(self, ours: Ours) -> str:
         return commit_path(self._table.log_path, ours.attempt_version)
