@@ -58,8 +58,10 @@ _LOG = logging.getLogger(__name__)
 _LOOK_AFTER = 3
 """How many attempts in a row may lose without a listed winner before we look at the file itself.
 
-A listing that merely lags behind shows the winner by then; twice as many, and it never will.
+A listing that merely lags behind shows the winner by then.
 """
+_NEVER_LISTED_AFTER = 10 * _LOOK_AFTER
+"""How many, before a listing is taken for one that will never show the winner: half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +205,9 @@ class CommitLoop:
             # once. But a winner that can't be read either will never be rebased past: look at the
             # file itself.
             lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
-            if lost_to_nobody == _LOOK_AFTER:
+            if lost_to_nobody and lost_to_nobody % _LOOK_AFTER == 0:
                 self.ensure_can_be_read(ours)
-            if lost_to_nobody == 2 * _LOOK_AFTER:
+            if lost_to_nobody == _NEVER_LISTED_AFTER:
                 if self.file_of(ours).is_there(self._table.store):
                     return self._note_landed(ours, winners, attempt, start_s)
                 raise self._not_listed(ours)
