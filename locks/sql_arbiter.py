@@ -88,8 +88,9 @@ _DIALECTS = ("sqlite", "postgresql")
 
 # SQLite's result codes by which it says that nothing was done; after BUSY and LOCKED we try again.
 _SQLITE_BUSY = frozenset({5, 6})
-_SQLITE_NOTHING_DONE = frozenset({1, 3, 8, 14, 23, 26})
-"""ERROR, PERM, READONLY, CANTOPEN, AUTH, NOTADB."""
+_SQLITE_FULL = 13
+_SQLITE_NOTHING_DONE = frozenset({1, 3, 8, _SQLITE_FULL, 14, 23, 26})
+"""ERROR, PERM, READONLY, FULL, CANTOPEN, AUTH, NOTADB."""
 
 # Classes of PostgreSQL's SQLSTATE by which the server says that the transaction did not take place.
 _SQLSTATE_RETRYABLE = ("40", "53", "55")
@@ -450,6 +451,8 @@ def _sql_error(error: Exception, *, doing: str, outcome: str = "") -> StorageErr
         )
     elif state == "42501" or code in (3, 8, 23):
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user lacks a permission"
+    elif code == _SQLITE_FULL:
+        kind, cause = "OPTIMIST_NO_SPACE", "the disk of the database is full; make room"
     elif _is_unanswered(error):
         kind, cause = (
             STORE_NO_ANSWER,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from optimist.core.errors import StorageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.system_causes import SYSTEM_CAUSES
 
 __all__ = ["storage_errors"]
 
@@ -24,15 +25,17 @@ def storage_errors(doing: str, path: str) -> Iterator[None]:
         path: The file, or the table.
 
     Raises:
-        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        StorageError: The file system failed; the kind tells the cause where the system does, as
+            `OPTIMIST_NO_SPACE` (else `OPTIMIST_STORAGE_FAILED`).
     """
     try:
         yield
     except OSError as error:
+        kind, _ = SYSTEM_CAUSES.get(error.errno or 0, ("OPTIMIST_STORAGE_FAILED", ""))
         raise StorageError(
             f"The data of {shown(path)} could not be {doing}: {shown(error)}. Nothing was "
             "committed. Check the store, and run the operation again.",
-            kind="OPTIMIST_STORAGE_FAILED",
+            kind=kind,
             path=path,
             retryable=False,
         ) from None

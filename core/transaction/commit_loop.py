@@ -60,6 +60,8 @@ _LOOK_AFTER = 3
 
 A listing that merely lags behind shows the winner by then.
 """
+_NEVER_LISTED_AFTER = 10 * _LOOK_AFTER
+"""How many, before a listing is taken for one that will never show the winner: half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +192,12 @@ class CommitLoop:
             # once. But a winner that can't be read either will never be rebased past: look at the
             # file itself.
             lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
-            if lost_to_nobody == _LOOK_AFTER:
+            if lost_to_nobody and lost_to_nobody % _LOOK_AFTER == 0:
                 self.ensure_can_be_read(ours)
-                lost_to_nobody = 0
+            if lost_to_nobody == _NEVER_LISTED_AFTER:
+                if self.file_of(ours).is_there(self._table.store):
+                    return self._note_landed(ours, winners, attempt, start_s)
+                raise self._not_listed(ours)
             # Again, at the version after the last winner.
 
     def _note_landed(
@@ -308,6 +313,19 @@ class CommitLoop:
                 path=path,
                 retryable=False,
             ) from None
+
+    def _not_listed(self, ours: Ours) -> StorageError:
+        path = self._path(ours)
+        self._is_winner_unseen = False  # it was read, and is another's
+        return StorageError(
+            f"The store has {shown(path)} and gives it to readers, but its listing does not show "
+            "it, so no commit can follow. Nothing was committed. The server, or a cache before it, "
+            "lists some names wrongly, or too late: move the table to a path without characters "
+            "such as + and %, or to another server.",
+            kind="OPTIMIST_BROKEN_LISTING",
+            path=path,
+            retryable=True,
+        )
 
     def _path(self, ours: Ours) -> str:
         return commit_path(self._table.log_path, ours.attempt_version)

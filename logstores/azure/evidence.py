@@ -35,7 +35,7 @@ def ensure_evidence(request: requests.PreparedRequest, response: requests.Respon
     """
     if not _has_evidence(request, response):
         raise requests.ConnectionError("the answer says too little", request=request)
-    ensure_asked_range(request.headers.get("x-ms-range", ""), response)
+    ensure_asked_range(str(request.headers.get("x-ms-range", "")), response)
 
 
 def _has_evidence(request: requests.PreparedRequest, response: requests.Response) -> bool:

@@ -173,9 +173,7 @@ class FsspecLogStore(LogStore):
             return self._create(path, file.read(), is_exclusive=row.is_exclusive)
         mode = "xb" if row.is_exclusive else "wb"
         try:
-            with driver.open(inner, mode) as target:
-                for piece in pieces(file):
-                    target.write(piece)
+            _pour(file, driver.open(inner, mode))
         except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
             return _unclear(error, path)
         return PutOutcome.CREATED
@@ -356,6 +354,19 @@ class FsspecLogStore(LogStore):
         except LogFileExistsError:
             return self._settled(path, data)
         return PutOutcome.CREATED
+
+
+def _pour(file: BinaryIO, target: Any) -> None:
+    """Write all pieces; after an error the target is given up, as closing it would publish it."""
+    try:
+        for piece in pieces(file):
+            target.write(piece)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            target.discard()
+        target.closed = True  # else closing it, or its end, sends what was written so far
+        raise
+    target.close()
 
 
 def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:

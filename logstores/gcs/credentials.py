@@ -14,6 +14,7 @@ from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials
 
 from optimist.core.errors import ConfigError
+from optimist.logstores.gcs.errors import no_login
 from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.whole_answers import private_session
 
@@ -28,6 +29,7 @@ def gcs_credentials(options: GCSOptions) -> Any:
 
     Raises:
         ConfigError: There are none, or the key file can't be used; its contents are not quoted.
+        StorageError: The machine's metadata server did not answer.
     """
     if options.auth_kind == "anonymous":
         return AnonymousCredentials()  # type: ignore[no-untyped-call]
@@ -103,3 +105,5 @@ def _default() -> Any:
             "reads what is public.",
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None
+    except GoogleAuthError as error:
+        raise no_login(error) from None

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from google.auth.exceptions import GoogleAuthError
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import Request
 
 from optimist.core.errors import ConfigError
@@ -23,6 +23,7 @@ from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.running.clock import Clock
 from optimist.core.secrets import Options, Secret
 from optimist.logstores.gcs.credentials import gcs_credentials
+from optimist.logstores.gcs.errors import no_login
 from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.store_options import options_from, options_of_store
 from optimist.logstores.shared.whole_answers import private_session
@@ -179,6 +180,8 @@ def _creating(
 def _refresh(credentials: Any) -> None:
     try:
         credentials.refresh(Request(private_session()))
+    except TransportError as error:
+        raise no_login(error) from None
     except GoogleAuthError as error:
         raise ConfigError(
             f"Google refused a token for these credentials ({type(error).__name__}). Check the "

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError
-from google.auth.exceptions import GoogleAuthError
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud.storage.exceptions import InvalidResponse
 
+from optimist.core.errors import StorageError
 from optimist.logstores.shared.answer_table import AnswerRow, AnswerTable, PutMeaning
 from optimist.logstores.shared.http_answers import (
     HTTP_ROWS,
@@ -16,10 +17,11 @@ from optimist.logstores.shared.http_answers import (
     transport_code,
 )
 
-__all__ = ["GCS_ANSWERS", "gcs_answer"]
+__all__ = ["GCS_ANSWERS", "gcs_answer", "no_login"]
 
 _NO_BUCKET = "no-bucket"
 _UPLOAD_OVER = "upload-over"
+_NO_LOGIN = "no-login"
 _GONE = (404, 410)
 
 GCS_ANSWERS = AnswerTable(
@@ -57,6 +59,14 @@ GCS_ANSWERS = AnswerTable(
         "Reading needs storage.objects.get and storage.objects.list, writing needs "
         "storage.objects.create, overwriting also storage.objects.delete.",
     ),
+    AnswerRow(
+        (_NO_LOGIN,),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_CREDENTIALS_UNAVAILABLE",
+        "the service that gives tokens for {place} did not answer",
+        "Check the network, and the metadata server of this machine; run the operation again.",
+        retryable=True,
+    ),
     *HTTP_ROWS,
 )
 
@@ -79,6 +89,17 @@ def gcs_answer(error: Exception, *, of_bucket: bool) -> tuple[ResponseCode, Answ
     return answer, GCS_ANSWERS.find(answer.names)
 
 
+def no_login(error: GoogleAuthError) -> StorageError:
+    """The error for credentials that could not be had, as the service for them did not answer."""
+    return StorageError(
+        "Nothing was read or written: the service that gives tokens for Google Cloud Storage did "
+        f"not answer ({type(error).__name__}). Check the network, and the metadata server of this "
+        "machine; run the operation again.",
+        kind="OPTIMIST_CREDENTIALS_UNAVAILABLE",
+        retryable=True,
+    )
+
+
 def _is_piece(error: Exception) -> bool:
     """Whether an error answers a piece of a resumable upload: nothing else is sent by PUT."""
     response = getattr(error, "response", None)
@@ -93,6 +114,8 @@ def _code_of(error: Exception) -> ResponseCode:
         return ResponseCode(int(error.code or 0), str(reason))
     if isinstance(error, InvalidResponse):
         return ResponseCode(int(error.response.status_code), "")
+    if isinstance(error, TransportError):
+        return ResponseCode(0, _NO_LOGIN)
     if isinstance(error, GoogleAuthError):
         return ResponseCode(0, NO_TOKEN)
     return transport_code(error)

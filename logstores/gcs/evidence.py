@@ -36,7 +36,7 @@ def ensure_evidence(request: requests.PreparedRequest, response: requests.Respon
     """
     if not _has_evidence(request, response):
         raise requests.ConnectionError("the answer says too little", request=request)
-    ensure_asked_range(request.headers.get("Range", ""), response)
+    ensure_asked_range(str(request.headers.get("Range", "")), response)
 
 
 def _has_evidence(request: requests.PreparedRequest, response: requests.Response) -> bool:

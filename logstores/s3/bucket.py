@@ -43,10 +43,6 @@ _Result = TypeVar("_Result")
 _KEYS_A_REQUEST = 1000
 _CREATE = Patience(max_tries=8, cap_s=2.0)
 _REPEAT = Patience()
-_CHANGED = ClientError(
-    {"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": {"HTTPStatusCode": 412}},
-    "GetObject",
-)
 
 
 class S3Bucket:
@@ -184,7 +180,7 @@ class S3Bucket:
             response = client.get_object(Bucket=self.name, Key=key, **request)
             found = _fetched(response["Body"].read(), response)
             if etag and found.etag != etag:
-                raise _CHANGED  # the server ignores `If-Match`
+                raise _replaced()
             if byte_range is not None:
                 _ensure_holds(found, byte_range)
             return found
@@ -321,6 +317,15 @@ def _ensure_asked_for(page: ListObjectsV2OutputTypeDef, prefix: str) -> None:
     is_other = page.get("Prefix", prefix) != prefix
     if is_other or any(not item["Key"].startswith(prefix) for item in page.get("Contents", [])):
         raise UnclearAnswerError("ListObjectsV2")
+
+
+def _replaced() -> ClientError:
+    """What a server should have said that ignores `If-Match`."""
+    answer: Any = {
+        "Error": {"Code": "PreconditionFailed"},
+        "ResponseMetadata": {"HTTPStatusCode": 412},
+    }
+    return ClientError(answer, "GetObject")
 
 
 def _ensure_holds(found: Fetched, byte_range: str) -> None:

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors import OptimistError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.running.clock import Clock
 from optimist.core.running.retry import Patience, call_once
@@ -60,7 +60,7 @@ def create_once(
     for _ in patience.tries(clock):
         try:
             return PutOutcome.CREATED, call_once(send, clock, size_bytes=size_bytes)
-        except StorageError as error:  # the budget is spent, and nothing was sent this time
+        except OptimistError as error:  # no time is left, or no credentials: nothing was sent
             failure = error
             break
         except Exception as error:  # noqa: BLE001 - an SDK raises anything on an answer cut off
@@ -76,6 +76,6 @@ def create_once(
     if is_doubtful or failure is None:
         _LOG.warning("It is not known whether the object was created: %s", type(failure).__name__)
         return PutOutcome.UNKNOWN, None
-    if isinstance(failure, StorageError):
+    if isinstance(failure, OptimistError):
         raise failure
     raise error_of(failure)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.running.retry import Patience, call_patiently
@@ -308,6 +308,8 @@ class ObjectStoreLog(LogStore):
         def translated() -> _Result:
             try:
                 return call()
+            except OptimistError:
+                raise  # of making the connection: there are no credentials, for example
             except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
                 raise self._translated(error, doing, path)  # noqa: B904
 

@@ -6,24 +6,9 @@ import errno
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.system_causes import SYSTEM_CAUSES
 
 __all__ = ["storage_error"]
-
-_NOT_A_DIRECTORY = "OPTIMIST_NOT_A_DIRECTORY"
-_NOT_A_FILE = "OPTIMIST_NOT_A_FILE"
-
-_CAUSES: dict[int, tuple[str, str]] = {
-    errno.ENOTDIR: (_NOT_A_DIRECTORY, "a part of the path is a file, not a directory"),
-    errno.EISDIR: (_NOT_A_FILE, "it is a directory, not a file"),
-    errno.ENXIO: (_NOT_A_FILE, "it is a pipe, a device or the like, not a file"),
-    errno.ELOOP: (_NOT_A_FILE, "its symbolic links form a loop"),
-    errno.EACCES: ("OPTIMIST_PERMISSION_DENIED", "permission denied"),
-    errno.EPERM: ("OPTIMIST_PERMISSION_DENIED", "operation not permitted"),
-    errno.EROFS: ("OPTIMIST_PERMISSION_DENIED", "the file system is read-only"),
-    errno.ENOSPC: ("OPTIMIST_NO_SPACE", "no space left on the device"),
-    errno.EDQUOT: ("OPTIMIST_NO_SPACE", "the disk quota is used up"),
-    errno.ENAMETOOLONG: ("OPTIMIST_INVALID_PATH", "the name is too long for the file system"),
-}
 
 _RETRYABLE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ENFILE, errno.EMFILE})
 
@@ -47,7 +32,7 @@ def storage_error(error: OSError, *, doing: str, path: str) -> StorageError:
             path=path,
             retryable=False,
         )
-    kind, cause = _CAUSES.get(error.errno or 0, ("OPTIMIST_STORAGE_FAILED", ""))
+    kind, cause = SYSTEM_CAUSES.get(error.errno or 0, ("OPTIMIST_STORAGE_FAILED", ""))
     return StorageError(
         f"Cannot {doing} {shown(path)}: {cause or error.strerror or type(error).__name__}.",
         kind=kind,

@@ -1,6 +1,7 @@
 """What goes wrong with the servers of arbiters and leases: one clear error each, no secrets."""
 
 import contextlib
+import sqlite3
 import sys
 from contextlib import closing
 from unittest import mock
@@ -259,3 +260,16 @@ def test_a_statement_that_was_undone_is_told_as_such(tmp_path):
     ):
         arbiter.create(entry_of("s3://b/t", 0))
     assert caught.value.kind == "OPTIMIST_STORE_BUSY"
+
+
+def test_a_full_disk_is_told_as_such_and_not_as_an_open_outcome(tmp_path):
+    arbiter = SQLArbiter({"optimist.store.sql.url": f"sqlite:///{tmp_path}/entries.db"})
+    arbiter.latest("makes the table")
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = 13  # SQLITE_FULL
+    with (
+        mock.patch.object(SQLArbiter, "_insert", side_effect=OperationalError("I", {}, full)),
+        pytest.raises(StorageError) as caught,
+    ):
+        arbiter.create(entry_of("s3://b/t", 0))
+    assert caught.value.kind == "OPTIMIST_NO_SPACE"

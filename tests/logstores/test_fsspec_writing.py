@@ -1,11 +1,13 @@
 """FsspecLogStore where it writes: drivers of the table, and arbiters before the others."""
 
+import io
 from functools import partial
 from pathlib import Path
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile
 
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError
@@ -16,6 +18,7 @@ from optimist.core.testing import LogStoreSuite
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.locks.sql_arbiter import SQLArbiter
 from optimist.logstores.fsspec import drivers as fsspec_drivers
+from optimist.logstores.fsspec import store as fsspec_store
 from optimist.logstores.fsspec.arbiter import FsspecArbiterLogStore
 from optimist.logstores.fsspec.store import FsspecLogStore
 
@@ -267,3 +270,30 @@ def _new_table(store, path):
 def _append(log, name):
     add = AddFile(name, {}, size=1, modification_time=1, data_change=True)
     return log.start_transaction().commit([add], Operation.write("Append"))
+
+
+class Buffered(AbstractBufferedFile):
+    """As drivers' files are: what was written so far is sent when it is closed."""
+
+    def _upload_chunk(self, final=False):
+        self.kwargs["sent"].append((self.buffer.tell(), final))
+        return True
+
+
+class CutOff(io.BytesIO):
+    """A file of which only the beginning can be read."""
+
+    def read(self, size=-1):
+        if self.tell():
+            raise OSError("the disk is gone")
+        return super().read(size)
+
+
+def test_a_file_that_could_not_be_sent_whole_is_not_published():
+    sent = []
+    target = Buffered(MemoryFileSystem(), "/x", "wb", sent=sent)
+    with pytest.raises(OSError, match="the disk is gone"):
+        fsspec_store._pour(CutOff(bytes(fsspec_store.PIECE_BYTES + 1)), target)
+    target.close()
+    del target
+    assert not any(final for _, final in sent)

@@ -3,9 +3,9 @@ import json
 import google.auth
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import DefaultCredentialsError
+from google.auth.exceptions import DefaultCredentialsError, TransportError
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.options import GCS_ENDPOINT, GCSOptions
 from optimist.logstores.gcs.store import GCSLogStore
@@ -173,6 +173,24 @@ def test_missing_default_credentials_are_told_with_the_ways_out(monkeypatch):
         gcs_credentials(parse({}))
     assert caught.value.kind == "OPTIMIST_NO_CREDENTIALS"
     assert "GOOGLE_APPLICATION_CREDENTIALS" in str(caught.value)
+
+
+def test_metadata_server_that_fails_is_told(monkeypatch):
+    def fails(**_):
+        raise TransportError("http://metadata.google.internal answered 503")
+
+    monkeypatch.setattr(google.auth, "default", fails)
+    store = GCSLogStore()
+    for call in (
+        lambda: store.read_bytes("gs://box/f"),
+        lambda: list(store.list_from("gs://box/f")),
+        lambda: store.put_if_absent("gs://box/f", b"x"),
+        lambda: store.put_overwrite("gs://box/f", b"x"),
+        lambda: store.delete("gs://box/f"),
+    ):
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert caught.value.kind == "OPTIMIST_CREDENTIALS_UNAVAILABLE"
 
 
 def test_service_account_without_a_key_is_told():

@@ -16,7 +16,7 @@ from aged_table import COLUMNS, UNCHECKED, Aged, rows
 from optimist.core import DeltaLog
 from optimist.core.care import deletion
 from optimist.core.data.intents import INTENTS
-from optimist.core.errors import TableError, TableNotFoundError, UsageError
+from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import RemoveFile
@@ -309,6 +309,24 @@ def test_it_tells_the_history_of_its_start_and_its_end(tmp_path):
         {"numDeletedFiles": "1", "numVacuumedDirectories": "1"},
     )
     assert (start.isolation_level, start.is_blind_append) == ("SnapshotIsolation", True)
+
+
+def test_on_a_full_disk_it_makes_room_and_then_tells_its_start(tmp_path, monkeypatch):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete()
+    table.pass_hours(1)
+    put = LocalLogStore.put_if_absent
+
+    def put_if_there_is_room(store, path, data):
+        if list(table.path.glob("*.parquet")):
+            raise StorageError("full", kind="OPTIMIST_NO_SPACE", path=path, retryable=False)
+        return put(store, path, data)
+
+    monkeypatch.setattr(LocalLogStore, "put_if_absent", put_if_there_is_room)
+    assert table.log.vacuum(0).num_files == 1
+    told = [record.info.operation for record in table.log.history(2)]
+    assert told == ["VACUUM END", "VACUUM START"]
 
 
 def test_its_commits_can_be_switched_off(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import traceback
 from dataclasses import replace
@@ -561,3 +563,19 @@ def test_partitions_by_timestamps_in_the_zone_of_the_session_are_refused(tmp_pat
         log.append(rows, partition_by=["t"])
     assert (caught.value.kind, caught.value.fields["key"]) == ("OPTIMIST_UNSUPPORTED_OPTION", key)
     assert log.append(rows).version == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, "OPTIMIST_NO_SPACE"),
+        (errno.EDQUOT, "OPTIMIST_NO_SPACE"),
+        (errno.EROFS, "OPTIMIST_PERMISSION_DENIED"),
+        (errno.EACCES, "OPTIMIST_PERMISSION_DENIED"),
+        (errno.EIO, "OPTIMIST_STORAGE_FAILED"),
+    ],
+)
+def test_what_a_disk_lacks_is_told_by_its_kind(number, kind):
+    with pytest.raises(StorageError) as caught, storage_errors("written", "/t"):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.kind == kind

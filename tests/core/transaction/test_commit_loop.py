@@ -110,6 +110,28 @@ def test_a_name_that_exists_and_can_be_neither_listed_nor_read_ends_the_loop(mak
     assert len(table.clock.sleeps) < 10
 
 
+COMMIT_OF_ANOTHER = b'{"commitInfo":{"txnId":"another","operation":"WRITE"}}\n'
+
+
+class ListsNotAll(MemoryLogStore):
+    """Has one file, and does not list it, as servers do that misread a name."""
+
+    hidden = "00000000000000000001.json"
+
+    def list_from(self, path):
+        return (each for each in super().list_from(path) if each.name != self.hidden)
+
+
+def test_a_commit_that_is_there_and_is_not_listed_ends_the_loop(make_table):
+    table = make_table(store=ListsNotAll({})).create()
+    table.log.store.put_if_absent(f"{table.log.log_path}/{ListsNotAll.hidden}", COMMIT_OF_ANOTHER)
+    with pytest.raises(StorageError) as caught:
+        table.log.start_transaction().commit([table.add("ours")], WRITE)
+    assert caught.value.kind == "OPTIMIST_BROKEN_LISTING"
+    assert "its listing does not show it" in str(caught.value)
+    assert len(table.clock.sleeps) < 40
+
+
 def test_next_version_is_after_the_last_winner(make_table):
     ours = draft(make_table().create())
     winners = tuple(Theirs(version, 0, ()) for version in (1, 2, 3, 4))
