@@ -120,7 +120,8 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
         return None
     txn.ensure_writable()
     source = request.source.read(txn.table, is_copied=not request.is_shallow)
-    metadata = cloned_metadata(txn, source.metadata, request.properties)
+    origin = request.source.origin if request.is_shallow else {}
+    metadata = cloned_metadata(txn, source.metadata, request.properties, origin)
     shared = shared_metadata(source.metadata)
     txn.update_metadata_for_table_clone(metadata, shared, source.protocol)
     _ensure_rows_can_be_numbered(txn, request.source, source)

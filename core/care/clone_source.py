@@ -22,7 +22,7 @@ from optimist.core.care.conversion import (
 from optimist.core.care.convert import files_found, read_footers
 from optimist.core.care.copied_files import copies_directory
 from optimist.core.care.files_there import ensure_files_there
-from optimist.core.commands.clones import ensure_own_rows
+from optimist.core.commands.clones import clone_properties, ensure_own_rows
 from optimist.core.data.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
@@ -83,6 +83,11 @@ class CloneSource(ABC):
         """What tells it from other tables that were at its place before."""
 
     @property
+    def origin(self) -> Mapping[str, str]:
+        """The properties by which a shallow clone remembers it; none where no log names files."""
+        return {}
+
+    @property
     def copies(self) -> str:
         """The name of the directory, in a deep clone, of the copies of its files."""
         return copies_directory(self.table.table_path, self.identity)
@@ -118,6 +123,11 @@ class VersionSource(CloneSource):
     def name(self) -> str:
         """Its path."""
         return f"delta.`{with_file_scheme(self.table.table_path)}`"
+
+    @property
+    def origin(self) -> Mapping[str, str]:
+        """See `CloneSource`."""
+        return clone_properties(with_file_scheme(self.table.table_path), self.version.version)
 
     @property
     def identity(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from optimist.core.care.restored_metadata import restored_domains, restored_metadata
+from optimist.core.commands.clones import CLONE_PROPERTIES
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import DomainMetadata, Metadata
@@ -30,7 +31,10 @@ _MODE = COLUMN_MAPPING_PREFIX + "mode"
 
 
 def cloned_metadata(
-    txn: OptimisticTransaction, source: Metadata, properties: Mapping[str, str]
+    txn: OptimisticTransaction,
+    source: Metadata,
+    properties: Mapping[str, str],
+    origin: Mapping[str, str],
 ) -> Metadata:
     """The metadata of a clone, as they are asked for.
 
@@ -39,6 +43,7 @@ def cloned_metadata(
             what must not go back, as the numbers that its identity columns have given out.
         source: What the source has.
         properties: Properties that the clone has instead of the source's.
+        origin: What `clone_properties` gave, for a shallow clone.
 
     Raises:
         ConfigError: A property is not valid.
@@ -61,6 +66,7 @@ def cloned_metadata(
             current=metadata.configuration,
             enforce_retention=options.enforce_retention_compatibility,
         ),
+        **origin,
     }
     cloned = replace(
         metadata,
@@ -76,7 +82,7 @@ def cloned_metadata(
 
 def shared_metadata(metadata: Metadata) -> Metadata:
     """A table's metadata without the properties that say nothing of any other table."""
-    own = (*_ROW_TRACKING_COLUMNS, *IN_COMMIT_TIMESTAMP_ENABLEMENT)
+    own = (*_ROW_TRACKING_COLUMNS, *IN_COMMIT_TIMESTAMP_ENABLEMENT, *CLONE_PROPERTIES)
     kept = {key: text for key, text in metadata.configuration.items() if key not in own}
     return replace(metadata, configuration=kept)
 

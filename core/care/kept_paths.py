@@ -6,6 +6,7 @@ vectors of both. They are Arrow columns of paths relative to the table.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.storage_errors import storage_errors
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.paths import name_of, strip_file_scheme, without_dots
 from optimist.core.snapshot import Snapshot
@@ -23,6 +25,8 @@ __all__ = ["KeptPaths", "path_below", "relative_paths", "relative_vector_paths"]
 _AT_A_TIME = 1 << 20
 _DOUBLED = r"//+"
 _NAME = "[^/]*$"
+_NUL = "\0"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _FOLDER = "^.*/"
 _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)"
 
@@ -108,7 +112,7 @@ def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
     root = strip_file_scheme(paths.table_path)
     folders = _folders(named).dictionary_encode()
     for number, folder in enumerate(folders.dictionary.to_pylist()):
-        links = _links_in(f"{root}/{folder}")
+        links = _links_in(f"{root}/{folder}", root)
         if links:
             here = named.filter(pc.equal(folders.indices, number)).to_pylist()
             yield _below((f"{root}/{path}" for path in here if name_of(path) in links), paths)
@@ -116,18 +120,23 @@ def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
 
 def _below(named: Iterable[str], paths: DataPaths) -> pa.Array:
     """The relative paths of what is opened by some full paths, within the table."""
-    opened = (os.path.realpath(strip_file_scheme(path)) for path in named)
+    opened = (os.path.realpath(strip_file_scheme(path)) for path in named if _NUL not in path)
     below = (path_below(path, paths) for path in opened)
     return pa.array([path for path in below if path], pa.string())
 
 
-def _links_in(folder: str) -> set[str]:
-    """The names of the symbolic links in a directory; none if it is not there."""
-    try:
-        with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_symlink()}
-    except (FileNotFoundError, NotADirectoryError):
+def _links_in(folder: str, directory: str) -> set[str]:
+    """The names of the symbolic links in a directory; none if there can't be such a one."""
+    if _NUL in folder:
         return set()
+    with storage_errors("listed", directory):
+        try:
+            with os.scandir(folder) as entries:
+                return {entry.name for entry in entries if entry.is_symlink()}
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return set()
+            raise
 
 
 def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
@@ -136,7 +145,8 @@ def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
     real_root = os.path.realpath(root).rstrip("/") + "/"
     folders = _folders(named).dictionary_encode()
     given = folders.dictionary.to_pylist()
-    real = [os.path.realpath(f"{root}/{folder}").rstrip("/") + "/" for folder in given]
+    full = [f"{root}/{folder}" for folder in given]
+    real = [(path if _NUL in path else os.path.realpath(path)).rstrip("/") + "/" for path in full]
     found = [each[len(real_root) :] if each.startswith(real_root) else None for each in real]
     if found == given:
         return named
@@ -153,6 +163,8 @@ def _folders(paths: pa.Array) -> pa.Array:
 def path_below(text: str, paths: DataPaths) -> str | None:
     """A decoded path relative to the table; None outside of it."""
     path = paths.spelled_text(text)
+    if _NUL in path:
+        return None  # no file is called so
     plain = without_dots(path) or path
     if paths.origin.is_local:
         root = os.path.realpath(strip_file_scheme(paths.table_path)).rstrip("/") + "/"

@@ -5,18 +5,21 @@ to where the readers of *this* table are: an attacker who can write into the tab
 have a victim fetch a file that only the victim can read. So it is done only where the option
 `optimist.paths.outsideTable` is `any`, or for a shallow clone (spec 10.13):
 
-1. The table's history has a CLONE commit, whose `source` is the path of another table in the same
-   store, outside this one's directory.
-2. That table's own log names the file, at `sourceVersion`, in that table's own directory; or
-   outside it, and that table is a clone by these rules, too.
+1. The table's properties name its source, or its history has a CLONE commit that does (clones by
+   other engines have no such properties, and the cleanup of the log takes the commit): the path of
+   another table in the same store, outside this one's directory, and a version.
+2. That table's own log names the file, at that version, in that table's own directory; or outside
+   it, and that table is a clone by these rules, too. Where its log no longer has the version, the
+   newest one decides, with the files that were removed from it and are still on record.
 
-An attacker could forge the history, but not the log of the other table. All that a forged history
+An attacker could forge properties and history, but not the log of the other table. All that they
 can fetch are rows of another Delta table in the store, one that the victim can read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,16 +30,31 @@ from optimist.core.errors import OptimistError, TableError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.paths import without_dots
 from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.newest_version import load_newest
 from optimist.core.snapshot.one_version import load_version
 from optimist.core.snapshot.time_travel import CommitRecord, commit_history
 
-__all__ = ["ensure_own_rows"]
+__all__ = ["CLONE_PROPERTIES", "clone_properties", "ensure_own_rows"]
+
+_SOURCE, _SOURCE_VERSION = "optimist.clone.source", "optimist.clone.sourceVersion"
+CLONE_PROPERTIES = (_SOURCE, _SOURCE_VERSION)
+"""The properties of a shallow clone that name what it was made of."""
 
 _PATH_SOURCE = re.compile(r'"?delta\.`(?P<path>.+)`"?', re.IGNORECASE)
 _VERSION = re.compile(r'"?([0-9]{1,18})"?')
 _CLONE = "CLONE"
 _MOST_CLONES = 20
 """How long a chain of clones of clones is followed."""
+
+
+def clone_properties(source: str, version: int) -> dict[str, str]:
+    """The properties by which a shallow clone remembers what it was made of.
+
+    Args:
+        source: The path of the table.
+        version: Its version.
+    """
+    return {_SOURCE: source, _SOURCE_VERSION: str(version)}
 
 
 def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operation: str) -> None:
@@ -79,27 +97,37 @@ def _cloned_files(
     table: TableRef, snapshot: Snapshot, wanted: pa.Array, most_clones: int = _MOST_CLONES
 ) -> tuple[pa.Array, str]:
     """The wanted full paths that are files of the clone's source, and why the others are not."""
+    found = pa.array([], pa.string())
+    reason = "no CLONE is in the table's history, and no property names what it was cloned from"
+    for source in _sources(table, snapshot):
+        left = wanted.filter(pc.invert(pc.is_in(wanted, value_set=found)))
+        if not len(left):
+            break
+        if source is None:
+            reason = "the CLONE in its history names no path of a Delta table"
+            continue
+        more, reason = _files_of_source(table, source, left, most_clones)
+        found = pa.concat_arrays([found, more])
+    return found, reason
+
+
+def _files_of_source(
+    table: TableRef, source: tuple[str, int], wanted: pa.Array, most_clones: int
+) -> tuple[pa.Array, str]:
     nothing = pa.array([], pa.string())
-    history = commit_history(table.store, table.log_path, latest_version=snapshot.version)
-    commit = next(filter(_is_clone, history), None)
-    if commit is None:
-        return nothing, "no CLONE is in the table's history"
-    source = _source_of(commit)
-    if source is None:
-        return nothing, "the CLONE in its history names no path of a Delta table"
     path, version = source
     try:
         theirs = TableRef.of(path, table.store, table.options, table.clock)
         if not _is_elsewhere(theirs, table):
             return nothing, f"it was cloned from {quoted(path)}, no other table of its store"
-        cloned = load_version(theirs, version)
-        references = pa.concat_arrays([nothing, *cloned.files["path"].chunks])
+        cloned, named = _named_by_source(theirs, version)
+        references = pa.concat_arrays([nothing, *named.chunks])
         found = references.filter(
             pc.is_in(cloned.data_paths.full_paths(references), value_set=wanted)
         )
         is_outside = cloned.data_paths.are_outside(found)
         own = cloned.data_paths.full_paths(found.filter(pc.invert(is_outside)))
-        reason = f"version {version} of {quoted(path)} lacks it"
+        reason = f"version {cloned.version} of {quoted(path)} lacks it"
         if not (pc.any(is_outside, min_count=0).as_py() and most_clones):
             return own, reason
         # The source is a clone itself.
@@ -108,6 +136,38 @@ def _cloned_files(
         return pa.concat_arrays([own, inherited]), reason
     except OptimistError as error:
         return nothing, f"the table that it was cloned from can't be read ({error.kind})"
+
+
+def _named_by_source(table: TableRef, version: int) -> tuple[Snapshot, pa.ChunkedArray]:
+    """A version of a clone's source, and the references to files that tell what is its own."""
+    try:
+        cloned = load_version(table, version)
+        return cloned, cloned.files["path"]
+    except TableError:
+        newest = load_newest(
+            table.store, table.table_path, options=table.options, clock=table.clock
+        )
+        if newest is None:
+            raise
+    chunks = [*newest.files["path"].chunks, *newest.tombstones["path"].chunks]
+    return newest, pa.chunked_array(chunks, pa.string())
+
+
+def _sources(table: TableRef, snapshot: Snapshot) -> Iterator[tuple[str, int] | None]:
+    """What the table says that it was cloned from; None for a CLONE that does not say it."""
+    noted = _noted_source(snapshot.metadata.configuration)
+    if noted is not None:
+        yield noted
+    history = commit_history(table.store, table.log_path, latest_version=snapshot.version)
+    commit = next(filter(_is_clone, history), None)
+    if commit is not None:
+        yield _source_of(commit)
+
+
+def _noted_source(configuration: Mapping[str, str]) -> tuple[str, int] | None:
+    version = _VERSION.fullmatch(configuration.get(_SOURCE_VERSION, ""))
+    path = without_dots(configuration.get(_SOURCE, ""))
+    return (path, int(version[1])) if path and version else None
 
 
 def _is_clone(record: CommitRecord) -> bool:

@@ -192,6 +192,8 @@ def test_metadata_are_the_sources_and_some_are_the_clones_own(tmp_path):
     names = {key for key in theirs.metadata.configuration if "materialized" in key}
     assert len(names) == 2
     own = dict(ours.metadata.configuration)
+    assert own.pop("optimist.clone.source") == f"file:{source.table_path}"
+    assert own.pop("optimist.clone.sourceVersion") == str(theirs.version)
     assert all(own.pop(key) != theirs.metadata.configuration[key] for key in names)
     assert own == {
         "a": "c",
@@ -209,7 +211,7 @@ def test_the_sessions_defaults_do_not_count(tmp_path):
     made(tmp_path)
     source = DeltaLog.for_path(str(tmp_path / "so urce%"), defaults)
     source.clone(str(tmp_path / "clone"), is_shallow=True)
-    assert at(tmp_path).snapshot().metadata.configuration == {}
+    assert not [key for key in at(tmp_path).metadata.configuration if key.startswith("delta.")]
 
 
 def test_clustering_and_identity_marks_go_along(tmp_path):
@@ -238,6 +240,30 @@ def test_a_clone_of_a_clone_reads_and_rewrites_the_first_tables_files(tmp_path):
         assert [i for i, _ in rows_of(log)] == expected
         log.update(set={"p": "'z'"}, predicate="id = 1 OR id = 21 OR id = 15")
         assert [i for i, text in rows_of(log) if text == "z"] in ([1, 15, 21], [1, 15])
+
+
+@pytest.mark.parametrize("is_of_a_clone", [False, True])
+def test_a_clone_is_rewritten_though_the_cleanup_took_the_commits_that_made_it(
+    tmp_path, is_of_a_clone
+):
+    """Neither its own CLONE commit is there, nor the version of the source that it was made of."""
+    source = made(tmp_path)
+    logs = [source]
+    for name in ("one", "clone") if is_of_a_clone else ("clone",):
+        logs[-1].clone(str(tmp_path / name), is_shallow=True)
+        logs.append(at(tmp_path, name))
+    source.delete("id = 3")  # one file is only on record as removed
+    for log in logs:
+        log.append(rows(30, 31))
+        log.checkpoint()
+        for version in range(log.snapshot().version):
+            Path(log.log_path, f"{version:020}.json").unlink()
+    clone = at(tmp_path)
+    clone.update(set={"p": "'z'"}, predicate="id IN (3, 15)")
+    assert [i for i, text in rows_of(clone) if text == "z"] == [3, 15]
+    again = DeltaLog.for_path(str(tmp_path / "deep"))
+    clone.clone(again.table_path)
+    assert not [key for key in again.metadata.configuration if key.startswith("optimist.")]
 
 
 def test_who_reads_no_files_outside_makes_no_shallow_clone(tmp_path):

@@ -19,7 +19,7 @@ from optimist.core.data.intents import INTENTS
 from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
-from optimist.core.protocol.actions import RemoveFile
+from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
 
@@ -173,6 +173,20 @@ def test_what_a_link_within_the_table_leads_to_stays(is_of_one_file, tmp_path):
     assert table.ids() == list(range(10))
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+@pytest.mark.parametrize(
+    "path", ["a%00b/x", "/a%00b/x", "a%00b", f"{'x' * 300}/x", "loop/x", "gone/x", "f/x", "loop"]
+)
+def test_names_that_no_file_can_have_are_in_no_ones_way(path, mode, tmp_path):
+    table = Aged(tmp_path)
+    (table.path / "loop").symlink_to(table.path / "loop")
+    (table.path / "f").write_bytes(b"x")
+    live = AddFile(path, {}, 1, 0, data_change=True)
+    table.log.start_transaction().commit([live], Operation("X"))
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode=mode).num_files == (mode == "FULL")  # f itself
+
+
 @pytest.mark.parametrize("mode", ["FULL", "LITE", "inventory"])
 @pytest.mark.parametrize("link", ["_links/there", "_links/x.parquet", "{tmp}/x.parquet"])
 def test_a_live_file_stays_though_the_log_names_it_by_a_link_that_no_walk_meets(
@@ -269,7 +283,8 @@ def test_a_live_file_stays_however_the_log_spells_it(spelling, tmp_path):
     "path",
     ["../outside.parquet", "{p}/outside.parquet", "_delta_log/00000000000000000000.json",
      "%5Fdelta_log/00000000000000000000.json", "s3://b/k", "a/../../outside.parquet",
-     "a/..%2F..%2Foutside.parquet", "_delta_log/../_delta_log/00000000000000000000.json"],
+     "a/..%2F..%2Foutside.parquet", "_delta_log/../_delta_log/00000000000000000000.json",
+     "a%00b/x.parquet", "/a%00b/x.parquet"],
 )  # fmt: skip
 def test_no_file_outside_the_table_and_none_of_the_log_goes_whatever_a_log_says(
     path, mode, tmp_path

@@ -74,7 +74,11 @@ def test_an_old_version_a_time_and_other_properties(delta, table, table_path, tm
     delta.sql(f"CREATE TABLE {two} SHALLOW CLONE {table} TIMESTAMP AS OF '{at}'")
     assert ids(delta, one) == ids(delta, two) == [0, 1, 2, 3]
     properties = delta.sql(f"DESCRIBE DETAIL {one}").collect()[0].properties
-    assert properties == {"a": "b", "delta.appendOnly": "true"}
+    origin = {
+        "optimist.clone.source": f"file:{table_path}",
+        "optimist.clone.sourceVersion": "0",
+    }
+    assert properties == {"a": "b", "delta.appendOnly": "true", **origin}
 
 
 def test_names_are_cloned_and_clones_get_names(delta, table, tmp_path):
@@ -116,7 +120,9 @@ def test_the_methods_clone_as_the_statement_does(delta, table, table_path, tmp_p
     first = source.cloneAtVersion(0, f"{tmp_path}/first", True)
     timed = source.cloneAtTimestamp(str(at), f"delta.`{tmp_path}/timed`", True)
     assert [made.toDF().count() for made in (deep, shallow, first, timed)] == [5, 5, 4, 4]
-    assert shallow.detail().collect()[0].properties == {"x": "y"}
+    told = shallow.detail().collect()[0].properties
+    assert told.pop("optimist.clone.source") == f"file:{table_path}"
+    assert set(told) == {"x", "optimist.clone.sourceVersion"}
     first.delete()
     again = source.clone(f"{tmp_path}/first", isShallow=True, replace=True)
     assert sorted(row.id for row in again.toDF().collect()) == [0, 1, 2, 3, 9]
