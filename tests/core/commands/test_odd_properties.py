@@ -151,3 +151,19 @@ def test_properties_whose_features_are_not_there_mean_nothing_to_readers_and_com
     log.alter.unset_properties(["delta.enableRowTracking"])
     log.append(ROWS)
     assert log.count() == 5
+
+
+def test_a_mode_of_mapping_that_was_stored_with_blanks_is_read_and_mended(tmp_path):
+    log = table(tmp_path, properties={"delta.columnMapping.mode": "NAME"})
+    assert configuration(log)["delta.columnMapping.mode"] == "name"
+    fails(
+        "OPTIMIST_INVALID_TABLE_PROPERTY",
+        log.alter.set_properties,
+        {"delta.columnMapping.mode": " name "},
+    )
+    stored = {**configuration(log), "delta.columnMapping.mode": " NAME "}
+    commit_metadata(log, configuration=stored)
+    log = DeltaLog.for_path(str(tmp_path))
+    assert log.to_arrow().num_rows == 3
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    assert configuration(log)["delta.columnMapping.mode"] == "name"
