@@ -23,6 +23,7 @@ from optimist.core.protocol.property_values import (
     FORMAT_VERSION,
     INTERVAL,
     LONG,
+    MAPPING_MODE,
     SIGNED_LONG,
     TEXT,
     ValueKind,
@@ -149,9 +150,7 @@ class TableProperties:
     sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, INTERVAL)
     checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, FLAG)
     checkpoint_write_stats_as_struct: bool = _row("checkpoint.writeStatsAsStruct", False, FLAG)
-    column_mapping_mode: str = _row(
-        "columnMapping.mode", "none", one_of("none", "name", "id"), is_binding=True
-    )
+    column_mapping_mode: str = _row("columnMapping.mode", "none", MAPPING_MODE, is_binding=True)
     max_column_id: int = _row(
         "columnMapping.maxColumnId", 0, LONG, user_settable=False, is_binding=True
     )

@@ -22,6 +22,7 @@ __all__ = [
     "FORMAT_VERSION",
     "INTERVAL",
     "LONG",
+    "MAPPING_MODE",
     "SIGNED_LONG",
     "TEXT",
     "ValueKind",
@@ -177,6 +178,14 @@ def _part_us(match: re.Match[str]) -> tuple[int, str]:
     return (-number_us if sign == "-" else number_us), unit
 
 
+_MODES = one_of("none", "name", "id")
+
+
+def _mode_in_a_log(text: str) -> str:
+    """A mode of column mapping; earlier versions of this engine stored it with blanks around it."""
+    return str(_MODES.parse(text.strip()))
+
+
 FLAG = ValueKind(parse_flag, str.lower)
 LONG = whole(0, LARGEST_LONG)
 SIGNED_LONG = whole(SMALLEST_LONG, LARGEST_LONG)
@@ -184,5 +193,7 @@ INTERVAL = ValueKind(parse_interval_ms, _spelled_interval)
 TEXT = ValueKind(str)
 CODEC = ValueKind(str, _spelled_codec)
 """Read as any text, since another engine may know more codecs; users may set those of Parquet."""
+MAPPING_MODE = ValueKind(_mode_in_a_log, _MODES.spell)
+"""Read with blanks around it, as no other engine reads it: its table could not be mended else."""
 COLUMN_LIST = ValueKind(_column_list)
 FORMAT_VERSION = ValueKind(_format_version)

@@ -160,3 +160,19 @@ def test_no_file_is_written_in_a_format_of_parquet_that_is_not_known(tmp_path, v
     assert fails(KIND, log.append, ROWS).fields["properties"]
     log.alter.set_properties({"delta.parquet.format.version": "2.12.0"})
     log.append(ROWS)
+
+
+def test_a_mode_of_mapping_that_was_stored_with_blanks_is_read_and_mended(tmp_path):
+    log = table(tmp_path, properties={"delta.columnMapping.mode": "NAME"})
+    assert configuration(log)["delta.columnMapping.mode"] == "name"
+    fails(
+        "OPTIMIST_INVALID_TABLE_PROPERTY",
+        log.alter.set_properties,
+        {"delta.columnMapping.mode": " name "},
+    )
+    stored = {**configuration(log), "delta.columnMapping.mode": " NAME "}
+    commit_metadata(log, configuration=stored)
+    log = DeltaLog.for_path(str(tmp_path))
+    assert log.to_arrow().num_rows == 3
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    assert configuration(log)["delta.columnMapping.mode"] == "name"

@@ -349,6 +349,14 @@ def test_type_of_a_column_that_a_generated_column_reads_can_not_change() -> None
     error = refusal(struct(field("x", SHORT), generated), write)
     assert error.kind == "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
     assert error.fields["column"] == "x"
+
+
+def test_type_of_a_generated_column_is_that_of_its_expression() -> None:
+    generated = StructField("g", SHORT, True, {"delta.generationExpression": "CAST(x AS smallint)"})
+    write = SchemaWrite(struct("x", field("g", INT)), merge_schema=True)
+    error = refusal(struct("x", generated), write)
+    assert error.kind == "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
+    assert error.fields["column"] == "g"
     assert error.fields["reader"] == "g"
 
 
