@@ -12,8 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row, VariantVal
 
 from lacking_fields import Lacking, Rows, Step, arrow, breaks_not_null, differs, kind_of, values_of
+from optimist.core.care.arrangements import Rearrangement
 from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable, read, write
+from optimist.spark.commands.optimize import optimize
 
 ON_SPARK = ("native", "driver", "arrow")
 LOW = "id % 20 < 2"
@@ -54,6 +56,10 @@ def steps_on_spark(table: Lacking, spark: SparkSession) -> dict[str, Callable[[]
     def merge(source: DataFrame) -> Any:
         return target.alias("t").merge(source.alias("s"), "t.id = s.id")
 
+    def purge() -> None:
+        target.delete("id = 0")
+        optimize(spark, table.log, Rearrangement(purges=True))
+
     nulled = dict.fromkeys(low)
     without_low = {at: item for at, item in rows.items() if at not in low}
     moved = {at + 10_000 * (at in low): item for at, item in rows.items()}
@@ -74,6 +80,7 @@ def steps_on_spark(table: Lacking, spark: SparkSession) -> dict[str, Callable[[]
         ),
         "delete rows": lambda: copied(lambda: target.delete(LOW), without_low),
         "optimize": lambda: copied(target.optimize().executeCompaction, rows),
+        "purge": lambda: copied(purge, {at: item for at, item in rows.items() if at != 0}),
         "z-order": lambda: copied(lambda: target.optimize().executeZOrderBy("id"), rows),
         "merge without the column": lambda: judged(
             {-1: None},
