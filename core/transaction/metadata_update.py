@@ -167,7 +167,7 @@ def derive_metadata_and_protocol(
         return _with_row_tracking_columns(metadata, current, clock), derived
     asked = _asked_of_existing(protocol, requests)
     if how is not MetadataChange.REPLACE:
-        metadata = metadata_that_counts(metadata, protocol)
+        metadata = _without_stray_keys(metadata, current, protocol, asked)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
     if current is not None and how is MetadataChange.ALTER:
@@ -258,6 +258,17 @@ def _with_type_changes(metadata: Metadata, current: Metadata, protocol: Protocol
     if recorded == schema:
         return metadata
     return replace(metadata, schema_string=schema_to_json(recorded))
+
+
+def _without_stray_keys(
+    metadata: Metadata, current: Metadata | None, protocol: Protocol, asked: Protocol
+) -> Metadata:
+    """The metadata without keys of columns that mean nothing, or did until this change.
+
+    Those that the table had must not begin to count with a feature that is asked for now.
+    """
+    had_stray = current is not None and metadata_that_counts(current, protocol) is not current
+    return metadata_that_counts(metadata, protocol if had_stray else asked)
 
 
 def _with_row_tracking_columns(

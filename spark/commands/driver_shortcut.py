@@ -3,7 +3,7 @@
 The driver does it only if the outcome is the same as Spark's under every conf of the session:
 conditions and values are the expressions that Spark analysed, and the engine can evaluate every
 part of them exactly. Spark does everything that is in doubt, that fails, or that needs a file which
-can't be read here.
+can't be read here. What Arrow can't do is such a failure, too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ __all__ = ["DriverShortcut", "local_condition", "readable_bytes", "reading_cost"
 _LOG = logging.getLogger(__name__)
 _LEAST_BYTES = 1 << 20
 """What opening a file costs, in bytes that could be read meanwhile."""
+_FAILURES = (OptimistError, pa.ArrowException)
+"""What leaves the work to Spark. Nothing is committed then, and what was written is removed."""
 _Result = TypeVar("_Result")
 
 
@@ -114,8 +116,8 @@ class DriverShortcut:
         try:
             known = local_condition(condition, session_zone_name(self.spark))
             return known.matching_partitions(self.writer.txn.snapshot, files)
-        except OptimistError as error:
-            _LOG.debug("Spark looks for the partitions, as this process can't: %s", error.kind)
+        except _FAILURES as error:
+            _LOG.debug("Spark looks for the partitions, as this process can't: %s", _reason(error))
             return None
 
     def done(
@@ -148,8 +150,8 @@ class DriverShortcut:
                         max_rows_per_file=session_value(self.spark, "maxRecordsPerFile") or None,
                     )
                 )
-        except OptimistError as error:
-            _LOG.debug("Spark does the work, as this process can't: %s", error.kind)
+        except _FAILURES as error:
+            _LOG.debug("Spark does the work, as this process can't: %s", _reason(error))
             return None
         pending.adopt(own)
         return result
@@ -158,6 +160,11 @@ class DriverShortcut:
         txn = self.writer.txn
         report = ProgressReport(txn.table.clock, None, "the work in the driver")
         return LocalTarget(txn, report, session_zone_name(self.spark))
+
+
+def _reason(error: Exception) -> str:
+    """What failed, for the log; Arrow's texts may show values."""
+    return error.kind if isinstance(error, OptimistError) else type(error).__name__
 
 
 def local_condition(condition: Condition, zone: str) -> LocalCondition:

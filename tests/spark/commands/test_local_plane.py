@@ -270,8 +270,16 @@ def files_below(path):
     return sorted(file for file in Path(path).rglob("*") if file.suffix in (".parquet", ".bin"))
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        TableError("It is of another calendar.", kind="OPTIMIST_LEGACY_CALENDAR"),
+        pa.ArrowInvalid("Arrow can't do that"),
+    ],
+    ids=["an error of ours", "an error of Arrow's"],
+)
 def test_a_work_that_fails_half_way_is_spark_s_and_leaves_nothing(
-    spark, table, conf, log_of, monkeypatch
+    spark, table, conf, log_of, monkeypatch, failure
 ):
     path = table()
     written = RowWriter.rewrite
@@ -280,7 +288,7 @@ def test_a_work_that_fails_half_way_is_spark_s_and_leaves_nothing(
     def broken(self, *arguments, **more):
         written(self, *arguments, **more)
         assert len(files_below(path)) > len(known)
-        raise TableError("It is of another calendar.", kind="OPTIMIST_LEGACY_CALENDAR")
+        raise failure
 
     monkeypatch.setattr(RowWriter, "rewrite", broken)
     DeltaTable.forPath(spark, path).update("id = 5", {"s": "'new'"})
