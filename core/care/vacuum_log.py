@@ -8,6 +8,7 @@ from optimist.core.care.dead_files import DeadFiles
 from optimist.core.care.retention import Retention
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import NO_SPACE
 from optimist.core.paths import scheme_of
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -44,7 +45,7 @@ class VacuumLog:
         try:
             self._commit(operation)
         except StorageError as error:
-            if error.kind != "OPTIMIST_NO_SPACE":
+            if error.kind != NO_SPACE:
                 raise
             self._untold = operation  # VACUUM is what makes room
 

@@ -77,9 +77,10 @@ class DataTokens:
         if self.is_renewed:
             with self._lock:
                 return self._of_token()
-        if options.access_token is not None:
-            return {"access_token": options.access_token, "credential_token_expiration": _NOT_KNOWN}
-        return {}
+        if options.auth_kind == "default":
+            return {}
+        token = gcs_credentials(options).token
+        return {"access_token": Secret(token), "credential_token_expiration": _NOT_KNOWN}
 
     def _of_token(self) -> dict[str, Any]:
         if self._credentials is None:
