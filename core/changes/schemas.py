@@ -44,7 +44,8 @@ def ensure_reads_as(
         final: The metadata that they are read by.
         version: The version of the first.
         final_version: The version of the second, for the error.
-        may_lack: Whether the final metadata may lack columns, so that the rows come without these.
+        may_lack: Whether the final metadata may lack columns, so that the rows come without these:
+            it is so for rows that the commit after the first version removed.
 
     Raises:
         SchemaError: The rows don't mean the same (kind
@@ -55,10 +56,15 @@ def ensure_reads_as(
     if problem is None:
         return
     column, what = problem
+    remedy = (
+        f"Version {version + 1} changed this and removed rows from before at once, so leave it "
+        "out: end before it, and start after it."
+        if may_lack
+        else "End the read before that change, and read the later versions separately."
+    )
     raise SchemaError(
         f"The changes can't be read with the schema of version {final_version}: {what} after "
-        f"version {version}. Nothing was read. End the read before that change, and read the later "
-        "versions separately.",
+        f"version {version}. Nothing was read. {remedy}",
         kind="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
         version=version,
         final_version=final_version,
