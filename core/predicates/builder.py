@@ -11,6 +11,7 @@ from typing import NoReturn
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import ensure_text, wrong_type
 from optimist.core.errors.foreign_text import shown
+from optimist.core.predicates.constants import MAX_PRECISION
 from optimist.core.predicates.misuse import never_true, no_predicate, no_truth_value
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.text import like_parts
@@ -59,8 +60,8 @@ def literal(value: object) -> Literal:
         return Literal(value, "boolean")
     if isinstance(value, float):
         return Literal(float(value), "double")
-    if isinstance(value, Decimal) and value.is_finite():
-        return Literal(Decimal(f"{value:f}"), "decimal")
+    if isinstance(value, Decimal):
+        return _decimal(value)
     if isinstance(value, str):
         return Literal(str.__str__(value), "string")
     if isinstance(value, bytes):
@@ -201,7 +202,17 @@ def _integer(value: object) -> Literal:
         raise _no_literal(value) from None
     if SMALLEST_LONG <= number <= LARGEST_LONG:
         return Literal(number, "integer")
-    return Literal(Decimal(number), "decimal")
+    return _decimal(Decimal(number))
+
+
+def _decimal(number: Decimal) -> Literal:
+    """A constant of at most 38 digits before and behind the point: Spark's SQL has no others."""
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):  # no number, or an infinite one
+        raise _no_literal(number)
+    if max(len(digits) + max(0, exponent), -exponent) > MAX_PRECISION:
+        raise _no_literal(number)
+    return Literal(Decimal(f"{number:f}"), "decimal")
 
 
 def _plain_datetime(value: dt.datetime) -> dt.datetime:

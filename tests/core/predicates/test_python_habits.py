@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+from decimal import Decimal
 from itertools import islice
 
 import numpy as np
@@ -89,6 +90,10 @@ def test_builders_refuse_what_is_of_another_type(build):
         lambda: col("f") == np.float32(0.1),
         lambda: col("flag") == np.bool_(True),
         lambda: col("id") == (col("id") == 1),
+        lambda: col("id") == Decimal("NaN"),
+        lambda: col("id") == Decimal("1E-39"),
+        lambda: col("id") == Decimal("1E+1000000000"),
+        lambda: col("id") == 10**38,
     ],
 )
 def test_values_that_mean_no_constant_are_refused(build):
@@ -112,6 +117,8 @@ class _Size(enum.IntEnum):
         (lambda: np.int8(1) == col("a"), "a = 1"),
         (lambda: col("a") == np.float64(1), "a = 1.0D"),
         (lambda: col("a") == _Size.S, "a = 1"),
+        (lambda: col("a") == Decimal("1E+37"), f"a = 1{'0' * 37}BD"),
+        (lambda: col("a") == 2**64, f"a = {2**64}BD"),
         (lambda: col("a") == _Colour.RED, "a = 'red'"),
         (lambda: col("a") == np.str_("x"), "a = 'x'"),
         (lambda: col("a").isin(np.array([1, 2])), "a IN (1, 2)"),
