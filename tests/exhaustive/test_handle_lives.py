@@ -11,7 +11,7 @@ from handle_lives import HandleLife
 _COMMITS = 100_000
 _PARTS = 20
 _MOST_GROWTH_BYTES = 24 << 20
-"""Over nineteen twentieths of the life; a status for each commit would be some 30 MiB."""
+"""After the first tenth of the life; a status for each commit would be some 30 MiB."""
 
 
 def memory_bytes() -> int:
@@ -26,6 +26,6 @@ def test_a_long_life_needs_no_more_memory_than_a_short_one():
     while life.log.snapshot().version < in_proportion(_COMMITS):
         life.live(max(10, in_proportion(_COMMITS) // _PARTS))
         life.ensure_alike()
-        assert life.num_commits_held < 30
+        assert life.num_commits_held < 130  # others' checkpoints are looked for in a hundred
         in_memory.append(memory_bytes())
-    assert in_memory[-1] - in_memory[0] < _MOST_GROWTH_BYTES
+    assert in_memory[-1] - in_memory[1] < _MOST_GROWTH_BYTES

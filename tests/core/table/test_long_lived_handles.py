@@ -23,7 +23,7 @@ def test_a_handle_says_what_a_fresh_one_says(seed):
     for _ in range(4):
         life.live(25)
         life.ensure_alike()
-        assert life.num_commits_held < 30
+        assert life.num_commits_held < 130  # others' checkpoints are looked for in a hundred
 
 
 def test_a_handle_that_only_appends_holds_neither_old_commits_nor_their_files():
