@@ -213,9 +213,10 @@ def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     """The same version, built without this segment's checkpoint; None if that can't be done.
 
     Called when a checkpoint turns out to be unreadable (spec 5.6). The next best takes its place:
-    another one of the same version, or an older one, or else all commits since version 0.
+    another one of the same version, or an older one, or else all commits since version 0. Of a
+    table that was dropped and made anew meanwhile nothing takes its place.
     """
-    if segment.checkpoint is None:
+    if segment.checkpoint is None or _is_of_another_log(store, segment):
         return None
     try:
         return _from_older_checkpoint(
@@ -228,6 +229,14 @@ def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     except TableError as error:
         _LOG.debug("No older checkpoint serves version %d: %s", segment.version, error)
         return None
+
+
+def _is_of_another_log(store: LogStore, segment: LogSegment) -> bool:
+    """Whether the newest commit that a listing has shown is no longer there as it was."""
+    seen = segment.last_seen
+    if seen is None:
+        return False
+    return not commits_of_same_log(store, segment.log_path, seen, commit_version(seen))
 
 
 def commits_of_same_log(

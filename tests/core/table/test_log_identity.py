@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     CommitOutcomeUnknownError,
+    LogFileNotFoundError,
     OptimistError,
     StorageError,
     TableError,
@@ -116,6 +117,23 @@ def test_a_put_without_an_answer_is_not_repeated_into_a_table_made_anew(tmp_path
     with pytest.raises(CommitOutcomeUnknownError):
         txn.commit([AddFile("x", {}, 1, 1, True)], WRITE)
     assert DeltaTable(str(path)).version() == 0
+
+
+@pytest.mark.parametrize("versions", [4, 5, 9])
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_a_snapshot_is_not_rebuilt_from_the_commits_of_a_table_made_anew(
+    tmp_path, versions, is_checkpointed
+):
+    path = tmp_path / "t"
+    for value in range(4):
+        handle(path).append(rows("a", value))
+    handle(path).checkpoint()
+    held = handle(path).snapshot()  # its files are read when they are asked for
+    anew(path, "a", versions)
+    if is_checkpointed:
+        DeltaTable(str(path)).create_checkpoint()
+    with pytest.raises((TableError, LogFileNotFoundError)):
+        held.files  # noqa: B018 - reading it is the test
 
 
 def test_commits_cut_off_by_hand_are_not_remembered(known):
