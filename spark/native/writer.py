@@ -75,6 +75,9 @@ _SESSION_CONFS: Mapping[str, str] = {
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 _COMMITTER: Mapping[str, str] = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # By version 2 a task's files are among the job's before Spark knows that the task is done. If
+    # it then fails, and runs again with other rows, its first files stay there beside the second.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
 }
 _OF_TASKS = "_temporary"
 """Where the committer has the files of tasks, right below the directory of the write."""

@@ -34,3 +34,24 @@ def test_rows_that_spark_counted_and_no_file_has_are_missed(
     assert caught.value.kind == "OPTIMIST_DATA_FILE_DIFFERS"
     assert "30 rows" in str(caught.value)
     assert not list(Path(path).rglob("*.json"))
+
+
+def test_tasks_of_a_failed_job_leave_no_files_among_those_of_the_write(
+    spark, tmp_path, monkeypatch, conf
+):
+    """By version 2 of the committer they do, and beside the files of a second run they count."""
+    conf("mapreduce.fileoutputcommitter.algorithm.version", "2")
+    save, left = native_writer.save_counted, []
+
+    def watched(rows, writer, directory):
+        try:
+            return save(rows, writer, directory)
+        finally:
+            left.extend(Path(directory.removeprefix("file:")).rglob("part-*"))
+
+    monkeypatch.setattr(native_writer, "save_counted", watched)
+    # The third task begins once one of the two cores is done with another.
+    failing = "if(id < 20, id, raise_error('the third task fails')) AS id"
+    with pytest.raises(Exception, match="the third task fails"):
+        write(spark.range(0, 30, 1, 3).selectExpr(failing), str(tmp_path / "table"))
+    assert left == []
