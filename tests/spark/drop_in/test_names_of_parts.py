@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimist.spark import write
+from optimist.spark import read, write
 
 
 _NAMESAKES = """
@@ -37,3 +37,19 @@ def test_a_name_means_the_column_that_spark_takes_it_for(enabled, table_path, lo
             parent = parent[name]
         parent[last] = value
         assert log_of(table_path).to_arrow().to_pylist() == [row], statement
+
+
+def test_all_columns_of_a_source_are_taken_by_their_very_names(enabled, conf, table_path, plane):
+    """Where a session tells `id` from `ID`, a source may have both, in either order."""
+    conf("spark.sql.caseSensitive", "true")
+    write(enabled.sql("SELECT 1 AS id, 'old' AS v"), table_path)
+    for first in ("'new' AS v, 'wrong' AS V", "'wrong' AS V, 'new' AS v"):
+        source = enabled.sql(f"SELECT explode(array(1, 2)) AS id, {first}")
+        source.createOrReplaceTempView("both")
+        enabled.sql(
+            f"MERGE INTO delta.`{table_path}` AS t USING both AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+        rows = read(enabled, table_path).collect()
+        assert sorted(map(tuple, rows)) == [(1, "new"), (2, "new")]
+    enabled.catalog.dropTempView("both")
