@@ -2,7 +2,67 @@
 
 from __future__ import annotations
 
-from optimist.spark import read, write
+import pytest
+from pyspark.errors import PySparkException
+
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.spark import DeltaTable, read, write
+
+
+@pytest.fixture
+def path(enabled, table_path):
+    """A table of two versions: of three rows, and then of six."""
+    rows = enabled.range(6).selectExpr("id", "id % 2 AS p").coalesce(1)
+    write(rows.where("id < 3"), table_path, partitionBy="p")
+    write(rows.where("id >= 3"), table_path, mode="append")
+    return table_path
+
+
+def ids(frame):
+    """By a frame of its own each time: Spark plans each frame once."""
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+def test_no_statement_changes_a_table_by_a_name_with_a_version(enabled, path, log_of, plane):
+    name, rows = f"delta.`{path}@v0`", enabled.sql("SELECT 0L AS id, 0L AS p")
+    enabled.sql(f"CREATE TEMPORARY VIEW older AS SELECT * FROM {name}")
+    changing = {
+        "DELETE": lambda: enabled.sql(f"DELETE FROM {name} WHERE id = 1"),
+        "UPDATE": lambda: enabled.sql(f"UPDATE {name} AS t SET id = 9"),
+        "MERGE": lambda: enabled.sql(
+            f"MERGE INTO {name} AS t USING {name} AS s ON t.id = s.id WHEN MATCHED THEN DELETE"
+        ),
+        "INSERT": lambda: enabled.sql(f"INSERT INTO {name} VALUES (9, 9)"),
+        "OVERWRITE": lambda: enabled.sql(f"INSERT OVERWRITE {name} VALUES (9, 9)"),
+        "REPLACE": lambda: enabled.sql(
+            f"INSERT INTO {name} REPLACE WHERE id = 1 SELECT 1L AS id, 1L AS p"
+        ),
+        "append": lambda: rows.writeTo(name).append(),
+        "overwrite": lambda: rows.writeTo(name).overwrite(rows.id == 0),
+        "partitions": lambda: rows.writeTo(name).overwritePartitions(),
+        "insertInto": lambda: rows.write.insertInto(name),
+        "saveAsTable": lambda: rows.write.format("delta").mode("append").saveAsTable(name),
+        "TRUNCATE": lambda: enabled.sql(f"TRUNCATE TABLE {name}"),
+    }
+    try:
+        for change in changing.values():
+            with pytest.raises(UsageError) as caught:
+                change()
+            assert caught.value.kind == "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION"
+        for change in ("DELETE FROM older WHERE id = 1", "INSERT INTO older VALUES (9, 9)"):
+            with pytest.raises(PySparkException):
+                enabled.sql(change)
+        for change in (
+            lambda: enabled.sql(f"OPTIMIZE {name}"),
+            lambda: enabled.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = 'b')"),
+            lambda: DeltaTable.forName(enabled, name).delete("id = 1"),
+        ):
+            with pytest.raises(TableNotFoundError):
+                change()
+        assert ids(read(enabled, path)) == [0, 1, 2, 3, 4, 5]
+        assert log_of(path).snapshot().version == 1
+    finally:
+        enabled.catalog.dropTempView("older")
 
 
 _NAMESAKES = """
