@@ -65,6 +65,31 @@ def test_no_statement_changes_a_table_by_a_name_with_a_version(enabled, path, lo
         enabled.catalog.dropTempView("older")
 
 
+def test_frames_of_a_partition_follow_the_table(enabled, path, plane):
+    below = f"{path}/p=1"
+    loaded = enabled.read.format("delta").load(below)
+    named = enabled.sql(f"SELECT * FROM delta.`{below}`")
+    enabled.sql(f"CREATE TEMPORARY VIEW of_odd AS SELECT * FROM delta.`{below}`")
+    fixed = enabled.read.format("delta").load(f"{path}/p=1@v0")
+    try:
+        frames = [loaded, named, enabled.table("of_odd"), loaded.where("id > 1")]
+        assert [ids(frame) for frame in frames] == [[1, 3, 5], [1, 3, 5], [1, 3, 5], [3, 5]]
+        DeltaTable.forPath(enabled, path).delete("id = 3")
+        write(enabled.sql("SELECT 7L AS id, 1L AS p"), path, mode="append")
+        assert [ids(frame) for frame in frames] == [[1, 5, 7], [1, 5, 7], [1, 5, 7], [5, 7]]
+        with pytest.raises(UsageError) as caught:
+            enabled.sql("DELETE FROM of_odd")
+        assert caught.value.kind == "DELTA_UNSUPPORTED_SOURCE"
+        with pytest.raises(TableNotFoundError) as caught:
+            enabled.sql(f"TRUNCATE TABLE delta.`{below}`")
+        assert caught.value.kind == "DELTA_TABLE_NOT_FOUND"
+        DeltaTable.forPath(enabled, path).delete("p = 1")
+        assert [ids(frame) for frame in frames] == [[], [], [], []]
+        assert ids(fixed) == [1]
+    finally:
+        enabled.catalog.dropTempView("of_odd")
+
+
 _NAMESAKES = """
 SELECT 1 AS id, 1 AS x, 1 AS a,
        named_struct('s', named_struct('x', 1), 'x', 1, 'a', 1) AS s,
