@@ -16,6 +16,7 @@ from optimist.spark.session.jvm import Jvm
 __all__ = ["save_counted"]
 
 _MODES = "org.apache.spark.sql.execution.CommandExecutionMode$"
+_COMMAND_OF_WRITER = "saveCommand"
 _COMMAND = "DataWritingCommandExec"
 _ADAPTIVE = "AdaptiveSparkPlanExec"
 _STAGE = "QueryStageExec"
@@ -31,8 +32,12 @@ def save_counted(rows: DataFrame, writer: DataFrameWriter, path: str) -> int | N
         path: The directory, as Hadoop writes it.
 
     Returns:
-        None if a plug-in of Spark's has put a node of its own in place of the one that counts.
+        None if this Spark does not show the command that it makes of a save, or if a plug-in of
+        Spark's has put a node of its own in place of the one that counts.
     """
+    if _COMMAND_OF_WRITER not in dir(writer._jwrite):
+        writer.save(path)
+        return None
     jvm = Jvm.of(rows.sparkSession)
     command = writer._jwrite.saveCommand(jvm.root.scala.Option.apply(path))
     at_once = jvm.module(_MODES).ALL()
