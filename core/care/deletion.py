@@ -18,6 +18,7 @@ from optimist.core.data.stored_files import remove_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.paths import join, parent_of, strip_file_scheme
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.running.begun_changes import note_change_begun
 from optimist.core.running.read_ahead import read_ahead
 
 __all__ = ["DeleteFiles", "Deletion", "DeletionRule", "delete_batch", "delete_here"]
@@ -112,6 +113,7 @@ class Deletion:
             StorageError: The store or the file system failed; those before are deleted.
             TableError: A symbolic link by now leads out of the table.
         """
+        note_change_begun()
         batches = [paths.slice(at, _BATCH).to_pylist() for at in range(0, len(paths), _BATCH)]
         for count in self._delete_files(batches, self._rule):
             self.num_files += count

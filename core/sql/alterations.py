@@ -56,7 +56,7 @@ def _drop_feature(reader: Reader, table: TableName) -> Command:
 
 
 def _clustering(reader: Reader) -> tuple[ColumnPath, ...]:
-    if reader.take("NONE") or reader.take("AUTO"):
+    if reader.take("NONE"):
         return ()
     reader.expect("(")
     columns = reader.paths("a column")

@@ -42,6 +42,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
+from optimist.core.running.begun_changes import note_change_begun
 from optimist.core.running.clock import Clock
 from optimist.core.running.retry import pause_s
 from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
@@ -155,6 +156,7 @@ class CommitLoop:
                 the commit lock for all of the retry budget, or the log is another one by now than
                 the transaction read. Nothing was committed.
         """
+        note_change_begun()
         with self._ready_for(ours):
             return self._attempt_until_landed(ours)
 

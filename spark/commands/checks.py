@@ -86,11 +86,10 @@ def checked_rows(
     Raises:
         SchemaError: A rule can't be used, because it is unsafe or not an expression.
     """
-    partitioning = partition_schema(sql.schema, metadata.partition_columns)
-    texts = [item.name for item in partitioning if item.data_type == _STRING]
+    texts = _partition_texts(sql.schema, metadata)
     # A partition value that is an empty string is null in the table, so constraints must see null.
     if texts:
-        frame = frame.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
+        frame = frame.withColumns({n: _as_partition_value(column_of(n)) for n in texts})
     checks = _row_checks(sql, metadata)
     return _with_checks(_as_declared(frame, sql.schema), (*checks, *more), exempt)
 
@@ -135,17 +134,29 @@ def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
 
     Texts and bytes in partition columns must also be UTF-8, because the log keeps them as text.
     """
+    texts = _partition_texts(sql.schema, metadata)
     stored = [item for item in sql.schema if item.data_type != VOID]
     checks: list[RowCheck] = []
     for item in stored:
         checks.extend(_not_null(item))
         checks.extend(_invariants(item, sql, item.name))
-        checks.extend(_generated(item, sql))
+        checks.extend(_generated(item, sql, is_partition_text=item.name in texts))
         if item.name in metadata.partition_columns and item.data_type in _TEXTS:
             checks.append(_is_text(item.name))
     for name, text in TableMetadata.of(metadata).properties.constraints.items():
         checks.append(_check(name, text, sql.constraint(name, text), sql.schema))
     return tuple(checks)
+
+
+def _partition_texts(schema: StructType, metadata: Metadata) -> frozenset[str]:
+    """The partition columns in which an empty text is null."""
+    fields = partition_schema(schema, metadata.partition_columns)
+    return frozenset(item.name for item in fields if item.data_type == _STRING)
+
+
+def _as_partition_value(text: Column) -> Column:
+    """A text as a partition column has it."""
+    return sf.nullif(text, sf.lit(""))
 
 
 def _as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -256,11 +267,13 @@ def _invariant_text(metadata: object, path: str) -> str:
         ) from None
 
 
-def _generated(item: StructField, sql: TableSql) -> Iterator[RowCheck]:
+def _generated(item: StructField, sql: TableSql, *, is_partition_text: bool) -> Iterator[RowCheck]:
     text = generation_expression(item)
     if text is not None:
         rule = f"`{item.name}` <=> {text}"
-        condition = column_of(item.name).eqNullSafe(sql.generated(item.name, text))
+        value = sql.generated(item.name, text)
+        value = _as_partition_value(value) if is_partition_text else value
+        condition = column_of(item.name).eqNullSafe(value)
         columns = (item.name, *columns_read(text, sql.schema))
         yield RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", item.name, rule, columns, condition)
 

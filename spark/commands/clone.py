@@ -29,7 +29,7 @@ from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.names import name_parts
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.commands.table_statement import VERBS, ensure_names_known
-from optimist.spark.rows.local_rows import local_frame, numbers_frame
+from optimist.spark.rows.local_rows import answer_frame, local_frame, numbers_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import portable_errors
@@ -155,7 +155,7 @@ def cloned_frame(spark: SparkSession, done: ClonedTable | None) -> DataFrame:
     """What was done as one row of numbers; no row if nothing was."""
     if done is None:
         none = pa.schema([(name, pa.int64()) for name in _COLUMNS]).empty_table()
-        return local_frame(spark, none, CLONE_SCHEMA)
+        return answer_frame(spark, none, CLONE_SCHEMA)
     numbers = asdict(done)
     return numbers_frame(spark, {name: numbers[name] for name in _COLUMNS})
 

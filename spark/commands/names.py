@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "CatalogTable",
     "catalog_entry",
     "catalog_table",
+    "in_session_catalog",
     "is_delta",
     "is_enabled",
     "known_path",
@@ -30,6 +32,7 @@ __all__ = [
 
 _MAYBE_NAME = re.compile(r"[^/:]+")
 _SESSION_CATALOG = "spark_catalog"
+_PATH_CATALOG = "delta"
 _OF_TEMPORARY = ["system", "session"]
 _CATALOG_CONF = f"spark.sql.catalog.{_SESSION_CATALOG}"
 _OWN_CATALOG = "optimist.dropin.DeltaCatalog"
@@ -169,6 +172,35 @@ def name_parts(spark: SparkSession, name: str) -> list[str]:
     return [str(part) for part in iterate(parser.parseMultipartIdentifier(name))]
 
 
+def in_session_catalog(spark: SparkSession, name: str) -> list[str] | None:
+    """The database, if any, and the table that a name means in the session catalog.
+
+    As Spark's analyzer reads names: a first part that is a catalog is that one, and what names no
+    catalog is in the session's current one. The catalog `delta` has the names of the session
+    catalog, and those that name no database in its database `delta`.
+
+    Args:
+        spark: A classic session.
+        name: The name.
+
+    Returns:
+        None if the name is one of another catalog.
+    """
+    jvm = Jvm.of(spark)
+    parts = name_parts(spark, name)
+    if [part.lower() for part in parts[:2]] == _OF_TEMPORARY:
+        return parts[1:]
+    manager = jvm.session.sessionState().catalogManager()
+    names_catalog = len(parts) > 1 and manager.isCatalogRegistered(parts[0])
+    catalog = parts[0] if names_catalog else str(manager.currentCatalog().name())
+    within = parts[1:] if names_catalog else parts
+    if len(within) == 1 and catalog == _PATH_CATALOG:
+        current = [] if names_catalog else [str(part) for part in manager.currentNamespace()]
+        within = [*(current or [_PATH_CATALOG]), *within]
+    is_known = catalog.lower() == _SESSION_CATALOG or catalog == _PATH_CATALOG
+    return within if is_known and len(within) <= 2 else None
+
+
 def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     """The entry of a Delta table in the session catalog; Raises as `table_path`."""
     entry = catalog_entry(spark, name)
@@ -188,16 +220,22 @@ def catalog_entry(spark: SparkSession, name: str) -> Any:
         UsageError: It is a name of another catalog (kind `DELTA_TABLE_ONLY_OPERATION`).
     """
     jvm = Jvm.of(spark)
-    parts = name_parts(spark, name)
-    folded = [part.lower() for part in parts]
-    if len(parts) == 3 and (folded[0] == _SESSION_CATALOG or folded[:2] == _OF_TEMPORARY):
-        parts = parts[1:]
-    if len(parts) > 2:
+    given = name_parts(spark, name)
+    parts = given if _is_temporary(jvm, given) else in_session_catalog(spark, name)
+    if parts is None:
         raise _not_delta(name, "is in a catalog that Optimist does not know")
-    option = jvm.root.scala.Option
-    catalyst = jvm.catalyst
-    identifier = catalyst.TableIdentifier(parts[-1], option.apply(parts[-2] if parts[1:] else None))
-    return _entry(jvm, identifier)
+    return _entry(jvm, _identifier(jvm, parts))
+
+
+def _is_temporary(jvm: Jvm, parts: Sequence[str]) -> bool:
+    """Whether a name is that of a temporary view, which comes before tables of any catalog."""
+    catalog = jvm.session.sessionState().catalog()
+    return len(parts) < 3 and bool(catalog.isTempView(_identifier(jvm, parts)))
+
+
+def _identifier(jvm: Jvm, parts: Sequence[str]) -> Any:
+    database = jvm.root.scala.Option.apply(parts[-2] if parts[1:] else None)
+    return jvm.catalyst.TableIdentifier(parts[-1], database)
 
 
 def _entry(jvm: Jvm, identifier: Any) -> Any:

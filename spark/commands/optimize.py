@@ -32,7 +32,7 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
-from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.rows.local_rows import answer_frame
 from optimist.spark.rows.row_shape import without_void
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
@@ -250,7 +250,7 @@ def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
     }
     row = {"path": with_file_scheme(log.table_path), "metrics": metrics}
     schema = to_arrow_schema(from_spark_schema(OPTIMIZE_SCHEMA))
-    return local_frame(spark, pa.Table.from_pylist([row], schema=schema), OPTIMIZE_SCHEMA)
+    return answer_frame(spark, pa.Table.from_pylist([row], schema=schema), OPTIMIZE_SCHEMA)
 
 
 def _num_tasks_at_once(spark: SparkSession) -> int:

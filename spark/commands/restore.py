@@ -12,7 +12,7 @@ from optimist.core.care.restore import RestoreTo
 from optimist.core.care.restore import restore as restore_table
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.reading.read import epoch_millis
-from optimist.spark.rows.local_rows import local_frame, numbers_frame
+from optimist.spark.rows.local_rows import answer_frame, numbers_frame
 
 __all__ = ["RESTORE_SCHEMA", "restore"]
 
@@ -50,6 +50,6 @@ def restore(
     done = restore_table(log.start_transaction(log.snapshot()), to, log.snapshot)
     if done is None:
         none = pa.schema([(name, pa.int64()) for name in _COLUMNS]).empty_table()
-        return local_frame(spark, none, RESTORE_SCHEMA)
+        return answer_frame(spark, none, RESTORE_SCHEMA)
     numbers = asdict(done)
     return numbers_frame(spark, {name: numbers[name] for name in _COLUMNS})

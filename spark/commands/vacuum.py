@@ -23,7 +23,7 @@ from optimist.core.sql import SqlText, TableName
 from optimist.core.sql.statements import Vacuum
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.executors import on_executors
-from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.rows.local_rows import answer_frame, local_frame
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["VACUUM_SCHEMA", "vacuum", "vacuum_table"]
@@ -53,7 +53,7 @@ def vacuum(spark: SparkSession, log: DeltaLog, command: Vacuum) -> DataFrame:
     paths = done.paths if command.is_dry_run else pa.array([log.table_path], pa.string())
     if scheme_of(log.table_path) == "":
         paths = pa.array(list(map(with_file_scheme, paths.to_pylist())), pa.string())
-    return local_frame(spark, pa.table({"path": paths}), VACUUM_SCHEMA)
+    return answer_frame(spark, pa.table({"path": paths}), VACUUM_SCHEMA)
 
 
 def vacuum_table(spark: SparkSession, log: DeltaLog, request: VacuumRequest) -> Vacuumed:

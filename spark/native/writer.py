@@ -5,9 +5,9 @@ directory is then renamed to one below `_change_data/`.
 
 *Assumes* that Spark's committer, and Hadoop's file system below it, have a task's files in place
 when the task reports success, and that none of their requests changes the files later. As a check,
-every footer is read and must fit its file, and the sizes are looked at once more at the end: a file
-that is short or empty by then is an error, and is not committed. Only the file system can prevent a
-change that comes later still; see docs/planes.md.
+every footer is read and must fit its file, the sizes are looked at once more at the end, and the
+files must have as many rows as Spark has counted: whatever differs is an error, and is not
+committed. Only the file system can prevent a change that comes later still; see docs/planes.md.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from optimist.core.protocol.actions import AddFile
 from optimist.core.running.clock import SystemClock
 from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
+from optimist.spark.native.counted_save import save_counted
 from optimist.spark.native.listing import hadoop_path
 from optimist.spark.native.renaming import rename_directory
 from optimist.spark.rows.file_columns import file_columns
@@ -72,7 +73,14 @@ _SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.parquet.variant.annotateLogicalType.enabled": "false",
 }
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
-_NO_MARKER_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+_COMMITTER: Mapping[str, str] = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # By version 2 a task's files are among the job's before Spark knows that the task is done. If
+    # it then fails, and runs again with other rows, its first files stay there beside the second.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+}
+_OF_TASKS = "_temporary"
+"""Where the committer has the files of tasks, right below the directory of the write."""
 _PAGES = {"1.0": "PARQUET_1_0", "2.0": "PARQUET_2_0"}
 _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
@@ -97,16 +105,19 @@ def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False
     """
     taken = (name for item in spec.schema for name in (item.name, item.physical_name))
     is_change = free_name(_IS_CHANGE, taken) if has_changes else None
-    _run_job(rows, spec, is_change)
+    counted = _run_job(rows, spec, is_change)
     changes = WrittenFiles()
     if is_change is not None:
         changes = _take_changes(Jvm.of(rows.sparkSession), spec, f"{is_change}=true")
-    with storage_errors("read", join(spec.table_path, spec.directory)):
-        return replace(_collect(spec), changes=change_files(changes.adds))
+    directory = join(spec.table_path, spec.directory)
+    with storage_errors("read", directory):
+        written = _collect(spec)
+    _ensure_all_rows(directory, written.num_rows + changes.num_rows, counted)
+    return replace(written, changes=change_files(changes.adds))
 
 
-def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
-    """Let Spark write the rows, changes to a partition of their own."""
+def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> int | None:
+    """Let Spark write the rows, changes to a partition of their own; return its count of them."""
     fields = partition_schema(spec.schema, spec.partition_columns)
     texts = {field.name: _partition_text(field) for field in fields}
     partitions = [field.physical_name for field in fields]
@@ -118,7 +129,7 @@ def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
     # Data may bring along ids of other files; those of a table that is not mapped have none.
     ids = {_WRITE_IDS: str(is_mapped(spec.schema)).lower()}
     isolated = jvm.isolated(stored, {**_SESSION_CONFS, **ids})
-    writer = isolated.write.mode("errorifexists").options(**_NO_MARKER_FILE)
+    writer = isolated.write.format("parquet").mode("errorifexists").options(**_COMMITTER)
     writer = writer.option("compression", spec.compression)
     writer = writer.option("parquet.writer.version", _PAGES[spec.data_page_version])
     # 0 is given, too, or the session's conf would apply.
@@ -127,7 +138,7 @@ def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
         writer = writer.partitionBy(*partitions)
     directory = join(spec.table_path, spec.directory)
     with jvm.muted(_WRITER_LOGGER):  # it repeats the error that is raised, with a long stack
-        writer.parquet(hadoop_path(directory))
+        return save_counted(isolated, writer, hadoop_path(directory))
 
 
 def _take_changes(jvm: Jvm, spec: FileSpec, partition: str) -> WrittenFiles:
@@ -180,13 +191,24 @@ def _collect(spec: FileSpec) -> WrittenFiles:
 
 
 def _data_files(directory: str, access: DataAccess | None) -> list[FileStatus]:
-    return list(filter(_is_data_file, files_below(directory, access)))
+    start = len(directory.rstrip("/")) + 1
+    return [
+        status
+        for status in files_below(directory, access)
+        if _is_data_file(status.path[start:].split("/"))
+    ]
 
 
 def _ensure_there(directory: str, access: DataAccess | None) -> None:
     """Nothing to find is fine if there were no rows, and not if the directory is another one."""
     if name_of(directory) not in names_in(parent_of(directory), access):
         raise _differs(directory, "there is no such directory")
+
+
+def _ensure_all_rows(directory: str, found: int, counted: int | None) -> None:
+    """Refuse a write whose files have other rows than the tasks that Spark takes for done."""
+    if counted is not None and found != counted:
+        raise _differs(directory, f"Spark wrote {counted} rows, but its files have {found}")
 
 
 def _footer(status: FileStatus, access: DataAccess | None) -> pq.FileMetaData:
@@ -219,7 +241,7 @@ def _ensure_unchanged(before: Sequence[FileStatus], now: Sequence[FileStatus]) -
 
 def _differs(path: str, what: str) -> StorageError:
     return StorageError(
-        f"The data file {shown(path)} is not what Spark wrote: {shown(what)}. Nothing was "
+        f"What is at {shown(path)} is not what Spark wrote: {shown(what)}. Nothing was "
         "committed. Run the operation again.",
         kind="OPTIMIST_DATA_FILE_DIFFERS",
         path=path,
@@ -270,5 +292,11 @@ def _stats(spec: FileSpec, footer: pq.FileMetaData) -> str | None:
     )
 
 
-def _is_data_file(status: FileStatus) -> bool:
-    return not status.name.startswith(("_", ".")) and "/_temporary/" not in status.path
+def _is_data_file(parts: Sequence[str]) -> bool:
+    """Whether a file is one of a task that is done.
+
+    Args:
+        parts: Its path within the directory of the write. What is above is the user's, and may have
+            any names.
+    """
+    return not parts[-1].startswith(("_", ".")) and parts[0] != _OF_TASKS

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from optimist.spark.session.jvm import Jvm, frame_of_rows
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["local_frame", "numbers_frame"]
+__all__ = ["answer_frame", "local_frame", "numbers_frame"]
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
@@ -32,16 +32,22 @@ def numbers_frame(spark: SparkSession, row: Mapping[str, int]) -> DataFrame:
     """A DataFrame of one row of numbers, by the names of their columns."""
     schema = StructType([StructField(name, LongType()) for name in row])
     table = pa.table({name: pa.array([value], pa.int64()) for name, value in row.items()})
-    if is_connect(spark):
-        return _sent_frame(spark, table, schema)
-    return local_frame(spark, table, schema)
+    return answer_frame(spark, table, schema)
 
 
-def _sent_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """The rows as `createDataFrame` makes them, but without asking the server for its conf.
+def answer_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """What a command tells of what it has done, made without a request to Spark's server.
 
-    What a command has done is told to the client even if the server is gone by then.
+    `createDataFrame` would ask it for its conf; but a command that has committed is told as such
+    even if the server is gone by then.
+
+    Args:
+        spark: The session.
+        table: As for `local_frame`; few rows, without timestamps.
+        schema: As for `local_frame`.
     """
+    if not is_connect(spark):
+        return local_frame(spark, table, schema)
     # The client's classes need packages that classic sessions do not.
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
     from pyspark.sql.connect.plan import LocalRelation

@@ -11,6 +11,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from py4j import protocol
@@ -21,6 +22,7 @@ from pyspark.errors.exceptions.captured import install_exception_handler
 from optimist.core.errors import OptimistError, SchemaError, StorageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
+from optimist.core.running.begun_changes import num_changes_begun
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
@@ -42,6 +44,8 @@ _OVERFLOW = re.compile(
 )
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
 _LOCK = ForkSafeLock()
+_BEFORE: ContextVar[int | None] = ContextVar("_BEFORE", default=None)
+"""How many changes were begun before the outermost call of ours; None outside of calls."""
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
 _LAST_TICKET = 0
 
@@ -74,8 +78,10 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
 
     Args:
         is_own_call: It is a call of ours, which commits as its last step: where it ends because
-            Spark's server is gone, nothing was written.
+            Spark's server is gone, nothing was written, unless the outermost of such calls has
+            begun to change a table before.
     """
+    outermost = _BEFORE.set(num_changes_begun()) if _BEFORE.get() is None else None
     try:
         yield
     except OptimistError as error:
@@ -83,10 +89,14 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
     except Exception as error:
         original = _find(str(error)) or error_of_task(error_texts(error))
         if original is None and is_own_call and _is_of_lost_server(error):
-            original = _lost_server()
+            has_begun = num_changes_begun() > (_BEFORE.get() or 0)
+            original = _lost_server_midway() if has_begun else _lost_server()
         if original is None:
             raise
         raise _as_raised(original) from None
+    finally:
+        if outermost is not None:
+            _BEFORE.reset(outermost)
 
 
 def _is_of_lost_server(error: BaseException) -> bool:
@@ -107,6 +117,16 @@ def _lost_server() -> StorageError:
         "it again. Its retry policies say how long the client waits (docs/connect.md).",
         kind="OPTIMIST_SPARK_SERVER_LOST",
         retryable=True,
+    )
+
+
+def _lost_server_midway() -> StorageError:
+    return StorageError(
+        "The Spark Connect server does not answer any more, and the call had begun to change the "
+        "table: what it has committed is in the table, and files that it has deleted are gone. "
+        "Start the server, make a new session, look at the table's history, and run again what is "
+        "missing there.",
+        kind="OPTIMIST_SPARK_SERVER_LOST_MIDWAY",
     )
 
 

@@ -92,7 +92,7 @@ def _partition_column(reader: Reader) -> str | Column:
 
 
 def _clustering(reader: Reader) -> tuple[tuple[str, ...], ...]:
-    if reader.take("NONE") or reader.take("AUTO"):
+    if reader.take("NONE"):
         return ()
     reader.expect("(")
     columns = reader.paths("a column")

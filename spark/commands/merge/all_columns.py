@@ -59,17 +59,17 @@ class AllColumns:
             evolves_schema: The source may lack columns, and fields of structs.
 
         Raises:
-            SchemaError: The source lacks a column (kind `DELTA_MERGE_UNRESOLVED_EXPRESSION`).
+            SchemaError: The source lacks a column, or has two of its name in other cases (kind
+                `DELTA_MERGE_UNRESOLVED_EXPRESSION`).
         """
         found = cls()
-        names = {name.lower(): name for name in source.columns}
         keeps_fields = evolves_schema and clause.action == "update"
         types = from_spark_schema(source.schema) if keeps_fields else StructType(())
         above = () if alias is None else (alias,)
         for item in schema:
-            name = names.get(item.name.lower())
+            name = _column_named(item.name, clause, source)
             if name is not None:
-                value, given = source[quoted(name)], types.find(item.name)
+                value, given = source[quoted(name)], types.find(name)
                 if given is not None and _lacks_fields(given.data_type, item.data_type):
                     found._assign(above, (item.name,), item, given, value)
                 else:
@@ -111,6 +111,17 @@ def _common(table: StructType, source: StructType) -> Iterator[tuple[StructField
         other = source.find(inner.name)
         if other is not None:
             yield inner, other
+
+
+def _column_named(name: str, clause: MergeClause, source: DataFrame) -> str | None:
+    """The source's column of a name in any case; where names differ by case, the very one."""
+    folded = name.lower()
+    matches = [column for column in source.columns if column.lower() == folded]
+    if name in matches:
+        return name
+    if len(matches) > 1:
+        raise _missing(name, clause, source)
+    return next(iter(matches), None)
 
 
 def _missing(name: str, clause: MergeClause, source: DataFrame) -> SchemaError:

@@ -157,6 +157,35 @@ class TableVersion:
         """The same of another version, such as a newer one."""
         return replace(self, snapshot=snapshot)
 
+    def ensure_whole_table(self, verb: str, name: str) -> None:
+        """Refuse to change the table by a name that means less of it.
+
+        Args:
+            verb: What is asked for.
+            name: The name, as SQL writes it.
+
+        Raises:
+            UsageError: The name has a version or a time (kind
+                `DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`).
+            TableNotFoundError: It means some partitions (kind `DELTA_TABLE_NOT_FOUND`).
+        """
+        if self.is_time_travel:
+            raise UsageError(
+                f"{verb} can't change version {self.snapshot.version} of a table, which "
+                f"{shown(name)} means: only the newest version can be changed. Nothing was "
+                "written. Leave the version out of the name.",
+                kind="DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+                version=self.snapshot.version,
+            )
+        if self.partition is not None:
+            raise TableNotFoundError(
+                f"{verb} can't change {shown(name)}: its path means partitions of the table "
+                f"{shown(self.log.table_path)}. Nothing was written. Name the table, and say which "
+                "partitions in a condition.",
+                kind="DELTA_TABLE_NOT_FOUND",
+                path=self.partition.path,
+            )
+
     @property
     def partition_paths(self) -> tuple[tuple[str], ...]:
         """The columns that `in_partition` needs, as paths."""

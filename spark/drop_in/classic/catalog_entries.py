@@ -16,7 +16,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.names import CatalogTable, is_delta, name_parts
+from optimist.spark.commands.names import CatalogTable, in_session_catalog, is_delta
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
@@ -25,7 +25,6 @@ __all__ = ["Place", "become_delta", "move", "place_of_name", "register", "regist
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
-_SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,8 @@ def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place
         UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
     """
     jvm = Jvm.of(spark)
-    parts = name_parts(spark, name)
-    if len(parts) > 2 and parts[0].lower() == _SESSION_CATALOG:
-        parts = parts[1:]
-    if len(parts) > 2:
+    parts = in_session_catalog(spark, name)
+    if parts is None:
         raise UsageError(
             f"The name {shown(name)} is in a catalog that Optimist does not know. Nothing was "
             "written. Name a table of the session's catalog, or give a path.",

@@ -48,15 +48,17 @@ def change_rows(spark: SparkSession, node: Any, relation: Any) -> Any:
         relation: The table that it changes, a Java `DataSourceV2Relation`; or a view.
 
     Raises:
-        UsageError: It is a view over a table of ours (kind `DELTA_UNSUPPORTED_SOURCE`).
+        UsageError: It is a view over a table of ours (kind `DELTA_UNSUPPORTED_SOURCE`), or see
+            `OpenedTable.ensure_changeable`.
     """
     statement = _STATEMENTS[str(node.getClass().getSimpleName())]
     if str(relation.getClass().getSimpleName()) == "View":
         _ensure_not_ours(relation, statement)
         return None
+    table = opened_table(relation.table())
+    table.ensure_changeable(statement.verb)
     if not statement.is_ready(Jvm.of(spark), node):
         return None
-    table = opened_table(relation.table())
 
     def run(session: SparkSession) -> DataFrame | None:
         return statement.run(session, node, table)

@@ -70,8 +70,9 @@ class TargetExpressions:
         return self.column(expression)
 
     def _path(self, key: Any) -> tuple[str, ...]:
+        """The path within the table, whose name stands only before what Spark has not resolved."""
         path = tuple(_path(key))
-        return path[self._qualified_by(path) :]
+        return path if key.resolved() else path[self._qualified_by(path) :]
 
     def _name(self, path: tuple[str, ...]) -> str:
         """A path as the command reads it, which takes a first name that is the alias for that."""
@@ -80,11 +81,22 @@ class TargetExpressions:
         return ".".join(map(quoted, (*above, *path)))
 
     def _qualified_by(self, path: tuple[str, ...]) -> int:
-        """How many parts of a written name are the table's own name, or the end of it."""
+        """How many parts of a written name are the table's own name, or the end of it.
+
+        As Spark resolves names: the longest end of the table's name behind which a column follows;
+        then a column with fields of that name; what is left is a column that the table lacks.
+        """
         own = [part.lower() for part in qualifier_of(self.table)]
         folded = [part.lower() for part in path]
         lengths = range(min(len(own), len(path) - 1), 0, -1)
-        return next((length for length in lengths if folded[:length] == own[-length:]), 0)
+        fitting = [length for length in lengths if folded[:length] == own[-length:]]
+        if not fitting:
+            return 0
+        columns = {str(column.name()).lower() for column in iterate(self.table.output())}
+        found = next((length for length in fitting if folded[length] in columns), None)
+        if found is None:
+            found = 0 if folded[0] in columns else fitting[0]
+        return found
 
     def _requalified(self, jvm: Jvm, expression: Any) -> Any:
         """The expression with `catalog.database.table.column` written as `alias.column`.

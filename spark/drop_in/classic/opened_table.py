@@ -112,6 +112,18 @@ class OpenedTable(JavaIdentity):
         chosen = None if self.version.partition is None else dict(self.version.partition.values)
         return f"{table} {self.version.zone} {chosen}"
 
+    def ensure_changeable(self, verb: str) -> None:
+        """Refuse to change what a name has chosen of a table: a version, or some partitions.
+
+        Args:
+            verb: What the statement is called.
+
+        Raises:
+            UsageError: See `ensure_whole_table`.
+        """
+        if self.version is not None:
+            self.version.ensure_whole_table(verb, self.name)
+
     # What the JVM calls.
 
     def apply(self, what: str, argument: Any) -> Any:
@@ -132,6 +144,7 @@ class OpenedTable(JavaIdentity):
         if what == "statement" and self.snapshot is not None:
             return show_statement(self.spark, self.snapshot, self.name, self.entry)
         if what == "truncate":
+            self.ensure_changeable("TRUNCATE TABLE")
             truncate(self.log.start_transaction(self.log.snapshot()))
             return None
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")

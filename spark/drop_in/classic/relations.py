@@ -43,12 +43,8 @@ def version_table(
 ) -> Any:
     """A version as Spark's analyzer has it, a Java `DeltaTable`.
 
-    Partitions that a path names are rows to read and no table: statements that change the table at
-    that path find none.
+    Partitions that a path names are such a version, too, so that their frames follow the table.
     """
-    part = version.partition
-    if part is not None:
-        return _table_of_frames(spark, name, part.path, lambda: version.frame(spark))
     table = OpenedTable(spark, version.log, name, version=version, entry=entry)
     return table.java(to_spark_schema(version.snapshot.schema))
 

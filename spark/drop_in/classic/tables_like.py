@@ -7,7 +7,6 @@ comment of its source in one commit, and no rows.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -18,10 +17,10 @@ from optimist.core.errors import UsageError
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
-from optimist.spark.commands.names import is_delta, table_path
+from optimist.spark.commands.names import catalog_entry, is_delta, table_path
 from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.conf import open_log
-from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.jvm import iterate
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -61,20 +60,13 @@ def _definition(
 def _of_another_format(spark: SparkSession, source: TableName) -> TableDefinition:
     """The columns, partitions and comment of a table or view that Spark knows."""
     columns = columns_of(from_spark_schema(spark.table(str(source)).schema))
-    entry = _entry(spark, source)
+    entry = catalog_entry(spark, str(source))
     comment = entry.comment()
     return TableDefinition(
         columns=columns,
         partition_by=tuple(map(str, iterate(entry.partitionColumnNames()))),
         comment=str(comment.get()) if comment.isDefined() else None,
     )
-
-
-def _entry(spark: SparkSession, table: TableName) -> Any:
-    jvm = Jvm.of(spark)
-    state = jvm.session.sessionState()
-    identifier = state.sqlParser().parseTableIdentifier(str(table))
-    return state.catalog().getTempViewOrPermanentTableMetadata(identifier)
 
 
 def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors import SchemaError, TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.reading.read import open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
@@ -49,17 +50,12 @@ def _save(
     partitionBy: str | Sequence[str] | None = None,
     **options: Any,
 ) -> None:
-    asked = writer._write
-    if not asks_for_delta(writer, format or asked.source):
+    if not asks_for_delta(writer, format or writer._write.source):
         original(path, format, mode, partitionBy, **options)
         return
-    if asked.bucket_cols or asked.sort_cols:
-        raise refused("bucketBy and sortBy", "Leave them out: Delta tables have no buckets.")
-    given = {**asked.options, **options}
-    columns = partitionBy or list(asked.partitioning_cols) or None
-    request = WriteRequest.of(mode or asked.mode or "error", columns, write_options(given))
-    where = only_path(paths_of(path, given))
-    write_clustered(_rows(writer), where, list(asked.clustering_cols), request)
+    request = _request(writer, mode, partitionBy, options)
+    where = only_path(paths_of(path, {**writer._write.options, **options}))
+    write_clustered(_rows(writer), where, list(writer._write.clustering_cols), request)
 
 
 def _save_as_table(
@@ -73,11 +69,46 @@ def _save_as_table(
 ) -> None:
     path = path_in_name(name)
     if path is not None:
-        _save(original, writer, path, "delta", mode, partitionBy, **options)
+        request = _request(writer, mode, partitionBy, options)
+        where = only_path(paths_of(path, {**writer._write.options, **options}))
+        rows = _fitting(writer, where, name, request)
+        write_clustered(rows, where, list(writer._write.clustering_cols), request)
     elif asks_for_delta(writer, format or writer._write.source):
         raise refused(f"saveAsTable to the name {name} with format delta", _NAMES)
     else:
         original(name, format, mode, partitionBy, **options)
+
+
+def _request(
+    writer: Any,
+    mode: str | None,
+    partition_by: str | Sequence[str] | None,
+    options: Mapping[str, Any],
+) -> WriteRequest:
+    """What a writer is asked to do, as its methods and the arguments of the last one say."""
+    asked = writer._write
+    if asked.bucket_cols or asked.sort_cols:
+        raise refused("bucketBy and sortBy", "Leave them out: Delta tables have no buckets.")
+    columns = partition_by or list(asked.partitioning_cols) or None
+    given = write_options({**asked.options, **options})
+    return WriteRequest.of(mode or asked.mode or "error", columns, given)
+
+
+def _fitting(writer: Any, path: str, name: str, request: WriteRequest) -> DataFrame:
+    """The rows for a table that is named, cast to its types where they come to others there.
+
+    Raises:
+        UsageError: The name means an older version; see `TableVersion.ensure_whole_table`.
+    """
+    rows, session = _rows(writer), session_of(writer)
+    try:
+        found = open_version(session, path)
+    except TableNotFoundError:
+        return rows
+    found.ensure_whole_table("saveAsTable", name)
+    if request.mode != "append":
+        return rows
+    return InsertedRows.of(session, found.log, name, request, found.snapshot).cast(rows)
 
 
 def _insert_into(
@@ -121,8 +152,10 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
         if condition is not None:
             column = sf.col(condition) if isinstance(condition, str) else condition
             request = request.replacing(column)
-        open_log(session_of(writer), path).snapshot()  # writeTo makes no table on its way
-        write_rows(_rows(writer), path, request)
+        session, name = session_of(writer), str(writer._table_name)
+        # This also finds that there is a table: writeTo makes none on its way.
+        inserted = InsertedRows.of(session, open_log(session, path), name, request)
+        write_rows(inserted.cast(_rows(writer)), path, request)
 
     return run
 

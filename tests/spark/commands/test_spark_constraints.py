@@ -144,6 +144,25 @@ def test_a_generated_column_is_computed_where_the_data_lacks_it(spark, table_pat
     assert [(row.id, row["double"]) for row in rows] == [(0, 0), (1, 2), (2, 4)]
 
 
+def test_a_generated_partition_column_may_compute_the_empty_text(spark, table_path):
+    """In a partition column it is null, by whichever way it comes there."""
+    made = {"delta.generationExpression": "trim(name)"}
+    fields = [field("id", "long"), field("name", "string"), field("p", "string", **made)]
+    make_table(table_path, fields, partition_columns=["p"])
+    write(spark.sql("SELECT 1L AS id, ' ' AS name"), table_path, mode="append")
+    write(spark.sql("SELECT 2L AS id, ' ' AS name, '' AS p"), table_path, mode="append")
+    write(spark.sql("SELECT 3L AS id, 'a' AS name"), table_path, mode="append")
+    DeltaTable.forPath(spark, table_path).update("id = 3", {"name": "'  '"})
+    rows = read(spark, table_path).collect()
+    assert sorted((row.id, row.name, row.p) for row in rows) == [
+        (1, " ", None),
+        (2, " ", None),
+        (3, "  ", None),
+    ]
+    error = refused(spark.sql("SELECT 4L AS id, 'b' AS name, '' AS p"), table_path)
+    assert error.fields["constraint"] == "p"
+
+
 def test_a_generated_column_given_with_another_value_is_refused(spark, table_path):
     make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
     write(spark.sql("SELECT 4L AS id, 8L AS double"), table_path, mode="append")

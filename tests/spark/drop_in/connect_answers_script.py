@@ -158,6 +158,38 @@ def tell_values(spark: SparkSession, folder: str) -> None:
     tell("all rows", [metrics["numDeletedRows"], spark.table(name).count()])
 
 
+def tell_named(spark: SparkSession, folder: str) -> None:
+    """Writers that name a table cast to its types, and change no version but the newest."""
+    path = f"{folder}/named"
+    spark.range(2).write.format("delta").save(path)
+    name = f"delta.`{path}`"
+    given = spark.sql("SELECT CAST(7 AS DECIMAL(5, 0)) AS id")
+    given.writeTo(name).append()
+    given.write.mode("append").saveAsTable(name)
+    tell("cast: append", [ids(spark.table(name)), spark.table(name).schema.simpleString()])
+    given.writeTo(name).overwrite(sf.col("id") == 7)
+    tell("cast: overwrite", ids(spark.table(name)))
+    given.writeTo(name).overwritePartitions()
+    tell("cast: partitions", ids(spark.table(name)))
+    older, rows = f"delta.`{path}@v0`", spark.range(3, 4)
+    calls = {
+        "delete": lambda: spark.sql(f"DELETE FROM {older}"),
+        "update": lambda: spark.sql(f"UPDATE {older} SET id = 1"),
+        "insert": lambda: spark.sql(f"INSERT INTO {older} VALUES (1)"),
+        "merge": lambda: spark.sql(
+            f"MERGE INTO {older} t USING {older} s ON t.id = s.id WHEN MATCHED THEN DELETE"
+        ),
+        "insertInto": lambda: rows.write.insertInto(older),
+        "saveAsTable": lambda: rows.write.mode("append").saveAsTable(older),
+        "append": lambda: rows.writeTo(older).append(),
+        "partitions": lambda: rows.writeTo(older).overwritePartitions(),
+        "truncate": lambda: spark.sql(f"TRUNCATE TABLE {older}"),
+    }
+    for case, call in calls.items():
+        tell(f"a version: {case}", kind_of(call))
+    tell("a version: afterwards", [ids(spark.table(name)), Path(f"{path}@v0").exists()])
+
+
 def tell_changed_conf(spark: SparkSession, folder: str) -> None:
     """Another thread changes the zone once the rows are found."""
     path, matching = f"{folder}/changed_conf", Target.search
@@ -221,6 +253,7 @@ def main(folder: str) -> None:
     tell_made_anew(spark, folder)
     tell_statements(spark, folder)
     tell_values(spark, folder)
+    tell_named(spark, folder)
     tell_changed_conf(spark, folder)
     tell_far_filters(spark, folder)
     other = tell_objects(spark, folder)

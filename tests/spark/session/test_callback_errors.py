@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pyarrow as pa
 import pytest
 
-from optimist.core.errors import TableError
+from optimist.core import DeltaLog
+from optimist.core.care.deletion import Deletion
+from optimist.core.errors import StorageError, TableError
+from optimist.core.running.begun_changes import note_change_begun, num_changes_begun
+from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.spark import read, write
+from optimist.spark.commands.optimize import OPTIMIZE_SCHEMA
 from optimist.spark.native.index import TableFileIndex
+from optimist.spark.rows import local_rows
 from optimist.spark.session.callback_errors import callback, original_errors
+from optimist.spark.spark_schema import from_spark_schema
 
 
 @pytest.fixture
@@ -42,3 +52,58 @@ def test_a_ticket_leads_to_the_original_error():
                 raise KeyError("first")
         except RuntimeError as error:
             raise OSError(f"Java says: {error}") from None
+
+
+class _GoneError(Exception):
+    """What gRPC raises where nobody answers."""
+
+    def code(self):
+        return SimpleNamespace(name="UNAVAILABLE")
+
+
+def test_a_lost_server_is_told_by_what_the_call_had_begun():
+    with pytest.raises(StorageError) as caught, original_errors():
+        raise _GoneError
+    assert caught.value.kind == "OPTIMIST_SPARK_SERVER_LOST"
+    assert "Nothing was written" in str(caught.value)
+    note_change_begun()  # by a call before, which is none of the next one's
+    with pytest.raises(StorageError) as caught, original_errors():
+        raise _GoneError
+    assert caught.value.kind == "OPTIMIST_SPARK_SERVER_LOST"
+    with pytest.raises(StorageError) as caught, original_errors():
+        note_change_begun()
+        with original_errors():
+            raise _GoneError
+    assert caught.value.kind == "OPTIMIST_SPARK_SERVER_LOST_MIDWAY"
+    assert "Nothing was written" not in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["commit", "large", "group", "delete"])
+def test_every_way_to_change_a_table_is_noted(tmp_path, way):
+    path = str(tmp_path / "t")
+    log = DeltaLog.for_path(path, {})
+    rows = pa.table({"id": [1]})
+    log.append(rows)
+    before = num_changes_begun()
+    if way == "commit":
+        log.append(rows)
+    elif way == "large":
+        log.append(rows)
+        before = num_changes_begun()
+        log.restore(version=0)
+    elif way == "delete":
+        Deletion(log.table, lambda _: None).delete(pa.array(["none.parquet"]))
+    else:
+        DeltaLog.for_path(path, {"optimist.commit.group.enabled": "true"}).append(rows)
+    assert num_changes_begun() > before
+
+
+def test_what_a_command_has_done_is_told_without_the_server(monkeypatch):
+    monkeypatch.setattr(local_rows, "is_connect", lambda _: True)
+    row = {"path": "/t", "metrics": {"numFilesAdded": 3}}
+    schema = to_arrow_schema(from_spark_schema(OPTIMIZE_SCHEMA))
+    nobody = object()  # a session that answers nothing
+    table = pa.Table.from_pylist([row], schema=schema)
+    frame = local_rows.answer_frame(nobody, table, OPTIMIZE_SCHEMA)
+    assert frame._plan._table.to_pylist()[0]["metrics"]["numFilesAdded"] == 3
+    assert frame._session is nobody
