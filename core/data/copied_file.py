@@ -1,7 +1,8 @@
 """A data file copied from one table to another: by the store that has both, or byte by byte.
 
 S3, Azure and Google Cloud Storage copy a file within them in one request, and its bytes don't come
-here. What a store refuses to copy is read and written.
+here. What a store refuses to copy is read and written, and so is what has to be encrypted otherwise
+than the bucket does by itself.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ def _copied_by_store(copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, 
     bytes again.
     """
     if filesystem.type_name not in _COPYING_STORES or copy.size_bytes > _MOST_BYTES_AT_ONCE:
+        return False
+    if rule.target is not None and not rule.target.copies_alike:
         return False
     origin, source = filesystem_for(copy.path, rule.source)
     if not origin.equals(filesystem):

@@ -38,7 +38,7 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _WINDOW = 1000
 _FULL_DIGITS = 20
-_PROBES_BEYOND = 8
+_PROBES_BEYOND = 2
 """How many versions are looked for by name after one that is missing: a hole is no end."""
 _MAX_PROBES = 100
 """How many versions are looked for by name at most; for more, the directory is listed once."""

@@ -172,14 +172,12 @@ class NewestSnapshot:
 
         The newest commit that a listing has shown is listed again. What follows it up to the known
         version is our own, and listed for the first time. Of a table that we created nothing was
-        ever listed: then its newest commit is read, which costs one request once.
+        ever listed; whether its newest commit is ours tells `_is_still_ours`.
         """
         store, log_path = self._table.store, self._table.log_path
         last_seen = known.segment.last_seen if known.segment else None
         if last_seen is not None:
             return commits_of_same_log(store, log_path, last_seen, known.version)
-        found = list_commits_after(store, log_path, known.version - 1)
-        if not found or known.txn_id is None:
+        if known.txn_id is None:
             return ()
-        info = read_commit_info(store, found[0].path)
-        return found if info and info.txn_id == known.txn_id else ()
+        return list_commits_after(store, log_path, known.version - 1)

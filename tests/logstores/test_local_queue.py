@@ -148,7 +148,7 @@ def test_commits_look_for_the_next_versions_by_name_and_list_no_directory(tmp_pa
     assert log.snapshot().version == 12
 
 
-def test_a_handle_that_is_far_behind_lists_once(tmp_path):
+def test_a_handle_that_is_far_behind_lists_commits_and_checkpoints_once(tmp_path):
     store = CountingStore()
     log, other = (DeltaLog(str(tmp_path), kind) for kind in (store, LocalLogStore()))
     log.append(pa.table({"id": [0]}))
@@ -157,4 +157,4 @@ def test_a_handle_that_is_far_behind_lists_once(tmp_path):
     for number in range(105):
         other.append(pa.table({"id": [number]}))
     assert log.snapshot().version == 105
-    assert store.listings == 1
+    assert store.listings == 2

@@ -123,5 +123,5 @@ def test_a_file_that_can_not_be_written_is_told_and_was_registered(table, tmp_pa
     monkeypatch.setattr(vector_writer, "encode_z85", full)
     with pytest.raises(StorageError) as caught:
         write_deletion_vectors([SCATTERED], table, registered.append)
-    assert caught.value.kind == "OPTIMIST_STORAGE_FAILED"
+    assert caught.value.kind == "OPTIMIST_NO_SPACE"
     assert [Path(path).parent for path in registered] == [tmp_path]

@@ -38,14 +38,13 @@ def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
         "-- one\r\n-- two\r",
         "-- goes on \\\n still */ /*\n",
         "\n\t/* x */--y\n",
-        "/* /*+ */ */",
     ],
 )
 def test_comments_may_stand_before_a_statement(delta, table, before):
     assert delta.sql(f"{before}DESCRIBE HISTORY {table} LIMIT 1").columns == HISTORY_SCHEMA.names
 
 
-@pytest.mark.parametrize("before", ["/* a /* b */", "-- only", "/*+ a hint */"])
+@pytest.mark.parametrize("before", ["/* a /* b */", "-- only", "/*+ a hint */", "/* /*+ */ */"])
 def test_a_statement_within_a_comment_is_none_of_ours(delta, table, before):
     with pytest.raises(ParseException):
         delta.sql(f"{before} DESCRIBE HISTORY {table}")
