@@ -139,6 +139,7 @@ def narrow(frame, column: str) -> float:
     return sum(hit) / len(hit) / len(found)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize(
     ("columns", "is_clustered"), [(1, False), (2, True), (3, False), (4, True)]
@@ -181,6 +182,7 @@ def test_jobs_arrange_rows_as_the_driver_does(spark, table_path, conf, columns, 
         assert max(one, other) < {1: 0.3, 2: 0.6, 3: 0.8, 4: 0.95}[columns]
 
 
+@pytest.mark.again  # sixteen seconds of CPU
 @pytest.mark.usefixtures("plane")
 def test_jobs_arrange_rows_by_values_of_every_type(spark, table_path, conf):
     conf(IN_SPARK, "0")
