@@ -55,7 +55,8 @@ def test_a_whole_name_is_found_whatever_catalog_is_the_current_one(enabled, tabl
     enabled.sql(f"OPTIMIZE {table}")
     enabled.sql(f"CREATE TABLE spark_catalog.shop.u SHALLOW CLONE {table}")
     DeltaTable.forName(enabled, table).delete("id = 1")
-    assert [row.id for row in enabled.table("spark_catalog.shop.u").collect()] == [1, 2]
+    left = enabled.table("spark_catalog.shop.u").collect()
+    assert sorted(row.id for row in left) == [1, 2]
     before = versions(enabled, table)
     for current, name in {
         "delta": "shop.t",
