@@ -91,7 +91,7 @@ LEAVES = (
     "TRUE",
     "1 = 1",
     "FALSE",
-    "NULL",
+    "CAST(NULL AS BOOLEAN)",
     "current_date() > '2000-01-01'",
 )
 COMMANDS = ("OPTIMIZE", "REORG", "DELETE", "replaceWhere")
