@@ -217,10 +217,8 @@ def reordered(reply, *_):
         rb"(<Contents>.*?</Contents>)",
         rb"(--\S+\r\n.*?)(?=--)",
     ):
-        found = re.findall(pattern, body, re.S)
-        if len(found) > 1:
-            start, end = body.index(found[0]), body.index(found[-1]) + len(found[-1])
-            body = body[:start] + b"".join(reversed(found)) + body[end:]
+        found = re.findall(pattern, body, re.S)  # what stands between them stays in its place
+        body = re.sub(pattern, lambda _, found=found: found.pop(), body, flags=re.S)
     return Reply(reply.status, body, reply.headers)
 
 
