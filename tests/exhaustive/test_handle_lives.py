@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import pytest
+
 from exhaustive_cases import in_proportion
 from handle_lives import HandleLife
 
@@ -20,8 +22,9 @@ def memory_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def test_a_long_life_needs_no_more_memory_than_a_short_one():
-    life = HandleLife(0)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_life_needs_no_more_memory_than_a_short_one(seed):
+    life = HandleLife(seed)
     in_memory = []
     while life.log.snapshot().version < in_proportion(_COMMITS):
         life.live(max(10, in_proportion(_COMMITS) // _PARTS))
