@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NoReturn
 
+import numpy as np
+
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import ensure_text, wrong_type
 from optimist.core.errors.foreign_text import shown
@@ -196,6 +198,8 @@ def _is_list(values: object) -> bool:
 
 
 def _integer(value: object) -> Literal:
+    if isinstance(value, np.bool_):  # older NumPy takes it for a number
+        raise _no_literal(value)
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # what is no integer is refused
     except TypeError:
