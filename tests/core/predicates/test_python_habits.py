@@ -17,6 +17,7 @@ from optimist.core.errors import ArgumentTypeError, UsageError
 from python_habits import chosen_by_builder, chosen_by_python, expressions
 
 
+@pytest.mark.filterwarnings("ignore:The truth value of an empty array:DeprecationWarning")
 def test_no_expression_chooses_other_rows_than_python_would():
     for text in islice(expressions(), 0, None, 23):
         chosen = chosen_by_builder(text)
