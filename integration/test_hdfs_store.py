@@ -22,6 +22,7 @@ from optimist.core.testing.logstore_races import (
     run_in_processes,
 )
 from optimist.logstores.hdfs.jvm import JvmHdfsClient
+from optimist.logstores.hdfs.jvm import _failures as jvm_failures
 from optimist.logstores.hdfs.native_client import NativeHdfsClient
 from optimist.logstores.hdfs.native_store import HDFSNativeLogStore
 from optimist.logstores.hdfs.store import HDFSLogStore
@@ -226,6 +227,25 @@ def test_rename_that_worked_and_was_repeated_is_settled(spark, home, monkeypatch
     assert append_to(log, "once.parquet") == 1
     assert files_in(log) == ["once.parquet"]
     assert log.snapshot().version == 1
+
+
+def test_hadoop_reader_that_finds_other_blocks_begins_anew(spark, home, monkeypatch):
+    # Hadoop's own words, for which HDFS has no class of exception.
+    words = f"Blocklist for {inner(home)}/_last_checkpoint has changed!"
+    failure = spark._jvm.scala.util.Failure(spark._jvm.java.io.IOException(words))
+    store, path = HDFSLogStore(JVM), f"{home}/_last_checkpoint"
+    store.put_overwrite(path, b"the new one")
+    read, failures = JvmHdfsClient.read, [failure]
+
+    def read_late(self, path):
+        with jvm_failures():
+            if failures:
+                failures.pop().get()
+        return read(self, path)
+
+    monkeypatch.setattr(JvmHdfsClient, "read", read_late)
+    assert store.read_bytes(path) == b"the new one"
+    assert not failures
 
 
 def test_commits_of_sixteen_processes_are_dense_and_each_is_there_once(home):

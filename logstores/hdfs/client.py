@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from optimist.core.errors import ConfigError
 from optimist.core.paths import scheme_of
 
-__all__ = ["SCHEMES", "HdfsClient", "HdfsClientError", "HdfsEntry", "HdfsPlace", "locate"]
+__all__ = [
+    "REPLACED",
+    "SCHEMES",
+    "HdfsClient",
+    "HdfsClientError",
+    "HdfsEntry",
+    "HdfsParts",
+    "HdfsPlace",
+    "locate",
+]
 
 SCHEMES = ("hdfs", "viewfs")
+REPLACED = "file replaced"
+"""Stands for a class of Java's: HDFS has no exception for a file that is replaced while it is
+read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +66,26 @@ class HdfsEntry:
     is_directory: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HdfsParts:
+    """One version of a file, to be read in parts.
+
+    Attributes:
+        size_bytes: The length of the whole.
+        fetch: Returns the bytes at an offset, of a length. It raises `HdfsClientError`, of the
+            class `REPLACED` where the file is another one by now.
+    """
+
+    size_bytes: int
+    fetch: Callable[[int, int], bytes]
+
+
 class HdfsClientError(Exception):
     """What a client raises for everything that goes wrong.
 
     Attributes:
-        java_class: The class of Java's exception, by which it is judged; empty where there is none.
+        java_class: The class of Java's exception, by which it is judged, or `REPLACED`; empty where
+            there is none.
         reason: Its first line, for messages.
     """
 
@@ -115,11 +141,11 @@ class HdfsClient(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file; it fails as `REPLACED` where that happens in between."""
 
     @abstractmethod
-    def open(self, path: str) -> BinaryIO:
-        """The file, seekable; parts are fetched as they are read."""
+    def open(self, path: str) -> HdfsParts:
+        """Return what reads parts of the file as it is now."""
 
     @abstractmethod
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.logstores.hdfs.client import HdfsClientError
+from optimist.logstores.hdfs.client import REPLACED, HdfsClientError
 from optimist.logstores.shared.answer_table import (
     ANY_OTHER,
     AnswerRow,
@@ -31,6 +31,14 @@ HDFS_ANSWERS = AnswerTable(
         "OPTIMIST_FILE_NOT_FOUND",
         "the file, or the directory that it should be in, does not exist",
         "Check the path.",
+    ),
+    AnswerRow(
+        (REPLACED,),
+        _UNKNOWN,
+        "OPTIMIST_FILE_CHANGED",
+        "the file was replaced while it was being read",
+        "Run the operation again.",
+        retryable=True,
     ),
     AnswerRow(
         ("org.apache.hadoop.fs.FileAlreadyExistsException",),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -19,9 +19,15 @@ from pyspark.errors import PySparkException
 
 from optimist.core.errors import ConfigError, UsageError
 from optimist.core.paths import name_of, parent_of
-from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, HdfsPlace
+from optimist.logstores.hdfs.client import (
+    REPLACED,
+    HdfsClient,
+    HdfsClientError,
+    HdfsEntry,
+    HdfsParts,
+    HdfsPlace,
+)
 from optimist.logstores.hdfs.options import HDFSOptions
-from optimist.logstores.shared.ranged_file import open_ranged
 
 __all__ = ["JvmHdfsClient", "active_context"]
 
@@ -29,6 +35,8 @@ _DFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
 _REMOTE = "org.apache.hadoop.ipc.RemoteException"
 _LOST = "py4j.protocol.Py4JNetworkError"
 _WRAPPERS = frozenset({"java.lang.RuntimeException", "java.io.IOException"})
+_OTHER_BLOCKS = "Blocklist for "
+"""How the text begins where a reader asks for a file's blocks once more and finds other ones."""
 _PROVIDER = "dfs.client.failover.proxy.provider."
 
 
@@ -136,7 +144,7 @@ class JvmHdfsClient(HdfsClient):
             finally:
                 stream.close()
 
-    def open(self, path: str) -> BinaryIO:
+    def open(self, path: str) -> HdfsParts:
         """See `HdfsClient.open`; a stream per range, so that nothing stays open."""
         where = self._path(path)
         with _failures():
@@ -153,10 +161,10 @@ class JvmHdfsClient(HdfsClient):
                     stream.close()
                 now = self._files.getFileStatus(where)
             if (now.getLen(), now.getModificationTime()) != version:
-                raise HdfsClientError("", "the file was replaced while it was being read")
+                raise HdfsClientError(REPLACED, "its size or time is another one")
             return data
 
-        return open_ranged(version[0], fetch)
+        return HdfsParts(version[0], fetch)
 
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:
         """See `HdfsClient.list_from`; the name node starts at the name and gives pages."""
@@ -257,6 +265,8 @@ def _failure_of(error: Exception) -> HdfsClientError:
             java = java.getCause()
         name = str(java.getClass().getName())
         reason = str(java.getMessage()).partition("\n")[0]
+        if name in _WRAPPERS and reason.startswith(_OTHER_BLOCKS):
+            name = REPLACED
         return HdfsClientError(str(java.getClassName()) if name == _REMOTE else name, reason)
     except Py4JError as lost:
         return HdfsClientError(_LOST, str(lost))

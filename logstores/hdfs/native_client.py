@@ -17,14 +17,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import hdfs_native
 
 from optimist.core.running.budget import try_limit_s
-from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, HdfsPlace
+from optimist.logstores.hdfs.client import (
+    HdfsClient,
+    HdfsClientError,
+    HdfsEntry,
+    HdfsParts,
+    HdfsPlace,
+)
 from optimist.logstores.hdfs.options import HDFSOptions
-from optimist.logstores.shared.ranged_file import open_ranged
 
 __all__ = ["NativeHdfsClient", "NativeWriter"]
 
@@ -119,14 +124,14 @@ class NativeHdfsClient(HdfsClient):
         """See `HdfsClient.read`."""
         return self._in_time(lambda: bytes(self._client.read(path).read()))
 
-    def open(self, path: str) -> BinaryIO:
+    def open(self, path: str) -> HdfsParts:
         """See `HdfsClient.open`; the blocks are located once, so all reads are of one version."""
         reader = self._in_time(lambda: self._client.read(path))
 
         def fetch(offset: int, length: int) -> bytes:
             return self._in_time(lambda: bytes(reader.read_range(offset, length)))
 
-        return open_ranged(len(reader), fetch)
+        return HdfsParts(len(reader), fetch)
 
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:
         """See `HdfsClient.list_from`; the whole directory is asked for."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 
 from optimist.core.errors import ConfigError, StorageError
@@ -29,17 +30,26 @@ from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.running.retry import Patience, call_once, call_patiently
-from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsPlace, locate
+from optimist.logstores.hdfs.client import (
+    REPLACED,
+    HdfsClient,
+    HdfsClientError,
+    HdfsPlace,
+    locate,
+)
 from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
 from optimist.logstores.hdfs.options import HDFSOptions
 from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, pieces
+from optimist.logstores.shared.ranged_file import open_ranged
 
 __all__ = ["HDFSLogStore"]
 
 _Result = TypeVar("_Result")
 
 _REPEAT = Patience(max_tries=4)
+_READS_OF_REPLACED = 5
+"""How often in a row a whole read may meet another writer's overwrite, and begin anew."""
 _INSTALL = "pip install 'hdfs-native>=0.14'"
 
 
@@ -101,14 +111,35 @@ class HDFSLogStore(LogStore):
         self._ask("overwrite", path, place, overwrite)
 
     def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`."""
+        """See `LogStore.read_bytes`; a file that is replaced meanwhile is read from its start."""
         place = locate(path)
-        return self._ask("read", path, place, lambda client: client.read(place.path))
+
+        def read(client: HdfsClient) -> bytes:
+            for _ in range(_READS_OF_REPLACED):
+                try:
+                    return client.read(place.path)
+                except HdfsClientError as error:
+                    if error.java_class != REPLACED:
+                        raise
+            return client.read(place.path)
+
+        return self._ask("read", path, place, read)
 
     def open_read(self, path: str) -> BinaryIO:
         """See `LogStore.open_read`; ranges are fetched as they are read."""
         place = locate(path)
-        return self._ask("read", path, place, lambda client: client.open(place.path))
+        parts = self._ask("read", path, place, lambda client: client.open(place.path))
+
+        def fetch(offset: int, length: int) -> bytes:
+            with _errors("read", path):
+                return parts.fetch(offset, length)
+
+        return open_ranged(
+            parts.size_bytes,
+            lambda offset, length: call_patiently(
+                partial(fetch, offset, length), _REPEAT, self._clock
+            ),
+        )
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import posixpath
 import sys
 
@@ -12,7 +11,14 @@ import pytest
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import ManualClock
-from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, locate
+from optimist.logstores.hdfs.client import (
+    REPLACED,
+    HdfsClient,
+    HdfsClientError,
+    HdfsEntry,
+    HdfsParts,
+    locate,
+)
 from optimist.logstores.hdfs.errors import HDFS_ANSWERS, hdfs_error, outcome_of_rename
 from optimist.logstores.hdfs.options import HDFSOptions
 from optimist.logstores.hdfs.store import HDFSLogStore
@@ -59,12 +65,19 @@ class MemoryClient(HdfsClient):
         return path in self.files
 
     def read(self, path):
+        self._fail("read")
         if path not in self.files:
             raise HdfsClientError(MISSING, path)
         return self.files[path]
 
     def open(self, path):
-        return io.BytesIO(self.read(path))
+        whole = self.read(path)
+
+        def fetch(offset, length):
+            self._fail("fetch")
+            return whole[offset : offset + length]
+
+        return HdfsParts(len(whole), fetch)
 
     def list_from(self, directory, first):
         self._fail("list")
@@ -137,6 +150,37 @@ def test_question_that_was_not_answered_is_asked_again(store, client, where):
     assert store.put_if_absent(PATH, b"x") is PutOutcome.CREATED
     assert [status.path for status in store.list_from(PATH)] == [PATH]
     assert not client.failures
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_from_its_start(store, client):
+    store.put_overwrite(PATH, b"the new one")
+    client.failures["read"] = REPLACED
+    assert store.read_bytes(PATH) == b"the new one"
+    assert not client.failures
+
+
+def test_a_part_that_was_lost_on_the_way_is_read_again(store, client):
+    store.put_overwrite(PATH, b"text")
+    with store.open_read(PATH) as file:
+        client.failures["fetch"] = "java.net.SocketTimeoutException"
+        assert file.read() == b"text"
+    assert not client.failures
+
+
+@pytest.mark.parametrize(
+    ("java_class", "kind"),
+    [
+        (REPLACED, "OPTIMIST_FILE_CHANGED"),
+        ("org.apache.hadoop.security.AccessControlException", "OPTIMIST_PERMISSION_DENIED"),
+    ],
+)
+def test_a_part_that_cannot_be_read_is_an_error_of_the_store(store, client, java_class, kind):
+    store.put_overwrite(PATH, b"text")
+    with store.open_read(PATH) as file:
+        client.failures["fetch"] = java_class
+        with pytest.raises(StorageError) as caught:
+            file.read()
+    assert (caught.value.kind, caught.value.fields["path"]) == (kind, PATH)
 
 
 def test_failure_before_the_rename_says_that_nothing_was_written(store, client):
