@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="of the cases of each test that proves rather than checks, run one in N",
+        help="of the tests and cases that prove rather than check, run one in N",
     )
 
 
@@ -98,19 +98,22 @@ def _test_of(item: pytest.Item) -> str:
 
 
 def _left_out(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:
-    """The cases that a part does without; which these are differs from test to test.
+    """Return what a part does without: checksums of the names draw one in N of what proves.
 
-    So what is the first case of many tests, such as a kind of store, is not always the one.
+    So what is the first case of many tests, such as a kind of store, is not always the one. The
+    tests of one script of Connect are drawn together, since its minutes are spent for one of them.
     """
-    cases: Counter[str] = Counter()
-    left_out = set()
-    for item in items:
-        test, has_cases, _ = item.nodeid.partition("[")
-        if has_cases and (test.startswith(_PROOFS) or item.get_closest_marker("again")):
-            cases[test] += 1
-            if (cases[test] + crc32(test.encode())) % one_in:
-                left_out.add(item)
-    return left_out
+    return {
+        item
+        for item in items
+        if item.nodeid.startswith(_PROOFS) or item.get_closest_marker("again")
+        if crc32(_drawn_by(item.nodeid).encode()) % one_in
+    }
+
+
+def _drawn_by(nodeid: str) -> str:
+    file = _file_of(nodeid)
+    return file if file.endswith(_CONNECT) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,10 +7,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from altered_session import ALTERED_TOLD
 from connect_process import results_of
-from created_session import CREATED_TOLD
-from mapped_session import MAPPED_TOLD
 
 SCRIPT = Path(__file__).with_name("connect_session_script.py")
 ALL = [i for i in range(60) if not (i >= 40 and i % 3 == 2) and i not in (36, 37, 39)]
@@ -26,24 +23,15 @@ def told(folder):
     return results_of(SCRIPT, folder)
 
 
-SEVERAL = [
-    *([18, 18], [19, 19], [20, -20], [21, -21], [22, -22], [23, 0], [24, 9], [25, 9], [26, 9]),
-]
 STAR = "UsageError INVALID_USAGE_OF_STAR_OR_REGEX"
 EXPECTED = {
     "created": 0,
-    "within": SEVERAL,
-    "several": [1, SEVERAL],
     "read": [1, 4, 7],
     "union": [0, 1, 58, 59],
     "own store": "ConfigError OPTIMIST_LOGSTORE_NOT_IMPORTED",
     "own store wrote": False,
     "own store in the server": 0,
     "own store read": [0, 1, 2],
-    "version 2": [0, 1, 2],
-    "registered": 0,
-    "times": [4, 1],
-    "behind views": [[1, True], [2, False]],
     "deleted": ALL,
     "merged": [2, 1, 0, 1],
     "merged rows": [20, 300],
@@ -91,14 +79,6 @@ EXPECTED = {
     "legacy": [1215752191],
     "marked": [*(i for i in range(16) if i % 3), 116, 117, 119],
     "vectors updated": "1",
-    "row ids": [[0, 0, 0], [3, 3, 0], [4, 4, 0], [5, 5, 0], [20, 2, 2]],
-    "row ids read": [[0, 0, 0], [3, 3, 0], [4, 4, 0], [5, 5, 0], [20, 2, 2]],
-    "some columns": [["a", "id", "id"], [[5, 1, 1], [None, 2, 2]]],
-    "their scan": [0],
-    "only metadata": [[0, "f.parquet"], [1, "f.parquet"]],
-    "all columns": "PythonException",
-    "no such column": "SchemaError DELTA_COLUMN_NOT_FOUND",
-    "identities": [7, 9, 11, 13, 15, 17, 19, 23],
     "odd path": [5, 30],
     "empty path": "UsageError OPTIMIST_NO_TABLE_PATH",
     "conditions": [27, 29],
@@ -111,9 +91,6 @@ EXPECTED = {
     "detail": "delta",
     "native": "ConfigError OPTIMIST_CLASSIC_SPARK_NEEDED",
     "gone": "TableError DELTA_FILE_NOT_FOUND_DETAILED",
-    **MAPPED_TOLD,
-    **CREATED_TOLD,
-    **ALTERED_TOLD,
 }
 
 
