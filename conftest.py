@@ -26,7 +26,7 @@ from xdist.workermanage import WorkerController
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
-_FEW = 2
+_ONE_CASE_IN = 4
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield all but a third of the cases of each test that has a session and many cases.
+    """Yield all but a quarter of the cases of each test that has a session, and never all of them.
 
     A case costs a session half a second. The checksums of the names draw the sample: every n-th
     case could be the one with the same value of an inner parameter. The mark `sample` overrides it.
@@ -88,9 +88,8 @@ def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         if _needs_session(item.nodeid) and not marked:
             cases[_test_of(item)].append(item)
     for several in cases.values():
-        if len(several) > _FEW:
-            several.sort(key=lambda item: crc32(item.nodeid.encode()))
-            yield from several[max(_FEW, -(-len(several) // 3)) :]
+        several.sort(key=lambda item: crc32(item.nodeid.encode()))
+        yield from several[-(-len(several) // _ONE_CASE_IN) :]
 
 
 def _test_of(item: pytest.Item) -> str:

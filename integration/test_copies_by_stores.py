@@ -134,6 +134,7 @@ def test_a_copy_to_another_place_is_read_and_written(place, poured, tmp_path):
     assert DeltaLog.for_path(str(tmp_path / "copy")).count() == 3 * ROWS
 
 
+@pytest.mark.sample(3)
 def test_a_source_that_is_gone_or_another_is_an_error_and_leaves_no_copy(place):
     root, options = place
     source = source_at(root, options)

@@ -24,6 +24,7 @@ def s3(s3_server, fresh_name):
     return f"s3a://{fresh_name}/table", options
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("store", ["s3", "azure", "gcs"])
 def test_a_stream_goes_from_schema_to_schema(store, request):
     path, options = request.getfixturevalue(store)

@@ -24,6 +24,7 @@ def table(s3_server, fresh_name):
     return log
 
 
+@pytest.mark.again
 def test_dead_files_go_by_thousands_and_the_living_stay(table, s3_server, fresh_name, monkeypatch):
     client = s3_server.client("s3")
     names = [f"part-{number:05}.parquet" for number in range(2090)]

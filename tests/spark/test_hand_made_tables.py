@@ -29,6 +29,7 @@ from optimist.spark import DeltaTable, read
 from table_contents import plain_value, read_locally, rows, values
 
 
+@pytest.mark.again
 def test_rows_that_deletion_vectors_mark_are_not_read(rows_at, tmp_path, request):
     conf = request.getfixturevalue("conf")
     conf("spark.sql.files.maxPartitionBytes", "4k")

@@ -19,6 +19,7 @@ def examples(page: str = "README.md") -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_all_blocks_of_the_readme_run_in_order_on_one_table(
     spark: SparkSession, table_path: str, capsys: pytest.CaptureFixture[str]
@@ -66,6 +67,7 @@ def test_a_table_is_made_and_looked_at_as_the_pages_show_it(
     assert "of 2 files" in capsys.readouterr().out
 
 
+@pytest.mark.again
 def test_a_session_is_served_as_the_page_shows_it(spark: SparkSession, table_path: str) -> None:
     enabled, built = examples("docs/drop-in.md")[:2]
     for version in range(4):

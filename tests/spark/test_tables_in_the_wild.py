@@ -105,6 +105,7 @@ def rows_of_deltalake(path):
     return pa.table(query.execute("SELECT * FROM t").read_all())
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("name", DELTALAKE)
 def test_a_table_of_deltalake_has_the_rows_that_deltalake_reads(rows_at, deltalake_tables, name):
     path = deltalake_tables[name]

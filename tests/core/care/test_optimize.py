@@ -488,6 +488,7 @@ def test_an_error_while_files_are_written_leaves_nothing(tmp_path):
     assert log.snapshot().version == 5
 
 
+@pytest.mark.again
 @settings(deadline=None, max_examples=25)
 @given(
     steps=st.lists(st.sets(st.integers(0, 59), max_size=20), max_size=3),

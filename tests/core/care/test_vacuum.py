@@ -29,6 +29,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 HOUR_MS = DAY_MS // 24
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("properties", "partition_by"),
     [({}, ("p",)), ({**VECTORS, **FEED}, ()), ({"delta.columnMapping.mode": "name"}, ("p",))],

@@ -160,6 +160,7 @@ def _once(actions):
     return list(once.values())
 
 
+@pytest.mark.again
 @settings(deadline=None, max_examples=5 * settings.default.max_examples)
 @given(
     _steps,

@@ -4,6 +4,7 @@ from functools import partial
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -249,6 +250,7 @@ def test_a_follower_gives_each_row_once_by_the_schema_that_it_was_added_with(
     ensure_each_row_comes_once(table, follower, steps, start)
 
 
+@pytest.mark.again
 @given(**STORIES, stored=st.lists(st.booleans(), max_size=30))
 def test_positions_that_are_stored_late_only_bring_rows_again(
     tmp_path_factory, steps, start, deaths, stored

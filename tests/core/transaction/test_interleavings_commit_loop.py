@@ -98,6 +98,7 @@ def test_a_listing_that_lags_costs_no_commit_in_any_schedule(work) -> None:
     assert found.schedules > 10**3
 
 
+@pytest.mark.again
 def test_three_transactions_survive_schedules_drawn_at_random() -> None:
     pair_and_one = model(blind_append, EVERYTHING, 2, names="abc")
     without_reader = Model(WORLD, pair_and_one.workers[:3], pair_and_one.invariant, EVERYTHING, 2)

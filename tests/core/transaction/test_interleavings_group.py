@@ -97,6 +97,7 @@ def test_a_group_and_a_writer_survive_every_schedule_with_two_mishaps() -> None:
     assert explore_all(model(EVERYTHING, 2)).schedules > 10**3
 
 
+@pytest.mark.again
 def test_two_groups_survive_every_schedule_with_one_mishap() -> None:
     one = model(EVERYTHING, 1, size=3)
     both = Model(WORLD, (*one.workers, group_writer("c", 2)), one.invariant, EVERYTHING, 1)

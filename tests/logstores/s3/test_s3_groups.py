@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from optimist.core import DeltaLog
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing.logstore_races import run_in_threads
@@ -12,6 +14,7 @@ THREADS = 12
 IN_GROUPS = {**BY_S3, "spark.optimist.commit.group.enabled": "true"}
 
 
+@pytest.mark.again
 def test_threads_with_groups_put_less_than_once_for_a_transaction(server, table):
     delta = DeltaLog.for_path(table, IN_GROUPS)
     create(delta)

@@ -93,6 +93,7 @@ def test_partition_filters_leave_files_unread(spark, table):
         read(spark, table).collect()
 
 
+@pytest.mark.again
 def test_statistics_leave_files_unread(spark, table_path, conf):
     write(spark.range(0, 10).coalesce(1), table_path)
     (first,) = Path(table_path).rglob("*.parquet")
@@ -104,6 +105,7 @@ def test_statistics_leave_files_unread(spark, table_path, conf):
         read(spark, table_path).where("id > 12").collect()
 
 
+@pytest.mark.again
 def test_a_frame_may_be_used_again_after_a_filter_was_pushed(spark, table):
     frame = read(spark, table)
     assert ids(frame.where("p = 1 AND id < 10")) == [1, 4, 7]
@@ -111,6 +113,7 @@ def test_a_frame_may_be_used_again_after_a_filter_was_pushed(spark, table):
     assert ids(frame.where("p = 2 AND id < 10")) == [2, 5, 8]
 
 
+@pytest.mark.again
 def test_each_side_of_a_union_or_join_has_its_own_filters(spark, table):
     frame = read(spark, table)
     union = frame.where("p = 1 AND id < 10").union(frame.where("p = 2 AND id < 10"))
@@ -166,6 +169,7 @@ def test_pushed_filters_never_lose_a_row(spark, tmp_path, condition, conf):
     assert ids(read(spark, path).where(condition)) == ids(frame.where(condition))
 
 
+@pytest.mark.again
 def test_large_files_are_read_by_several_tasks_each_row_once(spark, table_path, conf):
     rows = pa.table({"id": range(4000), "s": [f"text {i}" for i in range(4000)]})
     open_log(spark, table_path).append(rows)
@@ -229,6 +233,7 @@ def test_text_sizes_of_spark_are_understood(spark, conf):
     assert Grouping.of(spark, is_connect=False).max_bytes == 2 << 20
 
 
+@pytest.mark.again
 def test_each_task_writes_one_file_per_partition(spark, table_path, log_of):
     frame = spark.range(0, 1000, 1, 3).selectExpr("id", "id % 4 AS p")
     write(frame, table_path, partitionBy="p")
@@ -272,6 +277,7 @@ def test_a_missing_data_file_keeps_its_error_class_in_commands(spark, table):
     assert "p=1" in str(caught.value.fields["path"])
 
 
+@pytest.mark.again
 def test_a_data_file_that_is_no_parquet_is_told(spark, table):
     next(iter(Path(table).rglob("*.parquet"))).write_bytes(b"PAR1 no footer here PAR1")
     with pytest.raises(TableError) as caught:
@@ -331,6 +337,7 @@ def test_a_stage_that_was_tried_again_leaves_a_gap_between_its_tasks(
     assert _may_have_leftovers(spark.range(1), answers) is expected
 
 
+@pytest.mark.again
 def test_a_write_that_ran_once_looks_for_no_leftovers(spark, table_path, monkeypatch):
     aborted = []
     monkeypatch.setattr(LocalLogStore, "abort_uploads", lambda self, path: aborted.append(path))

@@ -76,6 +76,7 @@ def test_what_is_asked_for_is_decoded(spark, harmed, wanted):
         read(spark, harmed).selectExpr(wanted).collect()
 
 
+@pytest.mark.again
 def test_filters_and_joins_read_their_columns_too(spark, harmed):
     frame = read(spark, harmed)
     assert frame.where("id = 2").select("st.a").collect() == [(None,)]
@@ -117,6 +118,7 @@ def test_a_limit_reads_few_files(spark, parts):
     assert len(read(spark, parts).where("p = 0").limit(2).collect()) == 2
 
 
+@pytest.mark.again
 def test_parts_of_partitioned_rows_agree_with_all(spark, parts):
     frame = read(spark, parts)
     assert_parts_agree(frame, frame.toArrow())
@@ -125,6 +127,7 @@ def test_parts_of_partitioned_rows_agree_with_all(spark, parts):
     assert sorted(found) == [(i,) for i in range(100) if i % 3 == 1 and i % 7 == 1]
 
 
+@pytest.mark.again
 def test_one_frame_serves_queries_of_different_columns(spark, parts):
     frame = read(spark, parts)
     assert frame.selectExpr("sum(id)").collect() == [(4950,)]
@@ -190,6 +193,7 @@ def test_columns_that_are_no_names_are_refused(spark, parts):
             read(spark, parts, columns=wrong)
 
 
+@pytest.mark.again
 def test_a_join_with_what_is_left_of_a_table_is_a_broadcast(spark, table_path, conf):
     rows = spark.sql("SELECT id, id % 5 AS p FROM range(0, 40, 1, 1)")
     write(rows, table_path, partitionBy="p")

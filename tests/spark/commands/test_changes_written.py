@@ -92,6 +92,7 @@ def test_the_feed_tells_what_each_command_changed(
     assert hidden_directories(table_path) == {"_delta_log", "_change_data"}
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.usefixtures("plane")
 def test_a_value_that_is_random_is_the_same_in_the_table_and_in_the_feed(
@@ -112,6 +113,7 @@ def test_a_value_that_is_random_is_the_same_in_the_table_and_in_the_feed(
     ]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_files_of_changes_are_counted_and_other_engines_read_them(spark, table_path):
     rows = spark.range(40).selectExpr("id", "id % 10 AS x", "concat('p ', id % 2) AS p")
@@ -135,6 +137,7 @@ def test_files_of_changes_are_counted_and_other_engines_read_them(spark, table_p
     assert len(ours) == 4 + 2 + 12 + 19 + 3
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_generated_columns_and_broken_constraints_are_recorded_as_they_were(spark, tmp_path):
     fields = [
@@ -158,6 +161,7 @@ def test_generated_columns_and_broken_constraints_are_recorded_as_they_were(spar
     }
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_command_that_fails_leaves_no_file_of_changes(spark, table, monkeypatch):
     target = DeltaTable.forPath(spark, table)

@@ -32,6 +32,7 @@ def table(enabled, tmp_path_factory):
     made.close()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("command", "condition"), list(zip(COMMANDS, SAMPLE, strict=True)))
 def test_a_command_changes_what_its_condition_names(table, command, condition):
     (wanted,) = table.matching([condition])
@@ -53,6 +54,7 @@ def test_what_spark_can_t_resolve_rewrites_nothing(spark, table):
     assert DeltaLog.for_path(path).snapshot().version == version
 
 
+@pytest.mark.again
 def test_a_dynamic_overwrite_of_a_char_partition_replaces_that_one(enabled, table_path):
     spark, name = enabled, f"delta.`{table_path}`"
     spark.sql(f"CREATE TABLE {name} (id INT, c CHAR(3)) USING delta PARTITIONED BY (c)")
@@ -62,6 +64,7 @@ def test_a_dynamic_overwrite_of_a_char_partition_replaces_that_one(enabled, tabl
     assert sorted(row.id for row in read(spark, table_path).collect()) == [2, 9]
 
 
+@pytest.mark.again
 def test_a_dynamic_overwrite_reads_times_without_a_zone_in_that_of_the_session(
     spark, table_path, conf
 ):

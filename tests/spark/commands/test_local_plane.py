@@ -63,6 +63,7 @@ def changed(spark, path, log):
     yield sorted(map(repr, read(spark, path).collect()))
 
 
+@pytest.mark.again
 def test_the_driver_finds_what_spark_finds(spark, table, searches, conf, log_of):
     here = table()
     there = f"{here}_too"
@@ -86,6 +87,7 @@ def without_sizes(steps):
     ]
 
 
+@pytest.mark.again
 def test_what_is_in_doubt_is_left_to_spark(spark, table, searches, conf):
     path = table()
     target = DeltaTable.forPath(spark, path)
@@ -121,6 +123,7 @@ def test_times_are_those_of_the_session(spark, table_path, searches, conf, plane
     assert 0 < len(expected) < 48
 
 
+@pytest.mark.again
 def test_a_file_that_the_driver_can_not_read_is_left_to_spark(spark, table, monkeypatch):
     path = table()
 
@@ -270,6 +273,7 @@ def files_below(path):
     return sorted(file for file in Path(path).rglob("*") if file.suffix in (".parquet", ".bin"))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "failure",
     [

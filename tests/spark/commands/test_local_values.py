@@ -129,6 +129,7 @@ def as_spark_shows(values: list[object]) -> list[object]:
     return [str(item).replace("tzinfo=<UTC>", utc).replace("zoneinfo.", "") for item in values]
 
 
+@pytest.mark.again
 def test_values_that_do_not_fit_are_errors_as_in_spark(frame):
     for sql in MISFITS:
         with pytest.raises(SchemaError):

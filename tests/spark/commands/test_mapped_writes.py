@@ -68,6 +68,7 @@ def write_both_ways(spark, path, mode):
     DeltaLog.for_path(path, {}).append(rows(8, 4))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_appends_of_spark_and_without_spark_are_read_by_everyone(spark, table_path, mode):
     write_both_ways(spark, table_path, mode)
@@ -77,6 +78,7 @@ def test_appends_of_spark_and_without_spark_are_read_by_everyone(spark, table_pa
     assert all(item.physical_name.startswith("col-") for item in schema)
 
 
+@pytest.mark.again
 def test_statistics_skip_files_by_the_names_of_the_table(spark, mapped):
     log = DeltaLog.for_path(mapped, {})
     assert log.snapshot().scan(f"{QUOTED} = 'row 9' AND id > 7").files.num_rows == 1
@@ -85,6 +87,7 @@ def test_statistics_skip_files_by_the_names_of_the_table(spark, mapped):
     assert sorted(row.id for row in found.collect()) == [10]
 
 
+@pytest.mark.again
 def test_delete_update_and_replace_where_write_mapped_files(spark, mapped):
     table = DeltaTable.forPath(spark, mapped)
     table.delete(f"{QUOTED} = 'row 3'")
@@ -118,6 +121,7 @@ def test_a_merge_with_evolution_maps_the_columns_that_it_adds(spark, mapped):
     assert values(read_locally(mapped)) == values(read(spark, mapped).toArrow())
 
 
+@pytest.mark.again
 def test_an_overwritten_schema_keeps_the_ids_of_columns_that_stay_alike(spark, mapped):
     before = DeltaLog.for_path(mapped, {}).snapshot()
     frame = spark.createDataFrame(rows(0, 4)).withColumn(ODD, sf.lit(1)).drop("m")
@@ -142,6 +146,7 @@ def test_a_dynamic_overwrite_replaces_partitions_by_physical_names(spark, mapped
     check(spark, mapped, expected(odd, new))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_a_mapped_table_of_deltalake_is_appended_to_and_changed(spark, table_path, mode):
     configuration = {
@@ -159,6 +164,7 @@ def test_a_mapped_table_of_deltalake_is_appended_to_and_changed(spark, table_pat
     check(spark, table_path, expected(rows(0, 3), rows(4, 7)))
 
 
+@pytest.mark.again
 def test_files_of_before_the_mapping_stay_readable(spark, table_path):
     plain = pa.table({"id": pa.array(range(4), pa.int64()), "q": [{"f": n} for n in range(4)]})
     write(spark.createDataFrame(plain), table_path)

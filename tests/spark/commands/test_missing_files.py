@@ -23,6 +23,7 @@ def test_a_data_file_that_is_gone_is_one_clear_error_of_a_command(spark, tmp_pat
     assert caught.value.fields["path"].endswith("/b.parquet")
 
 
+@pytest.mark.again
 def test_a_command_loses_no_rows_of_a_file_that_a_session_would_ignore(spark, tmp_path, conf):
     path = str(tmp_path / "damaged")
     write(spark.range(10).coalesce(1).selectExpr("id", "concat('v', id) AS v"), path)

@@ -47,6 +47,7 @@ def rows_of(spark, path):
     return sorted(map(str, read(spark, path, columns=columns).collect()))
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane", "done_by")
 def test_files_become_few_and_rows_stay_with_their_ids(spark, table, table_path):
     before = rows_of(spark, table_path)
@@ -60,6 +61,7 @@ def test_files_become_few_and_rows_stay_with_their_ids(spark, table, table_path)
     assert table.optimize().executeCompaction().collect()[0].metrics.numFilesAdded == 0
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane", "done_by")
 def test_a_condition_over_data_is_refused(table, table_path):
     with pytest.raises(UsageError) as caught:
@@ -68,6 +70,7 @@ def test_a_condition_over_data_is_refused(table, table_path):
     assert DeltaLog.for_path(table_path).snapshot().version == 4
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane", "done_by")
 def test_a_delete_meanwhile_costs_no_row(spark, table, table_path, meeting):
     other = DeltaLog.for_path(table_path)
@@ -213,6 +216,7 @@ def test_wrong_columns_are_told_by_delta_s_classes(table):
         table.optimize().executeZOrderBy(1)
 
 
+@pytest.mark.again
 def test_times_in_a_predicate_are_those_of_the_session(spark, table_path, conf):
     conf("spark.sql.session.timeZone", "America/Los_Angeles")
     for day in ("2024-01-01", "2024-01-02"):

@@ -83,6 +83,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("name", TOGETHER)
 @pytest.mark.usefixtures("plane")
 def test_a_command_lands_beside_a_delete_of_other_rows(spark, log, meeting, name):
@@ -100,6 +101,7 @@ APART = {
 }
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("name", APART)
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")

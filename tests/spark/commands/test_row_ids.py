@@ -58,6 +58,7 @@ STEPS = st.tuples(
 )
 
 
+@pytest.mark.again
 @settings(
     max_examples=2,
     deadline=None,
@@ -85,6 +86,7 @@ def is_multiple(least, step, k, p, v):
     return k >= least and k % step == 0
 
 
+@pytest.mark.again
 def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_path, log_of, plane):
     properties = {
         "delta.enableRowTracking": "true",

@@ -75,6 +75,7 @@ def test_no_rule_is_added_over_files_that_queries_may_pass_over(
     assert log_of(table_path).snapshot().version == 0
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("judge")
 def test_a_constraint_holds_from_then_on(spark, table_path, log_of):
     alter = made(spark, table_path).alter
@@ -216,6 +217,7 @@ def test_arguments_are_refused_by_name(spark, table_path):
     fails("DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", table.addFeatureSupport, "nonsense")
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("column", ["a..b", "a b", ""])
 def test_a_column_that_can_not_be_named_so_is_an_error_of_pyspark_too(spark, table_path, column):
     table = made(spark, table_path)

@@ -83,6 +83,7 @@ def test_update_changes_the_rows_of_the_model(spark, table, model, condition, ro
     assert rows_of(read(spark, table)) == sorted(expected, key=repr)
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_other_engines_read_what_is_left(spark, table):
     DeltaTable.forPath(spark, table).delete("id >= 10")
@@ -126,6 +127,7 @@ def test_delete_of_a_partition_writes_no_file(spark, table, log_of):
     assert (metrics["numAddedFiles"], metrics["numRemovedFiles"]) == ("0", "2")
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_delete_rewrites_only_files_with_matching_rows(spark, table, log_of):
     DeltaTable.forPath(spark, table).delete("id = 30 OR id = 31")
@@ -138,6 +140,7 @@ def test_delete_rewrites_only_files_with_matching_rows(spark, table, log_of):
     assert info.operation_parameters == {"predicate": '["id = 30 OR id = 31"]'}
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_update_metrics_tell_changed_and_copied_rows(spark, table, log_of):
     DeltaTable.forPath(spark, table).update(sf.col("id") == 30, {"s": sf.lit("z")})
@@ -153,6 +156,7 @@ def test_a_delete_that_matches_nothing_makes_no_version(spark, table, log_of):
     assert log_of(table).snapshot().version == 1
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_update_that_moves_rows_to_another_partition(spark, table, rows_of):
     DeltaTable.forPath(spark, table).update("p = 1", {"p": "5"})
@@ -160,6 +164,7 @@ def test_an_update_that_moves_rows_to_another_partition(spark, table, rows_of):
     assert read(spark, table).where("p = 5").count() == sum(1 for row in ROWS if row[1] == 1)
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_values_of_an_update_see_the_row_as_it_was(spark, table):
     DeltaTable.forPath(spark, table).update("id = 11", {"id": "x", "x": "cast(id AS int)"})
@@ -180,6 +185,7 @@ def test_conditions_that_can_not_be_tracked_are_refused(spark, table, condition)
             change(condition)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("condition", ["nope = 1", "id >", "id + 1"])
 def test_conditions_that_do_not_resolve_are_refused(spark, table, condition):
     with pytest.raises(AnalysisException):
@@ -201,12 +207,14 @@ def test_assignments_that_make_no_sense_are_refused(spark, table, assignments, k
     assert caught.value.kind == kind
 
 
+@pytest.mark.again
 def test_a_value_that_does_not_fit_the_column_changes_nothing(spark, table):
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
         DeltaTable.forPath(spark, table).update("id = 1", {"x": "s"})
     assert read(spark, table).count() == 60
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_conditions_on_times_match_in_the_zone_of_the_session(spark, table_path, conf):
     conf("spark.sql.session.timeZone", "America/New_York")
@@ -221,6 +229,7 @@ def test_conditions_on_times_match_in_the_zone_of_the_session(spark, table_path,
 # Conflicts
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_delete_conflicts_with_rows_that_came_in_the_meantime(spark, table, meeting, tmp_path):
     late = spark.createDataFrame([(5, 0, 1, "late")], SCHEMA)
@@ -235,6 +244,7 @@ def test_a_delete_conflicts_with_rows_that_came_in_the_meantime(spark, table, me
     assert read(spark, table).where("id < 9").count() == 0
 
 
+@pytest.mark.again
 def test_a_delete_goes_together_with_rows_that_it_can_not_match(spark, table, meeting):
     late = spark.createDataFrame([(500, 0, 1, "late")], SCHEMA)
     meeting(lambda: write(late, table, mode="append"))
@@ -242,6 +252,7 @@ def test_a_delete_goes_together_with_rows_that_it_can_not_match(spark, table, me
     assert read(spark, table).count() == 52
 
 
+@pytest.mark.again
 def test_two_updates_of_one_file_conflict_and_the_second_run_wins(spark, table, meeting):
     meeting(lambda: DeltaTable.forPath(spark, table).update("id = 1", {"x": "111"}))
     with pytest.raises(DeltaConcurrentModificationException):
@@ -258,6 +269,7 @@ def test_updates_of_different_partitions_go_together(spark, table, meeting):
     assert sorted(row.x for row in rows) == [111, 444]
 
 
+@pytest.mark.again
 def test_jobs_in_threads_of_one_session_do_not_disturb_each_other(spark, table):
     errors = []
 
@@ -383,6 +395,7 @@ def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_rows_that_the_statistics_do_not_know_are_neither_doubled_nor_lost(spark, tmp_path):
     write(spark.range(10).coalesce(1), str(tmp_path / "written"))

@@ -61,6 +61,7 @@ def test_a_missing_not_null_column_is_refused(spark, table_path):
     assert error.kind == "DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT"
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("value", ["null", "named_struct('a', CAST(null AS BIGINT))"])
 def test_null_in_a_not_null_field_or_its_parent_is_refused(spark, table_path, value):
@@ -78,6 +79,7 @@ def test_an_empty_string_violates_not_null_in_a_partition_column(spark, table_pa
     assert error.kind == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("value", ["-1L", "CAST(null AS BIGINT)"])
 def test_a_check_constraint_refuses_false_and_null_and_shows_the_row(spark, table_path, value):
@@ -112,6 +114,7 @@ def test_an_invariant_is_enforced(spark, table_path):
     assert (error.kind, error.fields["constraint"]) == ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "x")
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_invariant_of_a_field_in_a_struct_is_enforced(spark, table_path):
     inner = {"type": "struct", "fields": [field("a", "long", **invariant("s.a > 3"))]}
@@ -122,6 +125,7 @@ def test_an_invariant_of_a_field_in_a_struct_is_enforced(spark, table_path):
     assert error.fields["constraint"] == "s.a"
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_update_to_an_empty_string_violates_not_null_in_a_partition_column(spark, table_path):
     fields = [field("id", "long"), field("p", "string", nullable=False)]
@@ -136,6 +140,7 @@ def test_an_update_to_an_empty_string_violates_not_null_in_a_partition_column(sp
 GENERATED = {"delta.generationExpression": "id * 2"}
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_generated_column_is_computed_where_the_data_lacks_it(spark, table_path):
     make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
@@ -144,6 +149,7 @@ def test_a_generated_column_is_computed_where_the_data_lacks_it(spark, table_pat
     assert [(row.id, row["double"]) for row in rows] == [(0, 0), (1, 2), (2, 4)]
 
 
+@pytest.mark.again
 def test_a_generated_partition_column_may_compute_the_empty_text(spark, table_path):
     """In a partition column it is null, by whichever way it comes there."""
     made = {"delta.generationExpression": "trim(name)"}
@@ -163,6 +169,7 @@ def test_a_generated_partition_column_may_compute_the_empty_text(spark, table_pa
     assert error.fields["constraint"] == "p"
 
 
+@pytest.mark.again
 def test_a_generated_column_given_with_another_value_is_refused(spark, table_path):
     make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
     write(spark.sql("SELECT 4L AS id, 8L AS double"), table_path, mode="append")
@@ -178,6 +185,7 @@ def test_an_update_computes_generated_columns_again(spark, table_path):
     assert sorted((row.id, row["double"]) for row in rows) == [(0, 0), (2, 4), (11, 22)]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_update_that_violates_a_constraint_changes_nothing(spark, table_path):
     make_table(
@@ -190,6 +198,7 @@ def test_an_update_that_violates_a_constraint_changes_nothing(spark, table_path)
     assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 2]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_texts_that_are_too_long_for_varchar_are_refused_and_blanks_are_cut(spark, table_path):
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
@@ -208,6 +217,7 @@ def test_char_is_padded(spark, table_path):
     assert read(spark, table_path).first().c == "ab  "
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_rules_compare_char_with_padded_texts_as_queries_do(spark, table_path):
     kinds = {"c": "char(4)", "p": "char(2)"}

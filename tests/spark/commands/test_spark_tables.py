@@ -28,11 +28,13 @@ def table(spark, copied):
     return copied("two appends", build)
 
 
+@pytest.mark.again
 def test_a_table_is_found_by_its_path_and_by_a_path_name(spark, table):
     assert DeltaTable.forPath(spark, table).toDF().count() == 7
     assert DeltaTable.forName(spark, f"delta.`{table}`").toDF().count() == 7
 
 
+@pytest.mark.again
 def test_names_that_the_catalog_does_not_know_are_refused_by_spark(spark):
     with pytest.raises(AnalysisException, match="flights"):
         DeltaTable.forName(spark, "default.flights")

@@ -58,6 +58,7 @@ def test_a_mistyped_struct_never_means_a_column(places):
     refused(places, {"address.cty": "'x'"}, "DELTA_COLUMN_NOT_FOUND")
 
 
+@pytest.mark.again
 def test_the_first_name_is_the_alias_before_it_is_a_column(places):
     places.alias("address").update("id = 1", {"address.city": "'aliased'"})
     assert (row_of(places).city, row_of(places).address.city) == ("aliased", "c1")
@@ -66,6 +67,7 @@ def test_the_first_name_is_the_alias_before_it_is_a_column(places):
     assert (row.city, row.address.city, row.n) == ("aliased", "nested", 6)
 
 
+@pytest.mark.again
 def test_fields_of_structs_are_updated_and_their_neighbours_kept(places):
     places.update(
         "id IN (1, 3)", {"ADDRESS.pos.Lat": "address.pos.lat + 10", "address.city": sf.lit("new")}
@@ -93,6 +95,7 @@ def test_targets_that_make_no_sense_are_refused(places):
         refused(places, {name: "NULL"}, "DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT")
 
 
+@pytest.mark.again
 def test_structs_are_assigned_by_the_names_of_their_fields(places):
     places.update(
         "id = 1",
@@ -155,6 +158,7 @@ def test_a_type_that_can_not_be_cast_is_refused_before_anything_is_read(places):
     assert row_of(places).city == "1 years"
 
 
+@pytest.mark.again
 def test_the_legacy_policy_stores_what_spark_stored_before(places, conf):
     conf(POLICY, "LEGACY")
     places.update("id = 1", {"n": "99999999999L", "tiny": "'abc'"})
@@ -177,6 +181,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("every_plane", ["native"], indirect=True)
 def test_what_may_be_up_cast_is_what_spark_says(spark):
     module = Jvm.of(spark).module("org.apache.spark.sql.catalyst.expressions.Cast$")
@@ -227,6 +232,7 @@ def test_default_is_a_value_that_an_update_may_assign(spark, defaults, conf):
     assert tuple(defaults.toDF().collect()[0]) == (None, 42, 7, "dx", None)
 
 
+@pytest.mark.again
 def test_defaults_show_in_the_schema_and_stay_with_their_table(spark, defaults, tmp_path):
     frame = defaults.toDF()
     shown = {field.name: field.metadata for field in frame.schema.fields}

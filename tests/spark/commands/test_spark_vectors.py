@@ -58,6 +58,7 @@ def data_files(path):
     return {str(file) for file in Path(path).rglob("*.parquet") if "_delta_log" not in str(file)}
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("condition", [*CONDITIONS, UNDECIDED])
 def test_commands_agree_with_the_model_and_copy_no_row(
     spark, table, model, condition, rows_of, log_of
@@ -83,6 +84,7 @@ def test_commands_agree_with_the_model_and_copy_no_row(
     assert found["s"].to_pylist() == [s for _, _, _, s in sorted(left)]
 
 
+@pytest.mark.again
 def test_each_vector_holds_the_one_before_and_a_file_without_rows_goes(spark, table, log_of):
     log, target = log_of(table), DeltaTable.forPath(spark, table)
     num_files = log.snapshot().num_files
@@ -113,6 +115,7 @@ def test_conditions_on_partitions_alone_and_none_remove_whole_files(spark, table
     assert log.snapshot().num_files == 0
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 def test_vectors_can_be_switched_off_for_a_command(spark, table, conf, log_of):
     log = log_of(table)
@@ -126,6 +129,7 @@ def test_vectors_can_be_switched_off_for_a_command(spark, table, conf, log_of):
     assert ids(read(spark, table)) == [i for i in range(60) if i not in (1, 4)]
 
 
+@pytest.mark.again
 def test_the_feed_tells_what_vectors_deleted_and_rows_keep_their_ids(
     spark, table_path, plane, with_vectors, conf, log_of
 ):
@@ -158,6 +162,7 @@ def test_the_feed_tells_what_vectors_deleted_and_rows_keep_their_ids(
     assert moved.to_pydict() == {"_metadata.row_id": [3]}
 
 
+@pytest.mark.again
 def test_rows_of_large_files_are_found_in_every_part_of_them(
     spark, table_path, plane, with_vectors, conf
 ):
@@ -181,6 +186,7 @@ def test_rows_of_large_files_are_found_in_every_part_of_them(
     assert target.toDF().agg(*sums).collect() == expected.agg(*sums).collect()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 def test_an_update_writes_the_rows_that_it_marks_whatever_the_condition_says_by_then(
     spark, table, monkeypatch, tmp_path
@@ -224,6 +230,7 @@ def meeting(monkeypatch):
     return arrange
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 def test_vectors_conflict_by_row_and_not_by_file(spark, table, meeting, log_of):
     target = DeltaTable.forPath(spark, table)

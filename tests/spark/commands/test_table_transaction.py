@@ -72,6 +72,7 @@ def test_operations_see_those_before_them_and_are_one_commit(spark, table, log_o
     assert newest.operation == "TRANSACTION"
 
 
+@pytest.mark.again
 def test_an_overwrite_and_new_columns_are_operations_too(spark, table, log_of):
     path = path_of(table)
     with table.transaction() as txn:
@@ -83,6 +84,7 @@ def test_an_overwrite_and_new_columns_are_operations_too(spark, table, log_of):
     assert found == {1: (2, None), 2: (3, None), 3: (None, "new")}
 
 
+@pytest.mark.again
 def test_an_error_leaves_the_table_and_its_directory_as_they_were(spark, table, log_of):
     path = path_of(table)
     version, before = log_of(path).snapshot().version, files_below(path)
@@ -95,6 +97,7 @@ def test_an_error_leaves_the_table_and_its_directory_as_they_were(spark, table, 
     assert files_below(path) == before
 
 
+@pytest.mark.again
 def test_rows_read_from_the_transaction_are_read_by_its_commit(spark, table, log_of):
     path = path_of(table)
     # The other commit has the number that the block's own rows go by, where planes tell numbers.
@@ -132,6 +135,7 @@ def test_rows_of_a_version_that_came_within_the_block_are_refused(spark, table, 
     assert ids(read(spark, path)) == [*range(60), 100]
 
 
+@pytest.mark.again
 def test_another_writer_of_other_rows_is_passed(spark, table, log_of):
     path = path_of(table)
     with table.transaction() as txn:
@@ -141,6 +145,7 @@ def test_another_writer_of_other_rows_is_passed(spark, table, log_of):
     assert ids(read(spark, path)) == [*range(30, 60), 100]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "name",
     [

@@ -134,6 +134,7 @@ SESSIONS = {
 """What a user may have set; none of it may change how a row that stays is stored."""
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("properties", [{}, FEED, VECTORS], ids=["copies", "feed", "vectors"])
 @pytest.mark.usefixtures("every_plane")

@@ -50,6 +50,7 @@ def stretch(path):
         checksum.unlink()
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_rows_changes_and_ids_are_right(spark, table, table_path):
     log = DeltaLog.for_path(table_path)

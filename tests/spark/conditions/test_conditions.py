@@ -32,6 +32,7 @@ def floats(spark, copied):
     return copied("floats", lambda path: write(frame.coalesce(1), path, partitionBy="p"))
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_float_constants_match_the_rows_of_float_columns(spark, floats):
     frame = read(spark, floats)
@@ -73,6 +74,7 @@ def ids(spark, path):
     return sorted(row.id for row in read(spark, path).select("id").collect())
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_alias_named_like_a_struct_means_the_table(spark, structs):
     table = DeltaTable.forPath(spark, structs).alias("st")
@@ -83,6 +85,7 @@ def test_an_alias_named_like_a_struct_means_the_table(spark, structs):
     assert ids(spark, structs) == [20]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_confs_of_the_parser_hold_for_pruning_too(spark, structs, conf):
     table = DeltaTable.forPath(spark, structs)
@@ -114,6 +117,7 @@ def test_columns_of_other_frames_are_refused(spark, structs):
     assert ids(spark, structs) == [0, 1, 2]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_own_columns_with_the_names_of_ours_are_kept(spark, structs, rows_of):
     table = DeltaTable.forPath(spark, structs)

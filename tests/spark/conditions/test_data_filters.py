@@ -38,6 +38,7 @@ def typed(spark, tmp_path_factory):
     return path
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

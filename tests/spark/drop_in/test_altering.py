@@ -77,6 +77,7 @@ def test_clustering_and_what_is_refused(altered):
         altered("ALTER COLUMN id TYPE STRING")
 
 
+@pytest.mark.again
 def test_names_are_altered_like_paths(enabled, numbers, table_path, entry, log_of):
     write(numbers, table_path)
     name = entry("flights", table_path)

@@ -25,6 +25,7 @@ def _add_as_another(path):
     deltalake.write_deltalake(path, pa.table({"id": pa.array([200])}), mode="append")
 
 
+@pytest.mark.again
 def test_own_commits_make_the_cache_anew_and_others_leave_it(enabled, path, plane, held):
     def load():
         return enabled.read.format("delta").load(path)
@@ -117,6 +118,7 @@ def test_what_can_not_be_read_any_more_is_cached_no_longer(enabled, path, held):
     assert held() == before
 
 
+@pytest.mark.again
 def test_names_are_cached_refreshed_and_given_back(enabled, path, database, entry, held):
     before, catalog = held(), enabled.catalog
     name = entry("cached", path)
@@ -152,6 +154,7 @@ def test_names_are_cached_refreshed_and_given_back(enabled, path, database, entr
     catalog.dropTempView("cached_rows")
 
 
+@pytest.mark.again
 def test_columns_that_change_their_meaning_are_not_served_from_the_cache(enabled, path, held):
     before = held()
     mapped = f"{path}-mapped"
@@ -206,6 +209,7 @@ def test_a_write_of_cached_rows_starts_from_their_version(enabled, path, plane):
     frame.unpersist()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("seed", range(2))
 def test_random_frames_show_what_the_model_says(enabled, tmp_path, held, seed):
     before = held()

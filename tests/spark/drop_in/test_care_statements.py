@@ -33,6 +33,7 @@ def ids(delta, table: str) -> list[int]:
     return sorted(row.id for row in delta.sql(f"SELECT id FROM {table}").collect())
 
 
+@pytest.mark.again
 def test_a_table_is_restored_by_version_and_by_time(delta, table, table_path):
     told = delta.sql(f"RESTORE TABLE {table} TO VERSION AS OF 0")
     assert told.schema == RESTORE_SCHEMA
@@ -72,6 +73,7 @@ def test_statistics_are_computed_anew_by_path_and_by_name(delta, table, table_pa
     assert ids(delta, table) == [0, 1, 2, 3, 9]
 
 
+@pytest.mark.again
 def test_a_table_is_restored_by_its_name(delta, table_path):
     delta.sql(f"CREATE TABLE cared_for (id BIGINT) USING delta LOCATION '{table_path}'")
     try:

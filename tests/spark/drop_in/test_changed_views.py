@@ -30,6 +30,7 @@ def ids(spark, path):
     return sorted(row.id for row in read(spark, path).collect())
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("made", ["of_sql", "of_format"])
 def test_rows_are_inserted_into_the_table_behind_a_view(enabled, path, plane, made):
     if made == "of_sql":
@@ -45,6 +46,7 @@ def test_rows_are_inserted_into_the_table_behind_a_view(enabled, path, plane, ma
         enabled.catalog.dropTempView(made)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("rows", ["SELECT * FROM {t}", "SELECT v.id, s FROM (TABLE {t}) v", "{t}"])
 def test_statements_change_the_table_behind_a_view(enabled, path, plane, rows):
     if rows == "{t}":
@@ -67,6 +69,7 @@ def test_statements_change_the_table_behind_a_view(enabled, path, plane, rows):
         enabled.catalog.dropTempView("seen")
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "rows",
     [
@@ -116,6 +119,7 @@ def test_a_view_of_one_partition_is_not_changed(enabled, table_path):
     assert ids(enabled, table_path) == [0, 1, 2, 3]
 
 
+@pytest.mark.again
 def test_an_insert_into_rows_of_a_version_is_refused_and_harms_no_table(enabled, path, tmp_path):
     """To Spark such a view is a folder of files, which an INSERT OVERWRITE would empty."""
     options = f"OPTIONS (path '{path}', versionAsOf '0')"
@@ -133,6 +137,7 @@ def test_an_insert_into_rows_of_a_version_is_refused_and_harms_no_table(enabled,
     assert sorted(tmp_path.rglob("*")) == files
 
 
+@pytest.mark.again
 def test_an_insert_into_a_view_harms_no_table_without_the_drop_in_either(spark, path, tmp_path):
     read(spark, path).createTempView("of_rows")
     files = sorted(tmp_path.rglob("*"))

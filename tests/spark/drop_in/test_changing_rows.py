@@ -168,6 +168,7 @@ def test_names_with_all_their_parts_are_told_apart_from_those_of_the_source(enab
     assert enabled.table(f"{database}.t").collect() == [(1, (6,))]
 
 
+@pytest.mark.again
 def test_an_alias_may_be_the_name_of_a_struct_too(enabled, table_path):
     rows = enabled.sql("SELECT 1 AS id, named_struct('id', 2) AS t")
     rows.write.format("delta").save(table_path)

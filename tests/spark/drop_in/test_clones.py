@@ -28,6 +28,7 @@ def ids(delta, table: str) -> list[int]:
     return sorted(row.id for row in delta.sql(f"SELECT id FROM {table}").collect())
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("how", ["SHALLOW", "DEEP"])
 def test_a_path_is_cloned_to_a_path_and_both_go_their_own_ways(delta, table, place, how):
     told = delta.sql(f"CREATE TABLE {place} {how} CLONE {table}")
@@ -64,6 +65,7 @@ def test_executors_copy_where_the_bytes_are_many(delta, table, table_path, place
         delta.conf.unset("spark.optimist.spark.localPlane.maxBytes")
 
 
+@pytest.mark.again
 def test_an_old_version_a_time_and_other_properties(delta, table, table_path, tmp_path):
     at = DeltaTable.forPath(delta, table_path).history().orderBy("version").collect()[0].timestamp
     one, two = (f"delta.`{tmp_path}/{name}`" for name in ("one", "two"))

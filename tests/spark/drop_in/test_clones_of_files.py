@@ -32,6 +32,7 @@ def operation(delta, table: str) -> dict[str, str]:
     return delta.sql(f"DESCRIBE HISTORY {table}").collect()[0].operationParameters
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("how", HOW)
 def test_a_directory_is_cloned_as_delta_spark_clones_it(delta, tmp_path, place, how):
     delta.sql(ROWS).coalesce(2).write.parquet(f"{tmp_path}/files")
@@ -53,6 +54,7 @@ def test_a_directory_is_cloned_as_delta_spark_clones_it(delta, tmp_path, place, 
     assert not Path(tmp_path, "files", "_delta_log").exists()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("how", HOW)
 def test_a_table_of_the_catalog_is_cloned_with_what_the_catalog_says(delta, tmp_path, place, how):
     delta.sql("DROP TABLE IF EXISTS files_of_parquet")
@@ -88,6 +90,7 @@ def test_a_table_of_iceberg_is_cloned(delta, tmp_path, place, how):
     folder.close()
 
 
+@pytest.mark.again
 def test_executors_read_the_footers_and_copy_the_files(delta, tmp_path, place, monkeypatch):
     delta.sql(ROWS).repartition(5).write.parquet(f"{tmp_path}/files")
     monkeypatch.setattr("optimist.spark.commands.convert._MANY_FILES", 1)
@@ -101,6 +104,7 @@ def test_executors_read_the_footers_and_copy_the_files(delta, tmp_path, place, m
     assert DeltaLog.for_path(f"{tmp_path}/clone").count("id < 3") == 3
 
 
+@pytest.mark.again
 def test_what_can_not_be_cloned_is_told_and_nothing_is_written(delta, tmp_path, place):
     delta.sql(ROWS).write.partitionBy("p").parquet(f"{tmp_path}/parts")
     delta.sql(ROWS).write.parquet(f"{tmp_path}/files")
@@ -176,6 +180,7 @@ def test_partitions_that_lie_elsewhere_are_refused(delta, tmp_path, place, state
         delta.sql("DROP TABLE IF EXISTS parted")
 
 
+@pytest.mark.again
 def test_files_that_a_sink_has_not_committed_are_not_taken(delta, tmp_path, place):
     delta.sql(ROWS).write.parquet(f"{tmp_path}/in")
     stream = delta.readStream.schema("id LONG, s STRING, p INT").parquet(f"{tmp_path}/in")

@@ -25,6 +25,7 @@ def files(delta, tmp_path):
 PARTITIONS = "p STRING, q INT"
 
 
+@pytest.mark.again
 def test_a_directory_is_converted_and_reads_as_before(delta, files):
     before = delta.read.parquet(files).orderBy("id").collect()
     told = delta.sql(f"CONVERT TO DELTA parquet.`{files}` PARTITIONED BY ({PARTITIONS})")
@@ -58,6 +59,7 @@ def test_the_method_converts_as_the_statement_does(delta, files, partitions):
     assert DeltaTable.convertToDelta(delta, f"parquet.`{files}`").toDF().count() == 8
 
 
+@pytest.mark.again
 def test_executors_read_the_footers_of_many_files(delta, files, monkeypatch):
     monkeypatch.setattr(convert, "_MANY_FILES", 1)
     monkeypatch.setattr(convert, "_FILES_PER_TASK", 2)

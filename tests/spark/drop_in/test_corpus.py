@@ -54,6 +54,7 @@ def cared_for(delta, tmp_path_factory):
     return corpus.make_tables(delta, str(tmp_path_factory.mktemp("cared_for")))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("text", CARE)
 def test_a_statement_that_cares_for_a_table_runs_and_changes_no_row(delta, cared_for, text):
     def count():

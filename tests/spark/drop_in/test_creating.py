@@ -22,6 +22,7 @@ def _told(path):
     return [record.info.operation for record in DeltaLog.for_path(path, {}).history()]
 
 
+@pytest.mark.again
 def test_a_table_is_made_as_it_is_declared(enabled, database, tmp_path):
     enabled.sql(
         f"""CREATE TABLE {database}.`Odd` (
@@ -79,6 +80,7 @@ def test_tables_made_and_replaced_with_rows_have_one_commit_each(enabled, databa
     assert caught.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
+@pytest.mark.again
 def test_dropping_takes_the_files_of_a_managed_table_only(enabled, database, tmp_path):
     enabled.sql(f"CREATE TABLE {database}.m USING delta AS SELECT 1 AS id")
     enabled.sql(
@@ -270,6 +272,7 @@ def test_what_a_killed_statement_left_is_not_in_the_way(enabled, database, tmp_p
     assert enabled.table(f"{database}.t").collect() == [(1,)]
 
 
+@pytest.mark.again
 def test_of_two_sessions_that_create_a_table_at_once_one_makes_it(enabled, database, tmp_path):
     outcomes, barrier = [], threading.Barrier(4)
 
@@ -316,6 +319,7 @@ def test_other_formats_stay_with_spark(enabled, database):
     assert enabled.table(f"{database}.plain").collect() == [(1,)]
 
 
+@pytest.mark.again
 def test_alter_goes_through_the_catalog(enabled, database, tmp_path):
     name, path = f"{database}.t", f"{tmp_path}/shop/t"
     enabled.sql(f"CREATE TABLE {name} (id INT, s STRUCT<x: INT>) USING delta")

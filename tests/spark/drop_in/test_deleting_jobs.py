@@ -59,6 +59,7 @@ def num_tasks_of(delta, group):
     return [stage.numTasks for stage in stages if stage is not None]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("parallelism", "num_tasks"), [(None, 5), ("2", 2), ("100", 5)])
 def test_executors_delete_the_files_and_the_history_counts_them(
     delta, dead, table_path, conf, driver_can_not, parallelism, num_tasks
@@ -79,6 +80,7 @@ def test_executors_delete_the_files_and_the_history_counts_them(
     assert newest.operationMetrics["numDeletedFiles"] == "9"
 
 
+@pytest.mark.again
 def test_the_method_deletes_as_the_statement_does(delta, dead, table_path, driver_can_not):
     DeltaTable.forPath(delta, table_path).vacuum(0)
     assert not any(path.exists() for path in dead)

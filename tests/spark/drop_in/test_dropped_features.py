@@ -28,6 +28,7 @@ def features(delta, table: str) -> list[str]:
     return delta.sql(f"DESCRIBE DETAIL {table}").collect()[0].tableFeatures
 
 
+@pytest.mark.again
 def test_feature_after_feature_goes_and_the_rows_stay(delta, table, tmp_path):
     path = str(tmp_path / "table")
     before = delta.sql(f"SELECT * FROM {table} ORDER BY id").collect()

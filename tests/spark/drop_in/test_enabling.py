@@ -36,6 +36,7 @@ def test_enabling_twice_changes_nothing_more(enabled, table):
     assert enabled.table(f"delta.`{table}`").count() == 20
 
 
+@pytest.mark.again
 def test_threads_that_begin_a_session_together_wait_for_its_catalogs(enabled, table):
     for _ in range(6):
         session, start = enabled.newSession(), threading.Barrier(6)
@@ -49,6 +50,7 @@ def test_threads_that_begin_a_session_together_wait_for_its_catalogs(enabled, ta
             assert [one.result() for one in waiting] == [["id"]] * 6
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("first", ["sql", "table", "load", "list", "exists"])
 def test_a_new_session_is_served_whatever_it_does_first(enabled, table, first):
     session = enabled.newSession()
@@ -78,6 +80,7 @@ def test_a_clone_is_served(enabled, table):
     assert clone.sql("EXECUTE IMMEDIATE 'SELECT 1'").count() == 1
 
 
+@pytest.mark.again
 def test_frames_of_rdds_stay_in_the_session_of_the_user(enabled, table):
     """Spark plans what it caches in a clone, which gets a Python session of its own."""
     rows = enabled.sparkContext.parallelize([(1, "a")])
@@ -110,6 +113,7 @@ def test_disabling_puts_everything_back(enabled, table):
     assert enabled.table(f"delta.`{table}`").count() == 20
 
 
+@pytest.mark.again
 def test_other_sessions_and_frames_go_on_when_one_is_disabled(enabled, table, tmp_path):
     other = enabled.newSession()
     assert other.table(f"delta.`{table}`").count() == 20

@@ -44,6 +44,7 @@ FRAMES = {
 }
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("how", FRAMES)
 def test_both_sides_of_a_self_join_have_their_own(enabled, table, field, how):
     frame = FRAMES[how](enabled, table)
@@ -58,6 +59,7 @@ def test_both_sides_of_a_self_join_have_their_own(enabled, table, field, how):
     ]
 
 
+@pytest.mark.again
 def test_sides_that_were_changed_and_cached_have_their_own(enabled, table, field):
     frame = enabled.read.format("delta").load(table).where("id > 0")
     one = dict(told(frame.select("id", f"_metadata.{field}")))
@@ -80,6 +82,7 @@ def test_it_is_found_under_an_alias_and_shown_by_no_star(enabled, table, field):
     assert frame.alias("a").select("a.*").columns == ["id"]
 
 
+@pytest.mark.again
 def test_rows_that_came_meanwhile_have_theirs(enabled, table, field):
     frame = enabled.read.format("delta").load(table)
     joined = frame.alias("a").join(frame.alias("b"), sf.expr("a.id = b.id"))

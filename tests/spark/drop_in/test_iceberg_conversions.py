@@ -67,6 +67,7 @@ def expected(table):
     return table.scan().to_arrow().sort_by("id").to_pylist()
 
 
+@pytest.mark.again
 def test_the_statement_converts_a_table_that_reads_as_before_and_goes_on(delta, table):
     before, path = expected(table), path_of(table)
     told = delta.sql(f"CONVERT TO DELTA iceberg.`{path}`")

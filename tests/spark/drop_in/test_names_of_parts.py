@@ -65,6 +65,7 @@ def test_no_statement_changes_a_table_by_a_name_with_a_version(enabled, path, lo
         enabled.catalog.dropTempView("older")
 
 
+@pytest.mark.again
 def test_frames_of_a_partition_follow_the_table(enabled, path, plane):
     below = f"{path}/p=1"
     loaded = enabled.read.format("delta").load(below)
@@ -110,6 +111,7 @@ _ASSIGNED = {
 }
 
 
+@pytest.mark.again
 def test_a_name_means_the_column_that_spark_takes_it_for(enabled, table_path, log_of, plane):
     """A struct, the table's alias and a field of the struct have one name, in each combination."""
     write(enabled.sql(_NAMESAKES), table_path)
@@ -124,6 +126,7 @@ def test_a_name_means_the_column_that_spark_takes_it_for(enabled, table_path, lo
         assert log_of(table_path).to_arrow().to_pylist() == [row], statement
 
 
+@pytest.mark.again
 def test_all_columns_of_a_source_are_taken_by_their_very_names(enabled, conf, table_path, plane):
     """Where a session tells `id` from `ID`, a source may have both, in either order."""
     conf("spark.sql.caseSensitive", "true")

@@ -9,6 +9,7 @@ from optimist.spark import DeltaTable, read, write
 from read_back import add_row
 
 
+@pytest.mark.again
 def test_frames_follow_and_those_of_a_chosen_version_do_not(enabled, path, plane, rows_of):
     reader = enabled.read.format("delta")
     following = [
@@ -62,6 +63,7 @@ def test_metadata_and_columns_are_those_that_were_asked_for(enabled, path, plane
     assert {row.id for row in frame.collect()} == {0, 1, 2, 201}
 
 
+@pytest.mark.again
 def test_a_frame_whose_columns_are_gone_says_so(enabled, path):
     frame = enabled.read.format("delta").load(path)
     rows = enabled.range(1).selectExpr("CAST(id AS STRING) AS id")

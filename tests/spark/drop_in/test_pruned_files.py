@@ -44,6 +44,7 @@ def physical(frame):
     return frame._jdf.queryExecution().sparkPlan().toString()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("condition", "num_files"),
     [("p = 1", 2), ("id < 2", 2), ("p = 1 AND id > 30", 1), ("p > 9", 0)],
@@ -59,10 +60,12 @@ def test_sizes_and_files_are_those_that_the_filters_leave(months, condition, num
     assert sum(each.num_files_total for each in told) == len(months.inputFiles()) == 10
 
 
+@pytest.mark.again
 def test_a_table_without_a_filter_is_no_larger_than_its_files(months):
     assert 0 < size_of(months) <= sum(each.size_bytes for each in file_selections(months))
 
 
+@pytest.mark.again
 def test_a_join_with_what_is_left_of_a_table_is_a_broadcast(months, conf):
     conf(THRESHOLD, str(size_of(months) // 2))
     conf("spark.sql.adaptive.enabled", "false")
@@ -75,6 +78,7 @@ def test_a_join_with_what_is_left_of_a_table_is_a_broadcast(months, conf):
     assert both.count() == months.count()
 
 
+@pytest.mark.again
 def test_one_table_with_several_filters_is_read_by_each_of_them(months):
     def ids(frame):
         return sorted(row[0] for row in frame.select("id").collect())
@@ -98,6 +102,7 @@ def test_one_table_with_several_filters_is_read_by_each_of_them(months):
     session.catalog.dropTempView("pruned_months")
 
 
+@pytest.mark.again
 def test_partitions_that_a_subquery_names_are_found_while_it_runs(months):
     months.createOrReplaceTempView("pruned_months")
     found = months.sparkSession.sql(
@@ -109,6 +114,7 @@ def test_partitions_that_a_subquery_names_are_found_while_it_runs(months):
     months.sparkSession.catalog.dropTempView("pruned_months")
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("column", ["p", "id"])
 def test_functions_of_python_see_every_row_that_other_filters_leave(months, column):
     is_one = sf.udf(lambda value: value % 5 == 1, "boolean")
@@ -119,6 +125,7 @@ def test_functions_of_python_see_every_row_that_other_filters_leave(months, colu
     assert found.count() == months.where("p = 1 AND id > 10").count()
 
 
+@pytest.mark.again
 def test_partitions_that_a_join_leaves_are_found_while_it_runs(months, conf):
     conf("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
     few = months.sparkSession.createDataFrame([(1, "x"), (9, "y")], "p long, t string")
@@ -128,6 +135,7 @@ def test_partitions_that_a_join_leaves_are_found_while_it_runs(months, conf):
     ]
 
 
+@pytest.mark.again
 def test_a_query_runs_where_it_can_not_be_told_what_is_left(months, monkeypatch):
     def fail(*_):
         raise TableError("Nobody knows.", kind="OPTIMIST_TEST")
@@ -139,6 +147,7 @@ def test_a_query_runs_where_it_can_not_be_told_what_is_left(months, monkeypatch)
     assert sorted(frame.collect()) == wanted
 
 
+@pytest.mark.again
 def test_what_is_cached_of_a_filter_is_found_again(months):
     frame = months.where("p = 1").cache()
     try:
@@ -150,6 +159,7 @@ def test_what_is_cached_of_a_filter_is_found_again(months):
         frame.unpersist(blocking=True)
 
 
+@pytest.mark.again
 def test_files_are_pruned_once_for_a_query(months, monkeypatch):
     made = []
     prune = TableFileIndex._mask
@@ -165,6 +175,7 @@ def test_files_are_pruned_once_for_a_query(months, monkeypatch):
     assert made == []
 
 
+@pytest.mark.again
 def test_an_older_version_is_as_large_as_it_was(enabled, months, tmp_path):
     older = enabled.read.format("delta").option("versionAsOf", 0).load(str(tmp_path / "months"))
     assert len(older.where("p = 1").inputFiles()) == 1

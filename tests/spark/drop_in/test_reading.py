@@ -17,6 +17,7 @@ def versions(numbers, table_path):
     return table_path
 
 
+@pytest.mark.again
 def test_a_path_stands_wherever_a_relation_may(enabled, versions, plane, rows_of):
     here = f"delta.`{versions}`"
     queries = {
@@ -35,6 +36,7 @@ def test_a_path_stands_wherever_a_relation_may(enabled, versions, plane, rows_of
     assert {text: rows_of(enabled.sql(text)) for text in queries} == queries
 
 
+@pytest.mark.again
 def test_frames_that_follow_are_the_same_to_spark_and_one_of_a_version_is_not(
     enabled, versions, plane
 ):
@@ -47,6 +49,7 @@ def test_frames_that_follow_are_the_same_to_spark_and_one_of_a_version_is_not(
     assert by_read.sameSemantics(read(enabled, versions))
 
 
+@pytest.mark.again
 def test_options_of_the_reader_travel_in_time(enabled, versions):
     reader = enabled.read.format("delta")
     assert reader.option("versionAsOf", 0).load(versions).count() == 20
@@ -57,6 +60,7 @@ def test_options_of_the_reader_travel_in_time(enabled, versions):
     assert caught.value.kind == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
+@pytest.mark.again
 def test_options_that_delta_does_not_know_are_ignored(enabled, versions):
     reader = enabled.read.format("delta").options(mergeSchema=True, header="true", nonsense=1)
     assert reader.load(versions).count() == 19
@@ -81,6 +85,7 @@ def test_functions_for_changes_refuse_other_arguments(enabled, versions, argumen
     assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
 
 
+@pytest.mark.again
 def test_only_the_columns_and_files_of_the_query_are_read(enabled, versions):
     frame = enabled.sql(f"SELECT id FROM delta.`{versions}` WHERE p = 3 AND id > 100")
     plan = frame._jdf.queryExecution().executedPlan().toString()
@@ -114,6 +119,7 @@ def test_a_reader_needs_one_path_and_no_schema(enabled, versions):
         assert caught.value.kind == kind
 
 
+@pytest.mark.again
 def test_a_name_of_the_catalog_is_read_like_its_path(enabled, versions, entry, rows_of):
     name = entry("flights", versions)
     expected = rows_of(read(enabled, versions))
@@ -132,6 +138,7 @@ def test_a_name_of_the_catalog_is_read_like_its_path(enabled, versions, entry, r
     assert rows_of(reader.table("flights").select("id", "_change_type")) == [(7, "delete")]
 
 
+@pytest.mark.again
 def test_views_read_the_newest_version(enabled, versions, entry):
     name = entry("flights", versions)
     enabled.sql(f"CREATE VIEW shop.of_name AS SELECT * FROM {name} WHERE p = 3")
@@ -153,6 +160,7 @@ def test_names_of_views_and_of_other_formats_are_no_delta_tables(enabled, databa
         enabled.table("shop.nothing")
 
 
+@pytest.mark.again
 def test_other_formats_and_statements_stay_sparks(enabled, tmp_path, database):
     path = str(tmp_path / "plain")
     enabled.range(3).write.parquet(path)
@@ -173,6 +181,7 @@ def test_a_path_is_never_dropped(enabled, versions, tmp_path):
     assert read(enabled, versions).count() == 19
 
 
+@pytest.mark.again
 def test_commands_show_what_the_log_says(enabled, versions, entry, rows_of):
     name = entry("flights", versions)
     described = [row[:2] for row in enabled.sql(f"DESCRIBE TABLE {name}").collect()]
@@ -209,6 +218,7 @@ def test_partitions_are_shown_as_the_log_has_them(enabled, versions, entry):
     assert DeltaTable.forPath(enabled, versions).detail().first().name is None
 
 
+@pytest.mark.again
 def test_partitions_are_shown_with_the_types_of_their_columns(enabled, tmp_path):
     table = f"delta.`{tmp_path}/t`"
     partitions = "d DATE, t TIMESTAMP, n DECIMAL(38, 2), `a.b` STRING, b BOOLEAN"
@@ -231,6 +241,7 @@ def test_partitions_are_shown_with_the_types_of_their_columns(enabled, tmp_path)
     assert shown.dtypes == enabled.table(table).drop("id").dtypes
 
 
+@pytest.mark.again
 def test_names_are_emptied_renamed_and_dropped(enabled, versions, entry):
     name = entry("flights", versions)
     enabled.sql(f"ALTER TABLE {name} RENAME TO shop.trips")
@@ -244,6 +255,7 @@ def test_names_are_emptied_renamed_and_dropped(enabled, versions, entry):
     assert read(enabled, versions).count() == 0
 
 
+@pytest.mark.again
 def test_a_cached_table_is_the_version_that_was_cached(enabled, versions, entry):
     name = entry("flights", versions)
     enabled.sql(f"CACHE TABLE {name}")

@@ -18,6 +18,7 @@ def table(delta, table_path):
     return f"delta.`{table_path}`"
 
 
+@pytest.mark.again
 def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
     history = delta.sql(f"DESCRIBE HISTORY {table}")
     assert history.schema == HISTORY_SCHEMA
@@ -30,6 +31,7 @@ def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
     assert detail.collect() == DeltaTable.forPath(delta, table_path).detail().collect()
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "before",
     [
@@ -44,12 +46,14 @@ def test_comments_may_stand_before_a_statement(delta, table, before):
     assert delta.sql(f"{before}DESCRIBE HISTORY {table} LIMIT 1").columns == HISTORY_SCHEMA.names
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("before", ["/* a /* b */", "-- only", "/*+ a hint */", "/* /*+ */ */"])
 def test_a_statement_within_a_comment_is_none_of_ours(delta, table, before):
     with pytest.raises(ParseException):
         delta.sql(f"{before} DESCRIBE HISTORY {table}")
 
 
+@pytest.mark.again
 def test_statements_stand_in_scripts(delta, table, conf):
     conf("spark.sql.scripting.enabled", "true")  # PySpark 4.0 has it off
     script = f"BEGIN DELETE FROM {table} WHERE id = 3; SELECT count(*) AS n FROM {table}; END"

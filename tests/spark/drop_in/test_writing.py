@@ -27,6 +27,7 @@ def table(enabled, database):
     return f"{database}.t"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -55,6 +56,7 @@ def test_an_overwrite_of_partitions_is_dynamic_where_the_session_says_so(enabled
     assert {row.id for row in enabled.table(table).collect()} == {1, 9}
 
 
+@pytest.mark.again
 def test_positions_count_and_structs_take_the_names_of_the_table(enabled, table):
     enabled.sql(f"INSERT INTO {table} SELECT 5, 5, named_struct('q', '7', 'r', 8)")
     assert enabled.table(table).where("id = 5").collect() == [(5, 5, (7, "8"))]
@@ -82,18 +84,21 @@ def test_rows_that_do_not_fit_are_refused(enabled, table, statement, kind):
     assert enabled.table(table).count() == 2
 
 
+@pytest.mark.again
 def test_an_overflow_is_an_error_and_writes_nothing(enabled, table):
     with pytest.raises(PySparkException, match="OVERFLOW"):
         enabled.sql(f"INSERT INTO {table} (p) VALUES (5000000000)")
     assert enabled.table(table).count() == 2
 
 
+@pytest.mark.again
 def test_the_session_lets_an_insert_add_columns(enabled, table, conf):
     conf("spark.databricks.delta.schema.autoMerge.enabled", "true")
     enabled.sql(f"INSERT INTO {table} SELECT 7, 7, NULL, 'more' AS more")
     assert enabled.table(table).where("id = 7").first().more == "more"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
 def test_save_does_what_write_does(enabled, tmp_path, mode):
     df = enabled.range(3).selectExpr("id", "id % 2 AS `p.p`")
@@ -163,6 +168,7 @@ def test_writers_by_name(enabled, database, tmp_path):
     assert told[-1] == "CREATE TABLE AS SELECT"
 
 
+@pytest.mark.again
 def test_the_writer_of_the_second_version(enabled, database):
     df, name = enabled.range(4).withColumn("v", sf.col("id") % 2), f"{database}.w"
     df.writeTo(name).using("delta").partitionedBy("v").tableProperty("Own", "1").create()
@@ -233,6 +239,7 @@ def test_frames_by_name_are_cast_to_the_types_of_the_table(enabled, database, tm
         assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("statement", "columns", "rows"),
     [
@@ -280,6 +287,7 @@ def test_an_insert_with_schema_evolution_lets_the_table_grow(
     assert {tuple(row) for row in found.select("id", *columns[3:]).collect()} == rows
 
 
+@pytest.mark.again
 def test_schema_evolution_reaches_structs_and_types(enabled, database):
     pytest.importorskip("pyspark", minversion="4.2")
     name = f"{database}.grows"

@@ -16,6 +16,7 @@ def on_the_native_plane(conf):
     conf("spark.optimist.spark.plane", "native")
 
 
+@pytest.mark.again
 def test_table_below_a_directory_named_temporary_gets_its_rows(spark, tmp_path):
     path = str(tmp_path / "_temporary" / "table")
     write(spark.range(30), path)

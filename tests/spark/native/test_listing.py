@@ -36,6 +36,7 @@ def statuses_of(spark, files):
     ]
 
 
+@pytest.mark.again
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(NAMES, SIZES, SIZES), min_size=1, max_size=5))
 def test_file_statuses_arrive_as_they_were_sent(spark, files):
@@ -83,6 +84,7 @@ def hours(table_path):
     return table_path
 
 
+@pytest.mark.again
 def test_a_version_is_listed_once_for_each_zone_and_only_kept_files_get_full_paths(
     spark, hours, conf, monkeypatch
 ):

@@ -71,6 +71,7 @@ def renamed(request, tmp_path):
     return table
 
 
+@pytest.mark.again
 def test_renamed_columns_have_the_values_of_their_files(spark, renamed):
     frame = read(spark, renamed.path)
     assert frame.columns == ["b", "a", "address", "list", "map", "day"]
@@ -97,6 +98,7 @@ def test_physical_names_mean_nothing_without_column_mapping(spark, tmp_path):
     assert log.snapshot().scan("id > 7").files.num_rows == 2
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
@@ -119,6 +121,7 @@ def test_filters_name_renamed_columns_by_their_new_names(spark, renamed, conditi
     assert read(spark, renamed.path).where(condition).count() == count
 
 
+@pytest.mark.again
 def test_renamed_columns_prune_partitions_and_skip_files(spark, renamed):
     frame = read(spark, renamed.path)
     assert _num_files(frame.where("day = 'mon'")) == 1
@@ -130,6 +133,7 @@ def _num_files(frame):
     return sum(each.num_files for each in file_selections(frame))
 
 
+@pytest.mark.again
 def test_each_field_of_a_renamed_struct_can_be_read_alone(spark, renamed):
     frame = read(spark, renamed.path).where("day = 'mon'")
     assert [row.street for row in frame.orderBy("b").select("address.street").collect()] == [

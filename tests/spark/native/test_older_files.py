@@ -20,6 +20,7 @@ WIDENED = [
 ]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("case", WIDENED, ids=lambda case: f"{case[0]}-{case[2]}")
 def test_files_from_before_a_type_was_widened_are_read_in_the_wider_type(spark, tmp_path, case):
     _, stored, wider, values, wanted = case

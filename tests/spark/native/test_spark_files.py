@@ -47,6 +47,7 @@ def ids_of(frame):
     return sorted(row.id for row in frame.collect())
 
 
+@pytest.mark.again
 def test_a_version_is_handed_over_once_and_again_when_the_jvm_has_given_it_up(
     spark, table_path, handed_over, monkeypatch
 ):
@@ -63,6 +64,7 @@ def test_a_version_is_handed_over_once_and_again_when_the_jvm_has_given_it_up(
     assert handed_over == [1, 3, 3]
 
 
+@pytest.mark.again
 def test_no_query_meets_the_files_of_another_version_or_of_a_table_that_was_there_before(
     spark, table_path
 ):

@@ -85,6 +85,7 @@ def test_a_selection_tells_files_partitions_and_filters(spark, months):
     assert "1 of 6 files" in str(selection)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "condition",
     [
@@ -123,6 +124,7 @@ def test_every_filter_gives_the_rows_that_a_plain_frame_gives(spark, months, con
     assert sorted(row.id for row in read(spark, months).where(condition).collect()) == expected
 
 
+@pytest.mark.again
 def test_a_join_of_a_table_with_itself_and_a_union_are_right(spark, months):
     frame = read(spark, months)
     assert frame.alias("a").join(frame.alias("b"), "id").count() == 60
@@ -275,6 +277,7 @@ def test_partition_times_without_a_zone_are_read_in_the_zone_of_the_session(
     assert read(spark, table_path).where("p = '2024-07-01 12:00:00'").count() == 1
 
 
+@pytest.mark.again
 def test_two_partition_columns_and_many_values_come_together_right(spark, table_path):
     ids = list(range(400))
     data = pa.table(
@@ -289,6 +292,7 @@ def test_two_partition_columns_and_many_values_come_together_right(spark, table_
     )
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("condition", ["b = 1", "c = 1", "a = 0 AND c = 1", "b <> c", "c IS NULL"])
 def test_each_of_several_partition_columns_is_asked_for_its_own_values(
     spark, table_path, condition

@@ -96,12 +96,14 @@ def expected(spark, days):
     return dict(zip(conditions, ids_where(spark, days, conditions), strict=True))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("condition", "num_files"), CONDITIONS)
 def test_each_operator_reads_only_these_files(spark, days, expected, condition, num_files):
     frame = read(spark, days).where(condition)
     assert ids_and_files(frame) == (expected[condition], num_files)
 
 
+@pytest.mark.again
 def test_the_largest_decimals_are_found_by_each_way_to_them(spark, table_path, plane):
     nines = 10**38 - 1
     log = DeltaLog.for_path(table_path)
@@ -142,6 +144,7 @@ def test_times_skip_files_by_the_zone_of_the_session(spark, days, conf, zone, co
     assert found == [(rows, row[column]) for rows, row in zip(ids, ZONED, strict=True)]
 
 
+@pytest.mark.again
 def test_a_filter_on_a_time_prunes_the_days_generated_from_it(spark, table_path):
     generated = {"delta.generationExpression": "CAST(ts AS DATE)"}
     fields = [
@@ -166,6 +169,7 @@ def test_a_filter_on_a_time_prunes_the_days_generated_from_it(spark, table_path)
     assert frame.count() == 2
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     "where", [None, "id >= 10", "id > 12", "n IS NULL", "d = '2024-01-02'", "length(s) = 3"]
 )

@@ -43,6 +43,7 @@ def test_deleted_rows_are_gone_and_all_others_are_there(spark, holes):
     assert ids(read(spark, holes.path)) == LIVE
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("condition", ["id >= 999", "id % 64 = 0", "name = 'n64'", "id IN (63, 5)"])
 def test_filters_over_files_with_vectors_leave_the_right_rows(spark, holes, condition):
     plain = spark.range(7000).withColumn("name", sf.concat(sf.lit("n"), "id"))
@@ -50,6 +51,7 @@ def test_filters_over_files_with_vectors_leave_the_right_rows(spark, holes, cond
     assert ids(read(spark, holes.path).where(condition)) == wanted
 
 
+@pytest.mark.again
 def test_files_with_vectors_are_split_and_read_by_rows_alike(spark, holes, conf):
     conf("spark.sql.files.maxPartitionBytes", "8000")
     conf("spark.sql.files.openCostInBytes", "1")
@@ -60,6 +62,7 @@ def test_files_with_vectors_are_split_and_read_by_rows_alike(spark, holes, conf)
     assert ids(read(spark, holes.path)) == LIVE
 
 
+@pytest.mark.again
 def test_one_frame_serves_query_after_query_with_the_vectors_it_needs(spark, holes):
     frame = read(spark, holes.path)
     assert frame.where("id >= 6000").count() == 90
@@ -76,6 +79,7 @@ def test_only_files_with_a_vector_pay_for_it(spark, holes, capsys):
     assert capsys.readouterr().out.count("BitSet@") == 1
 
 
+@pytest.mark.again
 def test_a_cached_frame_with_vectors_serves_another_of_the_same_version(spark, holes):
     cached = read(spark, holes.path).cache()
     assert cached.count() == len(LIVE)
@@ -85,6 +89,7 @@ def test_a_cached_frame_with_vectors_serves_another_of_the_same_version(spark, h
     cached.unpersist(blocking=True)
 
 
+@pytest.mark.again
 def test_columns_and_metadata_stay_as_they_are_without_vectors(spark, holes):
     frame = read(spark, holes.path)
     assert frame.columns == ["id", "name"]
@@ -93,6 +98,7 @@ def test_columns_and_metadata_stay_as_they_are_without_vectors(spark, holes):
     assert frame.groupBy("_metadata.file_name").count().count() == 3
 
 
+@pytest.mark.again
 def test_partitions_are_pruned_below_vectors(spark, tmp_path):
     table = GrownTable(
         tmp_path / "parts",
@@ -109,6 +115,7 @@ def test_partitions_are_pruned_below_vectors(spark, tmp_path):
     assert ids(read(spark, table.path).where("p IS NULL")) == list(range(90, 100))
 
 
+@pytest.mark.again
 def test_a_vector_is_read_only_when_its_file_is(spark, holes):
     gone = replace(
         inline_vector({1}), storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", offset=1
@@ -154,6 +161,7 @@ def last_actions(table, key):
     return [action[key] for action in map(json.loads, lines) if key in action]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("by_vectors", ["true", "false"])
 def test_delete_takes_the_rows_of_a_file_that_has_a_vector(spark, holes, conf, by_vectors):
     conf("spark.databricks.delta.delete.deletionVectors.persistent", by_vectors)
@@ -176,6 +184,7 @@ def test_delete_of_rows_that_are_gone_already_changes_nothing(spark, holes):
     assert DeltaLog.for_path(holes.path).snapshot().version == holes.version - 1
 
 
+@pytest.mark.again
 def test_update_does_not_bring_deleted_rows_back(spark, holes):
     DeltaTable.forPath(spark, holes.path).update("id % 2 = 0", {"name": "'even'"})
     frame = read(spark, holes.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from hand_made_tables import data_file, field, inline_vector, make_table, mapped, struct_of
 from optimist.spark import read
@@ -20,6 +21,7 @@ def counts(spark, root, filters):
     return {text: read(spark, str(root)).where(text).count() for text in filters}
 
 
+@pytest.mark.again
 def test_filters_do_not_mix_up_what_they_prune_by(spark, tmp_path, plane):
     fields = [field("a.b", "long"), field("a", struct_of(field("b", "long")))]
     adds = [data_file(tmp_path / "t", "one.parquet", ROWS)]

@@ -78,6 +78,7 @@ def test_every_frame_of_a_table_tells_it(spark, foreign, every_plane):
     assert enabled == dict.fromkeys(enabled, TOLD)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("condition", ["id IS NULL", "s.a IS NULL", "exists(l, x -> x IS NULL)"])
 def test_commands_find_the_nulls_that_another_engine_wrote(
     spark, foreign, every_plane, rows_of, condition

@@ -39,6 +39,7 @@ def test_shredded_variants_are_refused(tmp_path):
     assert caught.value.kind == "OPTIMIST_DATA_FILE_TYPE_MISMATCH"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("feature", ["variantShredding", "variantShredding-preview"])
 def test_shredded_variants_are_put_together_on_the_native_plane(spark, tmp_path, conf, feature):
     conf("spark.sql.variant.writeShredding.enabled", "true")

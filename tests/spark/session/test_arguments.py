@@ -76,6 +76,7 @@ def test_what_is_no_path_is_refused_by_every_entry_point(spark, path):
         assert isinstance(caught.value, UsageError)
 
 
+@pytest.mark.again
 def test_paths_of_pathlib_are_taken_by_every_entry_point(spark, table, tmp_path):
     assert isinstance(table, Path)
     assert read(spark, table).count() == 2

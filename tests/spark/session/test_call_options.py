@@ -91,6 +91,7 @@ CONFS = {
 }
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_option_that_is_left_out_falls_back_to_the_conf(spark, table, rows, conf, log_of):
     seen = Seen(spark, table, rows, log_of)

@@ -91,6 +91,7 @@ def test_replace_where_means_one_time_where_it_deletes_and_where_it_checks(
     assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 9]
 
 
+@pytest.mark.again
 def test_a_count_decides_by_the_log_and_by_rows_at_one_time(spark, table_path, monkeypatch):
     hours = f"timestamp_micros({MICROS} + 3600000000L * (id - 2)) AS at"
     write(spark.range(5).selectExpr("id", hours).coalesce(1), table_path)

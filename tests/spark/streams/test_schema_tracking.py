@@ -21,6 +21,7 @@ def plane(request, conf):
     conf("spark.optimist.spark.plane", request.param)
 
 
+@pytest.mark.again
 def test_runs_logs_and_offsets_are_those_of_delta_spark(enabled, plane, tmp_path):
     told = told_by(enabled, tmp_path)
     assert told == RECORD["told"]
@@ -85,6 +86,7 @@ def test_a_log_outside_the_checkpoint_is_refused_unless_the_conf_lets_it(
     assert (len(rows), kind) == (2, None)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
 def test_the_log_is_found_by_each_spelling_of_the_path(query, table, tmp_path, prefix):
     place = f"{prefix}{tmp_path}/of ö 100%/schemas/"
@@ -119,6 +121,7 @@ def test_two_sources_of_a_query_need_ids_for_their_logs(enabled, query, table, t
     assert {path.name[-2:] for path in Path(tmp_path, "two", "schemas").iterdir()} == {"_a", "_b"}
 
 
+@pytest.mark.again
 def test_the_log_of_another_checkpoint_is_refused_unless_the_conf_lets_it(
     query, table, tmp_path, conf
 ):
@@ -140,6 +143,7 @@ def test_a_start_before_a_change_gives_each_row_by_the_schema_of_then(query, tab
     ]
 
 
+@pytest.mark.again
 def test_changes_of_each_commit_come_by_the_schema_of_then(query, table, conf):
     unblock(conf)
     table.update(set={"title": "'uno'"}, predicate="id = 1")
@@ -168,6 +172,7 @@ def test_changes_of_each_commit_come_by_the_schema_of_then(query, table, conf):
     assert found[1][0][0]["name"] == "one"
 
 
+@pytest.mark.again
 def test_a_frame_from_before_a_recorded_change_has_to_be_made_anew(enabled, query, table, tmp_path):
     frame = tracked(enabled, table, f"{tmp_path}/ck/schemas")
     assert query(table, frame=frame)[1] is None
@@ -177,6 +182,7 @@ def test_a_frame_from_before_a_recorded_change_has_to_be_made_anew(enabled, quer
     assert query(table) == ([], None)
 
 
+@pytest.mark.again
 def test_making_a_frame_writes_nothing(enabled, query, table, tmp_path, conf):
     unblock(conf)
     query(table)
@@ -190,6 +196,7 @@ def test_making_a_frame_writes_nothing(enabled, query, table, tmp_path, conf):
     assert entries(tmp_path) == ["0", "1", "2"]
 
 
+@pytest.mark.again
 def test_a_stream_into_another_table_takes_the_new_columns_by_mergeschema(
     enabled, query, table, tmp_path
 ):

@@ -60,6 +60,7 @@ def forget_batches(checkpoint, first):
             file.unlink()
 
 
+@pytest.mark.again
 def test_each_batch_is_one_commit_of_the_query(source, run, table_path):
     source()
     source()
@@ -83,6 +84,7 @@ def test_each_batch_is_one_commit_of_the_query(source, run, table_path):
     assert info.operation_metrics["numRemovedFiles"] == "0"
 
 
+@pytest.mark.again
 def test_a_batch_that_spark_has_not_recorded_is_not_committed_again(
     source, run, table_path, tmp_path
 ):
@@ -95,6 +97,7 @@ def test_a_batch_that_spark_has_not_recorded_is_not_committed_again(
     assert DeltaLog.for_path(table_path).count() == 6
 
 
+@pytest.mark.again
 def test_a_batch_without_rows_is_recorded(source, run, table_path):
     source()
     run(table_path)
@@ -124,6 +127,7 @@ def requests(monkeypatch, table_path):
     return seen
 
 
+@pytest.mark.again
 def test_a_batch_looks_at_the_log_as_it_begins_and_as_it_commits(source, run, table_path, requests):
     for _ in range(4):
         source()
@@ -157,6 +161,7 @@ def test_update_mode_is_refused_before_the_query_starts(source, run, table_path)
     assert not Path(table_path).exists()
 
 
+@pytest.mark.again
 def test_values_are_cast_to_the_types_of_the_table(enabled, source, run, table_path):
     enabled.sql(f"CREATE TABLE delta.`{table_path}` (id INT, p STRING) USING delta")
     source()
@@ -165,6 +170,7 @@ def test_values_are_cast_to_the_types_of_the_table(enabled, source, run, table_p
     assert found == [{"id": 0, "p": "0"}, {"id": 1, "p": "1"}, {"id": 2, "p": "0"}]
 
 
+@pytest.mark.again
 def test_columns_are_added_only_if_the_option_says_so(enabled, source, run, table_path):
     enabled.sql(f"CREATE TABLE delta.`{table_path}` (id LONG) USING delta")
     source()
@@ -196,6 +202,7 @@ def test_tables_are_partitioned_clustered_and_configured_by_the_first_batch(
     assert len(recorded(other)) == DeltaLog.for_path(other).snapshot().version + 1
 
 
+@pytest.mark.again
 def test_constraints_defaults_and_generated_columns_hold_for_streams(
     enabled, source, run, table_path
 ):
@@ -225,6 +232,7 @@ def test_bare_nulls_are_refused(source, run, table_path):
     assert not Path(table_path).exists()
 
 
+@pytest.mark.again
 def test_options_that_replace_rows_have_no_effect(source, run, table_path):
     source()
     source()
@@ -233,6 +241,7 @@ def test_options_that_replace_rows_have_no_effect(source, run, table_path):
     assert DeltaLog.for_path(table_path).count() == 6
 
 
+@pytest.mark.again
 def test_two_runs_of_one_query_conflict(source, run, meeting, table_path, tmp_path):
     source()
     query = run(table_path)

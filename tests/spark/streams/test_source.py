@@ -102,6 +102,7 @@ def crash_in(tmp_path, number, checkpoint="ck"):
                 file.unlink()
 
 
+@pytest.mark.again
 def test_the_table_comes_first_and_then_what_is_new(log, run):
     assert run(maxFilesPerTrigger=2)[0] == [(0, [0, 1, 2, 3]), (1, [4, 5])]
     assert run(maxFilesPerTrigger=2)[0] == []
@@ -118,6 +119,7 @@ def test_offsets_in_the_checkpoint_are_delta_s(log, run, tmp_path):
     )
 
 
+@pytest.mark.again
 def test_a_checkpoint_of_delta_spark_is_continued(log, run, tmp_path):
     run(maxFilesPerTrigger=1)
     crash_in(tmp_path, 1)
@@ -135,6 +137,7 @@ def test_a_checkpoint_of_delta_spark_is_continued(log, run, tmp_path):
     assert run()[0] == [(1, [4, 5])]
 
 
+@pytest.mark.again
 def test_a_batch_that_was_not_recorded_has_the_same_rows_again(log, run, tmp_path):
     assert run(maxFilesPerTrigger=2)[0][-1] == (1, [4, 5])
     crash_in(tmp_path, 1)
@@ -142,6 +145,7 @@ def test_a_batch_that_was_not_recorded_has_the_same_rows_again(log, run, tmp_pat
     assert run(maxFilesPerTrigger=2)[0] == [(1, [4, 5]), (2, [6])]
 
 
+@pytest.mark.again
 def test_a_batch_that_is_done_needs_no_commits_when_the_query_goes_on(log, run):
     run()
     add(log, 6)
@@ -153,6 +157,7 @@ def test_a_batch_that_is_done_needs_no_commits_when_the_query_goes_on(log, run):
     assert run()[0] == [(2, [7])]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("start", ["latest", "time"])
 def test_a_start_that_the_moment_decides_is_an_empty_first_batch(log, run, tmp_path, start):
     given = {"startingVersion": "latest"}
@@ -174,6 +179,7 @@ def test_once_takes_everything_in_one_batch(log, run):
     assert run(trigger={"once": True}, maxFilesPerTrigger=1)[0] == [(0, [0, 1, 2, 3, 4, 5])]
 
 
+@pytest.mark.again
 def test_available_now_ends_at_the_version_that_it_began_with(enabled, log, tmp_path):
     seen = []
 
@@ -195,6 +201,7 @@ def test_continuous_processing_is_refused(enabled, log, tmp_path):
         writer.trigger(continuous="1 second").start().awaitTermination()
 
 
+@pytest.mark.again
 def test_progress_tells_rows_and_what_is_left(log, run):
     _, query = run(maxFilesPerTrigger=2)
     first, second = query.recentProgress
@@ -214,6 +221,7 @@ def test_filters_and_columns_reach_the_files(enabled, log, run):
     assert query.recentProgress[0]["numInputRows"] == (2 if is_native else 6)
 
 
+@pytest.mark.again
 def test_deleted_rows_and_mapped_columns_are_read(enabled, table_path, conf, run, log):
     log.alter.set_properties({"delta.enableDeletionVectors": "true"})
     log.alter.set_properties({"delta.columnMapping.mode": "name"})
@@ -223,6 +231,7 @@ def test_deleted_rows_and_mapped_columns_are_read(enabled, table_path, conf, run
     assert run(frame=frame)[0] == [(0, [1, 2, 4, 5])]
 
 
+@pytest.mark.again
 def test_partitioned_tables_are_read(enabled, tmp_path, run):
     path = f"{tmp_path}/parted"
     rows = enabled.range(6).selectExpr("id", "CAST(id % 2 AS INT) AS p")
@@ -231,6 +240,7 @@ def test_partitioned_tables_are_read(enabled, tmp_path, run):
     assert run(frame=frame)[0] == [(0, [1, 3, 5])]
 
 
+@pytest.mark.again
 def test_a_deletion_stops_the_stream_with_delta_s_error(log, run):
     run()
     log.delete("id < 2")
@@ -252,6 +262,7 @@ def test_a_new_column_stops_the_stream_until_its_frame_is_made_anew(enabled, log
     assert run()[0][-1][1] == [6]
 
 
+@pytest.mark.again
 def test_a_running_stream_stops_at_a_new_column(enabled, log, tmp_path):
     frame = enabled.readStream.format("delta").load(log.table_path)
     writer = frame.writeStream.format("noop")
@@ -264,11 +275,13 @@ def test_a_running_stream_stops_at_a_new_column(enabled, log, tmp_path):
     assert not query.isActive
 
 
+@pytest.mark.again
 def test_two_queries_over_one_frame_have_sources_of_their_own(enabled, log, run):
     frame = enabled.readStream.format("delta").option("maxFilesPerTrigger", 2).load(log.table_path)
     assert [len(run(frame=frame, checkpoint=name)[0]) for name in ("a", "b")] == [2, 2]
 
 
+@pytest.mark.again
 def test_a_table_that_the_checkpoint_is_not_of_is_refused(enabled, log, run, tmp_path):
     run()
     enabled.range(3).write.format("delta").save(f"{tmp_path}/other")
@@ -299,6 +312,7 @@ def test_an_older_version_in_the_path_is_refused(enabled, log):
         assert caught.value.kind == "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"
 
 
+@pytest.mark.again
 def test_a_query_of_one_batch_from_a_time_has_its_rows(log, run):
     time = datetime.fromtimestamp(log.snapshot(version=1).timestamp_ms / 1000, timezone.utc)
     options = {"startingTimestamp": time.isoformat(), "trigger": {"once": True}}
@@ -316,6 +330,7 @@ def test_a_start_that_is_yet_to_come_has_no_batch_before(log, run, conf):
     assert run(startingVersion=4)[0] == [(0, [7])]
 
 
+@pytest.mark.again
 def test_rows_from_before_their_columns_were_made_anew_are_refused(log, run, enabled):
     log.alter.set_properties({"delta.columnMapping.mode": "name"})
     log.alter.add_columns([NewColumn("x", "string")])
@@ -346,6 +361,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("has_vectors", [False, True])
 @pytest.mark.parametrize("option", ["readChangeFeed", "readChangeData"])
 def test_a_stream_of_changes_gives_each_once(enabled, plane, tmp_path, option, has_vectors):
@@ -362,6 +378,7 @@ def test_a_stream_of_changes_gives_each_once(enabled, plane, tmp_path, option, h
     assert changes(enabled, log, tmp_path, **limited) == [CHANGES[5:]]
 
 
+@pytest.mark.again
 def test_a_stream_of_changes_begins_where_it_is_told(enabled, plane, tmp_path):
     log = changing(f"{tmp_path}/t")
     change(log)
@@ -382,6 +399,7 @@ def test_a_schema_and_a_missing_table_are_refused(enabled, log, tmp_path):
     assert caught.value.kind == "DELTA_UNSUPPORTED_SCHEMA_DURING_READ"
 
 
+@pytest.mark.again
 def test_tables_are_read_by_name(enabled, log, run):
     enabled.sql("CREATE DATABASE IF NOT EXISTS streams")
     try:
@@ -398,6 +416,7 @@ def test_tables_are_read_by_name(enabled, log, run):
         enabled.sql("DROP DATABASE streams CASCADE")
 
 
+@pytest.mark.again
 def test_rows_go_from_table_to_table_each_once(enabled, log, tmp_path):
     target = f"{tmp_path}/target"
     for number in (6, 7):
@@ -410,6 +429,7 @@ def test_rows_go_from_table_to_table_each_once(enabled, log, tmp_path):
     assert sorted(found) == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.again
 def test_a_query_that_reads_the_table_it_writes_has_read_all_of_it(enabled, log, meeting, tmp_path):
     frame = enabled.readStream.format("delta").load(log.table_path).selectExpr("id + 100 AS id")
     writer = frame.writeStream.format("delta").option("checkpointLocation", f"{tmp_path}/ck")
@@ -421,6 +441,7 @@ def test_a_query_that_reads_the_table_it_writes_has_read_all_of_it(enabled, log,
     assert '"STREAMING UPDATE"' not in infos
 
 
+@pytest.mark.again
 def test_a_watermark_drops_no_row_of_the_first_snapshot_where_event_times_count(enabled, tmp_path):
     log = DeltaLog.for_path(f"{tmp_path}/timed")
     for second in (2000, 1000, 3000, 1500):

@@ -111,6 +111,7 @@ def test_the_cases_reach_every_clause_and_a_row_that_matches_twice():
     }
 
 
+@pytest.mark.again
 def test_the_history_tells_the_clauses_and_other_engines_read_the_rows(spark, table, source, plane):
     builder = target(spark, table).merge(source, "t.id = s.id")
     builder = builder.whenMatchedDelete("s.v = 'x'").whenMatchedUpdate(set={"v": "s.v"})
@@ -140,6 +141,7 @@ def test_the_history_tells_the_clauses_and_other_engines_read_the_rows(spark, ta
     assert {row["id"]: row["v"] for row in rows} == expected
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")
 def test_only_the_files_that_the_keys_can_be_in_are_looked_at(spark, table, source, monkeypatch):
@@ -174,6 +176,7 @@ def test_days_of_any_year_find_their_files(spark, table_path, conf, more):
     assert {(row.day, row.n) for row in read(spark, table_path).collect()} == {(d, 1) for d in days}
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("key", [13, 1000])
 def test_where_no_row_changes_no_file_is_rewritten(spark, table, source, plane, key):
     rows = source.where(f"id = {key} OR id = 99")
@@ -218,6 +221,7 @@ def test_columns_of_frames_say_which_side_they_are_of(spark, table, source, plan
     assert found == {4: "V4", 13: "v13a", 99: "in"}
 
 
+@pytest.mark.again
 def test_rows_that_a_deletion_vector_has_deleted_are_not_there(spark, tmp_path, plane):
     root = tmp_path / "vectors"
     vector = inline_vector([1, 3])
@@ -239,6 +243,7 @@ def test_rows_that_a_deletion_vector_has_deleted_are_not_there(spark, tmp_path, 
     assert (metrics["numTargetRowsCopied"], metrics["numTargetRowsInserted"]) == ("4", "1")
 
 
+@pytest.mark.again
 def test_values_are_computed_for_the_rows_of_their_clause_alone(spark, table, plane):
     rows = pa.table({"id": pa.array([1, 99], pa.int64()), "n": pa.array([0, 5], pa.int64())})
     builder = target(spark, table).merge(spark.createDataFrame(rows).alias("s"), "t.id = s.id")
@@ -255,6 +260,7 @@ def test_values_are_computed_for_the_rows_of_their_clause_alone(spark, table, pl
     assert insert.execute().collect()[0].num_inserted_rows == 1
 
 
+@pytest.mark.again
 def test_a_source_that_is_another_each_time_is_read_once_and_given_back(spark, table, plane):
     stored = spark.sparkContext._jsc.sc().getPersistentRDDs
     before = stored().size()

@@ -18,6 +18,7 @@ def only_insert(spark, path, source):
     return target(spark, path).merge(source, "t.id = s.id").whenNotMatchedInsertAll()
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("every_plane")
 @pytest.mark.parametrize("merge", [upsert, only_insert])
 def test_a_merge_conflicts_with_rows_that_have_its_keys_and_no_others(
@@ -43,6 +44,7 @@ def test_a_merge_by_source_depends_on_every_row(spark, table, source, meeting):
         builder.whenNotMatchedBySourceDelete("t.id = 3").execute()
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("every_plane")
 def test_rows_made_of_the_tables_own_depend_on_those(spark, table, meeting):
     made = read(spark, table).where("id < 2").selectExpr("id + 1000 AS id", "v").alias("s")

@@ -55,6 +55,7 @@ def splits_change(monkeypatch, conf):
     assert seen
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("source_of", [rows_in_the_plan, a_view_of_values, table_of_many_files])
 @pytest.mark.parametrize("properties", [{}, VECTORS | FEED], ids=["copies", "vectors"])
 @pytest.mark.usefixtures("plane", "splits_change")

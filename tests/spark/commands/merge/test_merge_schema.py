@@ -126,6 +126,7 @@ def test_a_field_that_the_source_does_not_have_by_that_name_is_not_made(spark, t
         merge.whenNotMatchedBySourceUpdate(set={"z": "1"}).withSchemaEvolution().execute()
 
 
+@pytest.mark.again
 def test_constraints_defaults_and_generated_columns_hold(spark, table_path, plane):
     def column(name, kind, **metadata):
         return {"name": name, "type": kind, "nullable": True, "metadata": metadata}

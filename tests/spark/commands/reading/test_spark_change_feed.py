@@ -117,6 +117,7 @@ def pairs(frame):
     return sorted(tuple(row) for row in columns)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("first", "last"), [(0, None), (2, 3)])
 def test_recorded_and_derived_changes_are_those_of_the_core(
     spark, recorded, plane, log_of, first, last
@@ -129,6 +130,7 @@ def test_recorded_and_derived_changes_are_those_of_the_core(
     assert expected.num_rows > 0
 
 
+@pytest.mark.again
 def test_rows_between_vectors_are_those_of_the_core(spark, vectors, plane, log_of):
     frame = feed(spark, vectors, startingVersion=0)
     expected = log_of(vectors).changes(starting_version=0)
@@ -146,6 +148,7 @@ def test_rows_between_vectors_are_those_of_the_core(spark, vectors, plane, log_o
     assert frame.where("p IS NULL").count() == 1
 
 
+@pytest.mark.again
 @settings(
     max_examples=5,
     deadline=None,
@@ -177,6 +180,7 @@ def test_the_feed_of_a_random_history_is_what_the_model_says(
     assert Counter(map(tuple, rows)) == {key: n for key, n in wanted if key[1] == kind}
 
 
+@pytest.mark.again
 def test_a_file_that_comes_and_goes_is_read_as_each_of_its_changes(spark, tmp_path, plane):
     history = History(FeedTable(tmp_path / "table"))
     history.commit([(insert, 0)])
@@ -189,6 +193,7 @@ def test_a_file_that_comes_and_goes_is_read_as_each_of_its_changes(spark, tmp_pa
         assert Counter(pairs(frame)) == history.changes(first, 5)
 
 
+@pytest.mark.again
 def test_two_feeds_of_one_file_are_not_mixed_up_in_one_query(spark, vectors, plane):
     one = feed(spark, vectors, startingVersion=2, endingVersion=2).select("id").distinct()
     other = feed(spark, vectors, startingVersion=3, endingVersion=3).select("id").distinct()
@@ -196,6 +201,7 @@ def test_two_feeds_of_one_file_are_not_mixed_up_in_one_query(spark, vectors, pla
     assert [row.id for row in one.join(other, "id").collect()] == [1]
 
 
+@pytest.mark.again
 def test_a_feed_and_the_table_itself_go_together_in_one_query(spark, vectors, conf):
     # The table says that it is of 1970.
     conf(
@@ -207,6 +213,7 @@ def test_a_feed_and_the_table_itself_go_together_in_one_query(spark, vectors, co
     assert read(spark, vectors).count() == 1
 
 
+@pytest.mark.again
 def test_filters_on_the_feed_s_columns_leave_files_unread(spark, vectors, conf):
     Path(vectors, "part-1.parquet").unlink()
     frame = feed(spark, vectors, startingVersion=1)

@@ -68,6 +68,7 @@ def ensure_apart(found, log):
     assert mark(log, "`n`") >= max(others)
 
 
+@pytest.mark.again
 def test_every_command_gives_out_numbers_once_and_keeps_them(spark, table_path, table):
     write(rows(spark, 0, 9), table_path, mode="append")
     first = contents(spark, table_path)
@@ -153,6 +154,7 @@ def test_checks_and_generated_columns_see_the_numbers(spark, table_path, plane):
         write(spark.sql("SELECT 8L AS x, 100L AS i"), table_path, mode="append")
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 def test_of_two_writers_that_give_out_the_same_numbers_one_fails(
     spark, table_path, table, monkeypatch
@@ -172,6 +174,7 @@ def test_of_two_writers_that_give_out_the_same_numbers_one_fails(
     ensure_apart(found, table)
 
 
+@pytest.mark.again
 def test_rows_are_numbered_by_the_tasks_that_write_them(spark, table_path, table, conf):
     """After a shuffle, a task that ran again could give numbers that are in files already."""
     conf("spark.databricks.delta.optimizeWrite.enabled", "true")

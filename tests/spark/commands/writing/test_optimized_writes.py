@@ -31,6 +31,7 @@ def files_of(path, log_of, version=None):
     return sorted(Counter(str(add.partition_values) for add in files).values())
 
 
+@pytest.mark.again
 def test_each_partition_gets_one_file_and_keeps_its_rows(rows, table_path, log_of, rows_of):
     write(rows, table_path, partitionBy="P.`q`", optimizeWrite=True)
     assert files_of(table_path, log_of) == [1, 1, 1, 1]
@@ -40,12 +41,14 @@ def test_each_partition_gets_one_file_and_keeps_its_rows(rows, table_path, log_o
     assert files_of(table_path, log_of) == [9, 9, 9, 9]
 
 
+@pytest.mark.again
 def test_without_partitions_small_rows_make_one_file(rows, table_path, log_of, rows_of):
     write(rows, table_path, optimizeWrite="true")
     assert files_of(table_path, log_of) == [1]
     assert rows_of(read(rows.sparkSession, table_path)) == rows_of(rows)
 
 
+@pytest.mark.again
 def test_files_are_cut_at_about_the_size_of_a_bin(spark, table_path, log_of, conf):
     conf(BIN_SIZE, "256k")
     text = sf.sha2(sf.col("id").cast("string"), 512).alias("s")
@@ -57,6 +60,7 @@ def test_files_are_cut_at_about_the_size_of_a_bin(spark, table_path, log_of, con
     assert read(spark, table_path).distinct().count() == 20000
 
 
+@pytest.mark.again
 def test_the_call_is_asked_first_then_the_session_then_the_table(rows, table_path, log_of, conf):
     write(rows, table_path, partitionBy="P.`q`", **{PROPERTY: "true"})
     assert files_of(table_path, log_of) == [1] * 4
@@ -78,6 +82,7 @@ def test_sessions_that_do_not_adapt_plans_balance_rows_all_the_same(rows, table_
     assert rows.sparkSession.conf.get("spark.sql.adaptive.enabled") == "false"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("has_feed", [False, True], ids=["plain", "feed"])
 def test_rows_that_commands_change_are_brought_together_too(
     spark, rows, table_path, log_of, rows_of, conf, has_feed
@@ -105,6 +110,7 @@ def test_rows_that_commands_change_are_brought_together_too(
     assert sorted(row.id for row in read(spark, table_path).collect()) == sorted(kept + added)
 
 
+@pytest.mark.again
 def test_streams_bring_the_rows_of_a_batch_together(
     spark, rows, table_path, log_of, rows_of, tmp_path
 ):

@@ -36,6 +36,7 @@ def test_a_first_write_makes_a_table_that_deltalake_reads(numbers, table_path):
     assert deltalake.DeltaTable(table_path).metadata().partition_columns == ["p"]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_writers_of_both_engines_take_turns_on_one_table(spark, numbers, table_path):
     write(numbers, table_path, partitionBy="p")
@@ -68,6 +69,7 @@ def test_mode_ignore_makes_a_table_that_does_not_exist(spark, numbers, table_pat
     assert write(numbers, table_path, mode="ignore").version == 0
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_mode_append_adds_and_is_blind(spark, numbers, table, log_of):
     assert write(numbers, table, mode="append").version == 1
@@ -77,6 +79,7 @@ def test_mode_append_adds_and_is_blind(spark, numbers, table, log_of):
     assert info.operation_parameters["mode"] == "Append"
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_mode_overwrite_replaces_all_rows_and_keeps_the_older_version(spark, numbers, table):
     write(numbers.where("id < 3"), table, mode="overwrite")
@@ -84,6 +87,7 @@ def test_mode_overwrite_replaces_all_rows_and_keeps_the_older_version(spark, num
     assert read(spark, table, versionAsOf=0).count() == 20
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_overwriting_a_table_with_rows_read_from_it_works(spark, table):
     write(read(spark, table).where("id >= 15"), table, mode="overwrite")
@@ -138,6 +142,7 @@ def test_user_metadata_stands_in_the_history(numbers, table_path, log_of):
     assert log_of(table_path).history()[0].info.user_metadata == "nightly load"
 
 
+@pytest.mark.again
 def test_a_replayed_write_is_skipped_and_a_newer_one_is_not(spark, numbers, table):
     options = {"mode": "append", "txnAppId": "job", "txnVersion": 5}
     assert write(numbers.limit(1), table, **options).version == 1
@@ -147,6 +152,7 @@ def test_a_replayed_write_is_skipped_and_a_newer_one_is_not(spark, numbers, tabl
     assert read(spark, table).count() == 22
 
 
+@pytest.mark.again
 def test_the_conf_names_the_replay_where_the_call_does_not(spark, numbers, table, conf):
     conf("spark.databricks.delta.write.txnAppId", "job")
     conf("spark.databricks.delta.write.txnVersion", "1")
@@ -230,6 +236,7 @@ def test_max_records_per_file_and_compression_are_honoured(spark, numbers, table
     assert footer.row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize(("version", "page"), [("1.0.0", b"\x15\x00"), ("2.12.0", b"\x15\x06")])
 def test_the_table_says_which_data_pages_its_files_have(
@@ -285,6 +292,7 @@ def test_partition_values_of_every_type_are_written_as_the_protocol_spells_them(
     assert wanted.exceptAll(read_back).count() == 0
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_both_hours_of_a_clock_change_are_partitions_of_their_own(spark, table_path, conf, log_of):
     conf("spark.sql.session.timeZone", "Europe/Paris")
@@ -301,6 +309,7 @@ def test_both_hours_of_a_clock_change_are_partitions_of_their_own(spark, table_p
     assert sorted((row.s, row.u) for row in rows) == [(s, s) for s in seconds]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_odd_partition_values_are_read_by_deltalake(spark, table_path):
     values = ["a b", "x=y/z", "100%", "ünï", "q'\"q", "#?*:"]
@@ -313,6 +322,7 @@ def test_odd_partition_values_are_read_by_deltalake(spark, table_path):
 # Reads of the table that is written to
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_append_from_the_table_itself_is_not_blind(spark, table, log_of):
     write(read(spark, table).selectExpr("id + 100 AS id", "p", "name"), table, mode="append")
@@ -320,6 +330,7 @@ def test_an_append_from_the_table_itself_is_not_blind(spark, table, log_of):
     assert read(spark, table).count() == 40
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_overwrite_from_a_version_that_others_moved_past_is_a_conflict(spark, numbers, table):
     stale = read(spark, table)
@@ -329,6 +340,7 @@ def test_an_overwrite_from_a_version_that_others_moved_past_is_a_conflict(spark,
     assert 77 in ids(read(spark, table))
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_an_overwrite_from_a_version_asked_for_restores_it(spark, numbers, table):
     write(numbers, table, mode="append")
@@ -336,6 +348,7 @@ def test_an_overwrite_from_a_version_asked_for_restores_it(spark, numbers, table
     assert read(spark, table).count() == 20
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_reads_inside_subqueries_of_the_data_count_as_reads(spark, table, log_of):
     read(spark, table).createOrReplaceTempView("itself")
@@ -348,6 +361,7 @@ def test_reads_inside_subqueries_of_the_data_count_as_reads(spark, table, log_of
     assert log_of(table).history(1)[0].info.is_blind_append is False
 
 
+@pytest.mark.again
 def test_reading_another_table_leaves_an_append_blind(spark, numbers, table, tmp_path, log_of):
     other = str(tmp_path / "other")
     write(read(spark, table), other)
@@ -355,6 +369,7 @@ def test_reading_another_table_leaves_an_append_blind(spark, numbers, table, tmp
     assert log_of(table).history(1)[0].info.is_blind_append is True
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_failing_query_leaves_neither_files_nor_a_version(spark, table):
     before = data_directories(table)
@@ -367,6 +382,7 @@ def test_a_failing_query_leaves_neither_files_nor_a_version(spark, table):
     assert read(spark, table).count() == 20
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_every_type_goes_in_and_comes_out(spark, table_path):
     frame = spark.sql(
@@ -386,6 +402,7 @@ def test_every_type_goes_in_and_comes_out(spark, table_path):
     )
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_path_with_blanks_percent_signs_and_a_scheme_is_one_table(spark, numbers, tmp_path):
     path = str(tmp_path / "a b%20ü")
@@ -414,6 +431,7 @@ def spoken(spark):
     root.removeAppender("heard")
 
 
+@pytest.mark.again
 def test_a_refused_write_is_not_told_again_with_the_stack_of_the_driver(
     spark, numbers, table, spoken
 ):

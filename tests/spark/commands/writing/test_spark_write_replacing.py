@@ -12,6 +12,7 @@ from optimist.spark import DeltaTable, read, write
 from read_back import data_directories, ids
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_replace_where_on_a_partition_replaces_only_it(spark, numbers, table, log_of):
     rows = numbers.where("id = 1").withColumn("id", sf.lit(1000).cast("long"))
@@ -33,6 +34,7 @@ def test_replace_where_refuses_rows_that_it_would_not_replace(spark, numbers, ta
     assert data_directories(table) == before
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_replace_where_on_data_columns_replaces_matching_rows_in_one_commit(
     spark, numbers, table, log_of
@@ -57,6 +59,7 @@ def test_dynamic_overwrite_replaces_the_partitions_that_are_written(spark, numbe
     assert ids(read(spark, table)) == sorted([1, 2, *(i for i in range(20) if i % 4 in (0, 3))])
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_dynamic_overwrite_with_the_null_partition_replaces_it(spark, table_path):
     frame = spark.createDataFrame([(1, None), (2, "a"), (3, "b")], "id long, p string")
@@ -66,12 +69,14 @@ def test_dynamic_overwrite_with_the_null_partition_replaces_it(spark, table_path
     assert ids(read(spark, table_path)) == [3, 10, 20]
 
 
+@pytest.mark.again
 def test_dynamic_overwrite_of_a_table_without_partitions_replaces_all(spark, table_path):
     write(spark.range(5), table_path)
     write(spark.range(1), table_path, mode="overwrite", partitionOverwriteMode="dynamic")
     assert ids(read(spark, table_path)) == [0]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(
     ("option", "told"),
     [
@@ -126,6 +131,7 @@ def test_rows_of_the_table_itself_that_are_stored_first_conflict_with_later_ones
     assert ids(read(spark, table)) == [*range(20), 1000]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("text", ["true", "1 = 1 OR id = 3"])
 def test_a_condition_that_is_always_true_reads_no_row(spark, numbers, table, text):

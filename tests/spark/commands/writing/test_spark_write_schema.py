@@ -73,12 +73,14 @@ def test_overwrite_schema_replaces_columns_and_partitioning(spark, numbers, tabl
     assert read(spark, table, versionAsOf=0).columns == ["id", "p", "name"]
 
 
+@pytest.mark.again
 def test_columns_are_matched_in_any_case_and_order(spark, numbers, table):
     write(numbers.selectExpr("name AS NAME", "p AS P", "id + 100 AS Id"), table, mode="append")
     assert read(spark, table).columns == ["id", "p", "name"]
     assert ids(read(spark, table).where("p = 3")) == [3, 7, 11, 15, 19, 103, 107, 111, 115, 119]
 
 
+@pytest.mark.again
 def test_missing_columns_become_null(spark, numbers, table):
     write(numbers.selectExpr("id + 100 AS id", "p").limit(1), table, mode="append")
     assert read(spark, table).where("id >= 100 AND name IS NULL").count() == 1
@@ -96,6 +98,7 @@ def test_a_null_literal_fits_every_column(spark, numbers, table):
     assert read(spark, table).where("name IS NULL").count() == 1
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_fields_of_structs_are_matched_by_name_at_every_depth(spark, table_path):
     first = spark.sql(
@@ -111,6 +114,7 @@ def test_fields_of_structs_are_matched_by_name_at_every_depth(spark, table_path)
     assert [tuple(row) for row in rows] == [(1, "u", 2), (10, "v", 20), (5, None, None)]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_structs_inside_arrays_and_maps_are_matched_by_name(spark, table_path):
     write(

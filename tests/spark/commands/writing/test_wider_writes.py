@@ -64,6 +64,7 @@ def assert_has(spark, path, *numbers):
     assert values(read(spark, path).toArrow()) == wanted
 
 
+@pytest.mark.again
 def test_merging_schemas_makes_types_wider_and_narrow_rows_still_fit(spark, table):
     wide = rows(spark, WIDE, 2**31)
     with pytest.raises(SchemaError, match="mergeSchema"):
@@ -78,6 +79,7 @@ def test_merging_schemas_makes_types_wider_and_narrow_rows_still_fit(spark, tabl
     assert recorded(table) == EVERY_CHANGE
 
 
+@pytest.mark.again
 def test_a_merge_that_takes_all_columns_makes_types_wider(spark, table):
     source = rows(spark, WIDE, 3, 2**31).alias("s")
     merge = DeltaTable.forPath(spark, table).alias("t").merge(source, "t.id = s.id")
@@ -86,6 +88,7 @@ def test_a_merge_that_takes_all_columns_makes_types_wider(spark, table):
     assert_has(spark, table, 1, 2, 3, 2**31)
 
 
+@pytest.mark.again
 def test_without_the_property_types_stay_as_they_are(spark, table_path):
     write(rows(spark, NARROW, 1), table_path)
     with pytest.raises(SchemaError) as caught:
@@ -115,6 +118,7 @@ def shown(frame):
     return [tuple(row) for row in found]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("mode", ["none", "name"])
 def test_variants_are_written_whole_by_every_command(spark, table_path, conf, mode):
     conf("spark.sql.variant.writeShredding.enabled", "true")
