@@ -15,12 +15,12 @@ from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.file_table import canonical_path, with_column
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
+from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
