@@ -35,6 +35,7 @@ from optimist.core.protocol.binding_properties import ensure_properties_parse
 from optimist.core.protocol.clustering import ensure_clustering_fits
 from optimist.core.protocol.domains import (
     CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
     domains_that_count,
     is_of_the_system,
 )
@@ -96,6 +97,8 @@ _DROPS = "DROP FEATURE"
 """The operation that takes a feature out of the protocol, and its domain with it."""
 _DROPS_DOMAINS = frozenset({_DROPS, DOMAIN_CLEANUP})
 """Operations that may remove domains of the system."""
+_RESTORE = "RESTORE"
+"""The operation that may bring an older high-water mark of row ids back."""
 _UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
 """Operations that add live files again unchanged, with the deletion vectors these have."""
 _OF_CHECKPOINTS = frozenset({"checkpointMetadata", "sidecar"})
@@ -449,6 +452,7 @@ def _check_domains(draft: Draft) -> None:
     # Writers leave domains of the system alone that they do not understand (spec 6.3), and that of
     # row tracking is made after this check.
     is_drop = draft.operation.name in _DROPS_DOMAINS
+    is_restore = draft.operation.name == _RESTORE
     reserved = [
         a.domain
         for a in draft.actions
@@ -456,6 +460,7 @@ def _check_domains(draft: Draft) -> None:
         and is_of_the_system(a.domain)
         and a.domain != CLUSTERING_DOMAIN
         and not (is_drop and a.removed)
+        and not (is_restore and a.domain == ROW_TRACKING_DOMAIN)
     ]
     if reserved:
         raise UsageError(
