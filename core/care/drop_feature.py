@@ -38,13 +38,12 @@ from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import truncate_history
 from optimist.core.protocol.actions import Metadata
-from optimist.core.protocol.clustering import CLUSTERING_DOMAIN
+from optimist.core.protocol.domains import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN
 from optimist.core.protocol.features import FEATURES, feature_by_any_case
 from optimist.core.protocol.gates import implied_features, with_features, without_feature
 from optimist.core.protocol.properties import PROPERTIES, canonical_name
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import earliest_recreatable_version
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult

@@ -34,8 +34,7 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import Action, DomainMetadata, RemoveFile
 from optimist.core.protocol.clustering import clustering_columns, clustering_domain
-from optimist.core.protocol.domains import is_of_the_system
-from optimist.core.protocol.operation_names import ROW_TRACKING_UNBACKFILL
+from optimist.core.protocol.operation_names import DOMAIN_CLEANUP, ROW_TRACKING_UNBACKFILL
 from optimist.core.protocol.schema_checks import ensure_names_legal
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.running.read_ahead import read_ahead
@@ -318,12 +317,12 @@ def _unnumbered(txn: OptimisticTransaction, batch: int) -> Alteration | None:
 
 def _without_domains(table: CaredFor) -> bool:
     def change(txn: OptimisticTransaction) -> Alteration | None:
-        known = txn.snapshot.domain_metadata.values()
-        of_users = (item for item in known if not is_of_the_system(item.domain))
-        removed = tuple(replace(item, removed=True) for item in of_users)
+        # Those of the system are left over: the features that they belong to were dropped before.
+        known = txn.snapshot.stored_domains.values()
+        removed = tuple(replace(item, removed=True) for item in known)
         if not removed:
             return None
-        return Alteration(Operation("DOMAIN METADATA CLEANUP"), actions=removed)
+        return Alteration(Operation(DOMAIN_CLEANUP), actions=removed)
 
     return table.commit(change) is not None
 

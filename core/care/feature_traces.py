@@ -17,7 +17,6 @@ from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import LogFileKind, commit_path, listing_start
 from optimist.core.protocol.actions import Action, AddFile, Metadata
-from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.protocol.features import FEATURES
 from optimist.core.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
@@ -59,7 +58,7 @@ class Traces:
         in_metadata: Whether metadata use it.
         column: The column of a version's files that is null where a file does not use it.
         is_removable: Whether DROP FEATURE can take the traces away itself.
-        has_domains: Whether the metadata domains of users use it.
+        has_domains: Whether metadata domains use it.
     """
 
     in_metadata: Callable[[TableMetadata], bool] = _never
@@ -71,7 +70,7 @@ class Traces:
         """Whether a version uses the feature."""
         if self.in_metadata(TableMetadata.of(snapshot.metadata)):
             return True
-        if self.has_domains and not all(map(is_of_the_system, snapshot.domain_metadata)):
+        if self.has_domains and snapshot.stored_domains:
             return True
         return self.column is not None and self.files(snapshot).num_rows > 0
 

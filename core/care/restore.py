@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 
 from optimist.core.care.files_there import ensure_files_there
 from optimist.core.care.restored_metadata import restored_domains, restored_metadata
+from optimist.core.care.restored_row_ids import restored_mark, with_restored_ids
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
-from optimist.core.log.file_table import canonical_paths, table_keys, with_column
+from optimist.core.log.file_table import table_keys
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import earliest_recreatable_version, version_at_timestamp
@@ -44,7 +45,6 @@ _KINDS = {
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
 }
 """What Delta calls times outside the history where a table is restored to one."""
-_ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def restore(
         return None
     target, current = load(version), txn.snapshot
     to_add, to_remove = _differences(target, current)
-    to_add = _with_ids_of_old(to_add, current)
+    to_add = with_restored_ids(to_add, to_remove, target, current)
     ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
     metadata = restored_metadata(target.metadata, current.metadata)
     txn.update_metadata_for_table_restore(metadata, target.protocol)
@@ -129,7 +129,7 @@ def restore(
         restored_files_size=exact_sum(to_add["size"]),
     )
     files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms())
-    txn.commit_large(domains, _operation(done, to), files=files)
+    txn.commit_large((*domains, *restored_mark(target, current)), _operation(done, to), files=files)
     return done
 
 
@@ -203,23 +203,3 @@ def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, places: pa.Array)
         is_other = pc.fill_null(pc.not_equal(were, are), True)
         found = pc.or_(found, pc.and_(were.is_valid(), is_other))
     return found
-
-
-def _with_ids_of_old(files: pa.Table, current: Snapshot) -> pa.Table:
-    """The files with the row ids that their paths have got since (spec 6.5).
-
-    The older version may be from before row tracking. A path that is added again keeps its ids,
-    so that no row of the table's history has two.
-    """
-    if not pc.any(pc.is_null(files["baseRowId"]), min_count=0).as_py():
-        return files
-    numbered = [
-        found.select(["path", *_ROW_IDS]).filter(pc.is_valid(found["baseRowId"]))
-        for found in (current.files, current.tombstones)
-    ]
-    known = pa.concat_tables(numbered)
-    paths = canonical_paths(known["path"]).combine_chunks()
-    places = pc.index_in(canonical_paths(files["path"]), value_set=paths)
-    for name in _ROW_IDS:
-        files = with_column(files, name, pc.coalesce(files[name], known[name].take(places)))
-    return files

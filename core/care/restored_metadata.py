@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from optimist.core.protocol.actions import DomainMetadata, Metadata
-from optimist.core.protocol.clustering import CLUSTERING_DOMAIN
+from optimist.core.protocol.domains import CLUSTERING_DOMAIN
 from optimist.core.protocol.properties import IN_COMMIT_TIMESTAMP_ENABLEMENT
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import identity_columns, with_high_water_marks

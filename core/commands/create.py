@@ -38,10 +38,10 @@ from optimist.core.errors.foreign_text import listed
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata
 from optimist.core.protocol.clustering import (
-    CLUSTERING_DOMAIN,
     clustering_columns,
     clustering_domain,
 )
+from optimist.core.protocol.domains import CLUSTERING_DOMAIN
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import constraint_keys, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata

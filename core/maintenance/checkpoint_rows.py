@@ -123,7 +123,7 @@ def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:
         snapshot.protocol,
         snapshot.metadata,
         *snapshot.set_transactions.values(),
-        *snapshot.domain_metadata.values(),
+        *snapshot.stored_domains.values(),
     )
     return tuple(action_to_dict(action) for action in actions)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import DomainMetadata, Metadata
+from optimist.core.protocol.domains import CLUSTERING_DOMAIN
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import logical_path, physical_path
 from optimist.core.schema.stats_property import has_bounds, leaf_columns
@@ -15,13 +16,10 @@ from optimist.core.schema.types import StructType
 from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
-    "CLUSTERING_DOMAIN",
     "clustering_columns",
     "clustering_domain",
     "ensure_clustering_fits",
 ]
-
-CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def clustering_columns(
@@ -30,7 +28,7 @@ def clustering_columns(
     """The logical paths of the clustering columns; empty if the domain can't be understood.
 
     Args:
-        domains: The live metadata domains, by name.
+        domains: The live metadata domains that count, by name.
         schema: The table's schema; a column that it lacks keeps its physical path.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
@@ -66,7 +64,7 @@ def ensure_clustering_fits(metadata: Metadata, domains: Mapping[str, DomainMetad
 
     Args:
         metadata: The table's metadata, as it is to be.
-        domains: The live metadata domains, by name, as they are to be.
+        domains: The live metadata domains that count, by name, as they are to be.
 
     Raises:
         SchemaError: The table would be partitioned as well

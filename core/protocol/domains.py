@@ -1,12 +1,36 @@
-"""Whose a metadata domain is: the names of the system's have a prefix (spec 6.3)."""
+"""Metadata domains: whose one is, and which of a table's count (spec 6.3).
+
+A domain of the system belongs to a feature. Without that feature no writer keeps to what it says,
+so it says nothing. Every room asks here.
+"""
 
 from __future__ import annotations
 
-__all__ = ["is_of_the_system"]
+from collections.abc import Mapping
 
+from optimist.core.protocol.actions import DomainMetadata, Protocol
+from optimist.core.protocol.gates import supports
+
+__all__ = ["CLUSTERING_DOMAIN", "ROW_TRACKING_DOMAIN", "domains_that_count", "is_of_the_system"]
+
+CLUSTERING_DOMAIN = "delta.clustering"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _PREFIX = "delta."
+_FEATURES = {CLUSTERING_DOMAIN: "clustering", ROW_TRACKING_DOMAIN: "rowTracking"}
+"""The features that domains mean nothing without."""
 
 
 def is_of_the_system(domain: str) -> bool:
     """Whether the domain belongs to a feature, so that users may neither set nor remove it."""
     return domain.lower().startswith(_PREFIX)
+
+
+def domains_that_count(
+    domains: Mapping[str, DomainMetadata], protocol: Protocol
+) -> dict[str, DomainMetadata]:
+    """The domains, by name, without those whose feature the protocol lacks."""
+    return {
+        name: item
+        for name, item in domains.items()
+        if name not in _FEATURES or supports(protocol, _FEATURES[name])
+    }

@@ -6,10 +6,12 @@ too.
 
 from __future__ import annotations
 
-__all__ = ["BACKFILLS", "ROW_TRACKING_BACKFILL", "ROW_TRACKING_UNBACKFILL"]
+__all__ = ["BACKFILLS", "DOMAIN_CLEANUP", "ROW_TRACKING_BACKFILL", "ROW_TRACKING_UNBACKFILL"]
 
 ROW_TRACKING_BACKFILL = "ROW TRACKING BACKFILL"
 """Gives row ids to files that have none, by adding the files again; changes no data."""
 ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
 """Takes the row ids away again in the same way."""
+DOMAIN_CLEANUP = "DOMAIN METADATA CLEANUP"
+"""Removes all metadata domains, so that their feature can be dropped."""
 BACKFILLS = frozenset({ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL})

@@ -34,6 +34,7 @@ from optimist.core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
@@ -402,7 +403,12 @@ class Snapshot(FilesView):
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
-        """The live metadata domains, by name."""
+        """The live metadata domains that count, by name."""
+        return MappingProxyType(domains_that_count(self.stored_domains, self.protocol))
+
+    @property
+    def stored_domains(self) -> Mapping[str, DomainMetadata]:
+        """The live metadata domains as the log has them, those without their feature too."""
         return MappingProxyType(dict(self._state.table.domain_metadata))
 
     @property

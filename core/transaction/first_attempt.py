@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from optimist.core.protocol.actions import Action, AddFile, Metadata
+from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import is_active
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
@@ -66,7 +67,7 @@ def first_attempt(
     )
     if draft.files:
         info = replace(info, data_change=True)
-    domains = snapshot.domain_metadata.values()
+    domains = domains_that_count(snapshot.stored_domains, draft.protocol).values()
     ours = Ours(
         table_path=draft.table_path,
         read_version=draft.read_version,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,10 +32,15 @@ from optimist.core.protocol.actions import (
     UnknownAction,
 )
 from optimist.core.protocol.binding_properties import ensure_properties_parse
-from optimist.core.protocol.clustering import CLUSTERING_DOMAIN, ensure_clustering_fits
-from optimist.core.protocol.domains import is_of_the_system
+from optimist.core.protocol.clustering import ensure_clustering_fits
+from optimist.core.protocol.domains import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    domains_that_count,
+    is_of_the_system,
+)
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
-from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
+from optimist.core.protocol.operation_names import BACKFILLS, DOMAIN_CLEANUP, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -90,6 +95,10 @@ _TAKES_FILES_AS_THEY_ARE = frozenset({"RESTORE", "CLONE"})
 """Operations whose files were part of a table before, with their vectors and statistics."""
 _DROPS = "DROP FEATURE"
 """The operation that takes a feature out of the protocol, and its domain with it."""
+_DROPS_DOMAINS = frozenset({_DROPS, DOMAIN_CLEANUP})
+"""Operations that may remove domains of the system."""
+_RESTORE = "RESTORE"
+"""The operation that may bring an older high-water mark of row ids back."""
 _UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
 """Operations that add live files again unchanged, with the deletion vectors these have."""
 _OF_CHECKPOINTS = frozenset({"checkpointMetadata", "sidecar"})
@@ -169,7 +178,7 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
     if draft.read_version < 0 and not second:
         second = [draft.protocol]
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
-    prepared = (*first, *second, *rest)
+    prepared = (*first, *second, *_removed_strays(draft), *rest)
     ensure_consistent_files(prepared, draft.options)
     if draft.files and draft.options.duplicate_action_check_enabled:
         _refuse_doubled(doubled_paths(draft.files))
@@ -442,7 +451,8 @@ def _check_domains(draft: Draft) -> None:
         )
     # Writers leave domains of the system alone that they do not understand (spec 6.3), and that of
     # row tracking is made after this check.
-    is_drop = draft.operation.name == _DROPS
+    is_drop = draft.operation.name in _DROPS_DOMAINS
+    is_restore = draft.operation.name == _RESTORE
     reserved = [
         a.domain
         for a in draft.actions
@@ -450,6 +460,7 @@ def _check_domains(draft: Draft) -> None:
         and is_of_the_system(a.domain)
         and a.domain != CLUSTERING_DOMAIN
         and not (is_drop and a.removed)
+        and not (is_restore and a.domain == ROW_TRACKING_DOMAIN)
     ]
     if reserved:
         raise UsageError(
@@ -486,7 +497,22 @@ def _check_clustering(draft: Draft) -> None:
         return
     merged = {**draft.snapshot.domain_metadata, **domains}
     live = {name: item for name, item in merged.items() if not item.removed}
-    ensure_clustering_fits(draft.metadata, live)
+    ensure_clustering_fits(draft.metadata, domains_that_count(live, draft.protocol))
+
+
+def _removed_strays(draft: Draft) -> list[DomainMetadata]:
+    """Remove what says how rows are clustered where it would count only by this commit's feature.
+
+    The table's rows were written without it.
+    """
+    stray = draft.snapshot.stored_domains.get(CLUSTERING_DOMAIN)
+    if stray is None or CLUSTERING_DOMAIN in draft.snapshot.domain_metadata:
+        return []
+    is_given = any(
+        isinstance(a, DomainMetadata) and a.domain == CLUSTERING_DOMAIN for a in draft.actions
+    )
+    comes = domains_that_count({CLUSTERING_DOMAIN: stray}, draft.protocol)
+    return [replace(stray, removed=True)] if comes and not is_given else []
 
 
 def _warn_of_empty_files(draft: Draft) -> None:

@@ -22,6 +22,7 @@ def memory_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_life_needs_no_more_memory_than_a_short_one(seed):
     life = HandleLife(seed)

@@ -15,6 +15,7 @@ from optimist.core.errors import Conflict
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
 from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.protocol.field_keys import schema_that_counts
 from optimist.core.protocol.gates import ensure_writable, implied_features, supports
 from optimist.core.protocol.operation_names import (
@@ -24,7 +25,6 @@ from optimist.core.protocol.operation_names import (
 )
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.skipping.pruner import may_match
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.metadata_conflicts import metadata_difference
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 

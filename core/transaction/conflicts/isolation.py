@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, RemoveFile
+from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["FILE_ACTIONS", "ROW_TRACKING_DOMAIN", "is_append_only", "isolation_level_for"]
+__all__ = ["FILE_ACTIONS", "is_append_only", "isolation_level_for"]
 
 FILE_ACTIONS = (AddFile, RemoveFile, AddCDCFile)
-ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
 
 def isolation_level_for(

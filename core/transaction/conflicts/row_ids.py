@@ -15,12 +15,12 @@ from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.file_table import canonical_path, with_column
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
+from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
@@ -151,7 +151,7 @@ def assign_row_ids(
     mark = next_mark
     out: list[Action] = []
     for action in actions:
-        if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN:
+        if _is_mark(action):
             continue
         if isinstance(action, AddFile) and _is_fresh(action, known_mark, settled):
             action = replace(action, base_row_id=mark + 1)
@@ -159,6 +159,10 @@ def assign_row_ids(
         out.append(action)
     _ensure_fits(mark)
     return tuple(out) if mark == next_mark else (_mark_domain(mark), *out)
+
+
+def _is_mark(action: Action) -> bool:
+    return isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN
 
 
 def _ensure_fits(mark: int) -> None:
@@ -182,12 +186,15 @@ def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
     Raises:
         SchemaError, TableError: As `assign_row_ids`.
     """
-    added, mark = files.added, ours.row_id_high_water_mark
+    added, known = files.added, ours.row_id_high_water_mark
     if TableMetadata.of(ours.metadata).properties.row_tracking_suspended:
         for name in ("baseRowId", _COMMIT_VERSION):
             added = with_column(added, name, pa.nulls(added.num_rows, pa.int64()))
     if not added.num_rows or not is_row_tracking_on(ours.protocol, ours.metadata):
         return replace(ours, files=replace(files, added=added))
+    # A RESTORE brings back ids that are above a mark which began anew.
+    given = [each for each in ours.actions if isinstance(each, DomainMetadata)]
+    mark = max(known, high_water_mark(given, default=known))
     ids = added["baseRowId"]
     is_fresh = pc.or_kleene(pc.is_null(ids), pc.greater(ids, mark))
     counts = _counts(added.filter(is_fresh))
@@ -198,8 +205,9 @@ def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
     numbered = pc.replace_with_mask(ids.combine_chunks(), is_fresh.combine_chunks(), fresh)
     versions = pc.fill_null(added["defaultRowCommitVersion"], ours.attempt_version)
     added = with_column(with_column(added, "baseRowId", numbered), _COMMIT_VERSION, versions)
-    domains = () if end == mark else (_mark_domain(end),)
-    return replace(ours, actions=(*domains, *ours.actions), files=replace(files, added=added))
+    rest = (each for each in ours.actions if not _is_mark(each))
+    domains = () if end == known else (_mark_domain(end),)
+    return replace(ours, actions=(*domains, *rest), files=replace(files, added=added))
 
 
 def _counts(files: pa.Table) -> pa.ChunkedArray:

@@ -14,9 +14,9 @@ from optimist.core.protocol.actions import (
     SetTransaction,
     actions_to_bytes,
 )
+from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_loop import Rebased, rebase_past
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.row_ids import ROWS_PRESERVED
 from optimist.core.transaction.prepare import ensure_consistent_files

@@ -471,6 +471,59 @@ def test_a_file_that_has_other_row_ids_gets_those_of_its_version_back(tmp_path):
     assert len(set(numbers)) == 25
 
 
+def numbered(log):
+    """The row ids, by the rows' own ids."""
+    found = log.to_arrow(columns=["id", "_metadata.row_id"]).to_pylist()
+    return dict(tuple(row.values()) for row in found)
+
+
+def test_row_ids_come_back_though_their_mark_began_anew(tmp_path):
+    log = made(tmp_path, properties=TRACKED)
+    log.delete("id = 3")
+    log.optimize()  # the file has ids of its own, and its rows keep theirs
+    before, version = numbered(log), log.snapshot().version
+    log.delete("id > 3")
+    log.drop_feature("rowTracking")
+    log.restore(version)
+    assert numbered(log) == before
+    log.append(rows(20, 50))
+    assert len(set(numbered(log).values())) == len(before) + 30
+    log.drop_feature("rowTracking")
+    log.delete("id > 3")
+    log.alter.set_properties(TRACKED)  # the mark is lower than a file's last id
+    log.restore(version)
+    assert numbered(log) == before
+    log.append(rows(20, 50))
+    assert len(set(numbered(log).values())) == len(before) + 30
+
+
+def test_a_row_id_that_other_rows_have_got_meanwhile_is_not_given_back(tmp_path):
+    log = made(tmp_path)  # no row has an id yet
+    log.alter.set_properties(TRACKED)
+    assert sorted(log.snapshot().files["baseRowId"].to_pylist()) == [0, 10]
+    first = next(row for row in log.snapshot().files.to_pylist() if row["baseRowId"] == 0)
+    begin = json.loads(first["stats"])["minValues"]["id"]
+    log.delete(f"id >= {begin} AND id < {begin + 10}")
+    log.drop_feature("rowTracking")
+    log.alter.set_properties(TRACKED)
+    assert log.snapshot().files["baseRowId"].to_pylist() == [0]
+    log.restore(2)
+    assert sorted(log.snapshot().files["baseRowId"].to_pylist()) == [0, 10]
+
+
+def test_row_ids_of_a_version_without_tracking_do_not_meet_those_that_stay(tmp_path):
+    log = made(tmp_path)
+    log.alter.add_feature("rowTracking")
+    log.append(rows(20, 30))
+    version = log.snapshot().version
+    log.delete("id >= 20")
+    log.drop_feature("rowTracking")
+    log.alter.set_properties(TRACKED)
+    log.restore(version)
+    assert log.count() == 30
+    assert len(set(log.snapshot().files["baseRowId"].to_pylist())) == 3
+
+
 def test_a_path_that_had_row_ids_once_gets_the_same_again(tmp_path):
     log = made(tmp_path)  # no row has an id yet
     log.alter.set_properties(TRACKED)

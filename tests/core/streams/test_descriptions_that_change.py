@@ -42,3 +42,16 @@ def test_a_range_of_changes_is_what_was_written_or_a_refusal(tmp_path_factory, t
     for _ in range(3):
         first = data.draw(st.integers(0, story.newest))
         ensure_feed_is_right(story, first, data.draw(st.integers(first, story.newest)))
+
+
+def test_a_row_that_a_restore_removed_has_its_columns_by_their_names_at_the_end(tmp_path):
+    story = Story.begun(tmp_path / "table", {MODE: "name"})
+    readers = [reader_of(kind, story, changes=True, start=4) for kind in ("follower", "query")]
+    for step, number in (("append", 1), ("append", 1), ("drop", 0), ("restore", 1), ("rename", 1)):
+        story.take(step, number)
+    assert story.newest == 6
+    assert list(story.versions[4].columns) == []
+    assert list(story.versions[6].columns) == ["c"]
+    assert ensure_feed_is_right(story, 4, 6)
+    for reader in readers:
+        reader.look()

@@ -267,7 +267,9 @@ def _free(now: Version, number: int) -> str:
     return names[number % len(names)]
 
 
-def ensure_given(story: Story, given: Rows, expected: Rows, versions: range) -> None:
+def ensure_given(
+    story: Story, given: Rows, expected: Rows, versions: range, *, named_at: int
+) -> None:
     """Hold what a reader gave against the rows as they were written.
 
     A file that was written again may give a row as deleted and inserted at once. A row lacks
@@ -278,12 +280,15 @@ def ensure_given(story: Story, given: Rows, expected: Rows, versions: range) -> 
         given: What came, each row with its kind.
         expected: What was to come.
         versions: Of which versions.
+        named_at: The version whose names the reader gives: the end of what it reads.
     """
     assert _net(given) == _net(expected)
-    descriptions = [story.versions[each] for each in range(versions[0] - 1, versions[-1] + 1)[-9:]]
+    around = [*range(max(0, versions[0] - 1), versions[-1] + 1)[-9:], named_at]
+    descriptions = [story.versions[each] for each in around]
     for kind, row in given:
         known = [written for _, written in expected if written["id"] == row["id"]]
-        # A RESTORE may bring a column back, and remove rows that were written with it.
+        # A RESTORE may bring a column back, and remove rows that were written with it. They have
+        # that column under the name that it has at the end.
         known += [story.shown(row["id"], at) for at in descriptions]
         assert any(_is_shown_as(row, written, kind) for written in known), (row, known)
 

@@ -45,7 +45,8 @@ def ensure_feed_is_right(story: Story, first: int, last: int) -> bool:
         return False
     for version in range(first, last + 1):
         of_version = told([row for row in rows if row["_commit_version"] == version])
-        ensure_given(story, of_version, story.changes(version), range(version, version + 1))
+        of_one = range(version, version + 1)
+        ensure_given(story, of_version, story.changes(version), of_one, named_at=last)
     return True
 
 
@@ -96,12 +97,11 @@ class Reader:
     def ensure_right(self, given: Rows, begin: int, end: int, *, is_whole: bool) -> None:
         """Hold what came of some versions against the story."""
         versions = range(begin, end)
-        if is_whole:
-            ensure_given(self.story, given, self.story.whole(begin), versions)
-        elif versions:
-            ensure_given(self.story, given, self.expected(versions), versions)
-        else:
+        if not versions and not is_whole:
             assert given == []
+            return
+        expected = self.story.whole(begin) if is_whole else self.expected(versions)
+        ensure_given(self.story, given, expected, versions, named_at=self.story.newest)
 
     def begin_anew(self) -> None:
         """Forget what belongs to the run before."""
