@@ -44,6 +44,13 @@ EXPECTED = {
     "registered": 0,
     "times": [4, 1],
     "behind views": [[1, True], [2, False]],
+    "cut plans": [
+        "ConcurrentAppendException DELTA_CONCURRENT_APPEND",
+        "UsageError OPTIMIST_NO_REARRANGEMENT",
+    ],
+    "rows of cut plans": [0, 1, 2, 9],
+    "appended by a cut plan": "nothing",
+    "blind append of a cut plan": False,
     "deleted": ALL,
     "merged": [2, 1, 0, 1],
     "merged rows": [20, 300],
