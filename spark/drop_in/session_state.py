@@ -14,6 +14,7 @@ from optimist.core.errors import ConfigError
 from optimist.core.errors.foreign_text import shown
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.redaction import SECRET_NAMES
 
 __all__ = ["ensure_no_delta_jar", "install", "remove"]
 
@@ -49,7 +50,7 @@ def install(jvm: Jvm) -> None:
             it names can't be used (kind `OPTIMIST_DROP_IN_UNSUPPORTED`); nothing was changed.
     """
     with jvm.as_active():  # whose conf names the session's catalog
-        _changed(lambda: dropin(jvm).Sessions.enable(jvm.session))
+        _changed(lambda: dropin(jvm).Sessions.enable(jvm.session, SECRET_NAMES))
 
 
 def remove(jvm: Jvm) -> None:

@@ -1,35 +1,66 @@
-"""Which of our scans a Spark Connect DataFrame reads."""
+"""Which of our scans a Spark Connect DataFrame reads.
+
+Behind the names of views only the server can look, and its answer is a text, which it may cut
+(`spark.sql.maxPlanStringLength`) or redact (`spark.sql.redaction.string.regex`). So an alias at the
+plan's end must be in the text, too; else the query counts as one that may read anything.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
 from optimist.spark.conditions.connect_expressions import messages
-from optimist.spark.rows.scanned_table import ScannedTable, sources_of_aliases
+from optimist.spark.rows.scanned_table import (
+    ScannedTable,
+    end_alias,
+    sources_of_aliases,
+    sources_of_unknown_query,
+)
 
 __all__ = ["connect_scans"]
 
+_LOG = logging.getLogger(__name__)
+
 _INDIRECT = ("SQL", "NamedTable", "WithRelations")
 """Messages behind which views may stand, whose plans only the server knows."""
+_NUM_PLANS = 2
+"""The text has the plan as it was sent, and then as the server has analysed it."""
 
 
 def connect_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
     """All scans of our tables in a frame's query, those inside views included.
 
     If the query names views or is SQL text, the server is asked to explain it: only the server
-    knows what stands behind the names.
+    knows what stands behind the names. Where its answer is not whole, all tables that this process
+    has read are there, as assumed ones.
     """
     inner: Any = frame
     # As it is sent: a part that is cached is sent as it was when it was cached.
     found = tuple(messages(inner._plan.to_proto(inner._session.client)))
     if any(item.DESCRIPTOR.name in _INDIRECT for item in found):
-        return sources_of_aliases(inner._explain_string("extended"))
+        return _explained_scans(frame)
     sources = (item for item in found if item.DESCRIPTOR.name == "DataSource")
     return tuple(
         ScanOptions.from_options(dict(item.options)).scanned_table
         for item in sources
         if item.format.startswith(SOURCE_PREFIX)
     )
+
+
+def _explained_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
+    end = end_alias()
+    ended: Any = frame.crossJoin(frame.sparkSession.range(1).alias(end))
+    text = ended._explain_string("extended")
+    if text.count(end) >= _NUM_PLANS:
+        return sources_of_aliases(text)
+    _LOG.warning(
+        "Spark's server has cut or redacted the text of a query's plan, so the tables behind the "
+        "query's views are unknown. All tables that this process has read count as read, from "
+        "the oldest version on, and other writers' commits since then are conflicts. Raise "
+        "spark.sql.maxPlanStringLength, or narrow spark.sql.redaction.string.regex."
+    )
+    return sources_of_unknown_query()

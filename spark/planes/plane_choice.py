@@ -3,9 +3,9 @@
 1. Spark Connect: arrow, for there is no JVM at hand to plan in.
 2. `optimist.spark.plane` forces either.
 3. Local and HDFS paths: native; every Hadoop opens them.
-4. Other schemes: native where Spark's Hadoop has a connector for the scheme, and no key of our own
-   (`optimist.store.<store>.*`) says how to reach the store, since the connector would not see it.
-   Else arrow.
+4. Other schemes: native where Spark's Hadoop has a connector for the scheme, and the connector sees
+   all keys that say how to reach the store: not those of our own (`optimist.store.<store>.*`), nor
+   those that were given to this call alone. Else arrow.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from optimist.core.errors import ConfigError
 from optimist.core.options.engine import STORE_PREFIX, EngineOptions
 from optimist.core.paths import scheme_of
+from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -53,9 +54,23 @@ def is_native(
     scheme = scheme_of(path)
     if scheme in _EVERY_HADOOP:
         return True
-    return not _is_ours(scheme, store_options) and Jvm.of(spark).opens(scheme)
+    if _is_ours(scheme, store_options):
+        return False
+    jvm = Jvm.of(spark)
+    return jvm.opens(scheme) and _sees_all(jvm, store_options)
 
 
 def _is_ours(scheme: str, store_options: Mapping[str, str]) -> bool:
     prefix = f"{STORE_PREFIX}{_STORES.get(scheme, 'fsspec')}."
     return any(key.removeprefix("spark.").startswith(prefix) for key in store_options)
+
+
+def _sees_all(jvm: Jvm, store_options: Mapping[str, str]) -> bool:
+    """Whether Hadoop has the keys for file systems as the store has them.
+
+    Those of a call are not in the session's conf: with them the log's store reaches another service
+    than the connector, or the same one as somebody else.
+    """
+    keys = [key for key in store_options if key.startswith(FILESYSTEM_PREFIXES)]
+    settings = jvm.hadoop_settings() if keys else None
+    return all(settings.get(key) == store_options[key] for key in keys)

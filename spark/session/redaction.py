@@ -1,8 +1,9 @@
 """Warnings of secrets that Spark shows in its UI and its event log.
 
 Spark hides the values of keys whose names match `spark.redaction.regex`. Not every name that users
-give a secret matches: Hadoop's `fs.azure.account.key…` does not. Such a value can't be hidden from
-here, and it is not refused; a warning tells the user what to write instead.
+give a secret matches: Hadoop's `fs.azure.account.key…` does not. Such a value in the context's conf
+can't be hidden from here, and it is not refused; a warning tells the user what to write instead.
+Options of a call are hidden by a conf of the session, which `enable` sets.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from collections.abc import Iterator, Mapping
 from optimist.core.options.engine import STORE_PREFIX
 from optimist.core.options.fields import SECRET_MARK
 
-__all__ = ["warn_of_shown_secrets"]
+__all__ = ["SECRET_NAMES", "warn_of_shown_secrets"]
 
 _LOG = logging.getLogger(__name__)
 
 _SPARKS_REGEX = "(?i)secret|password|token|access[.]?key"
 """The default of `spark.redaction.regex` from Spark 3.3 on."""
-_SECRET_NAMES = (
+SECRET_NAMES = (
     r"(?i)secret|password|token|(access|account|private|encryption)[._-]?key"
     r"|[._]sas\b|connection_?string|key_?json"
 )
-"""Matches all that Spark's default does, and more; the warning advises sessions to set it."""
-_IS_SECRET = re.compile(_SECRET_NAMES)
+"""Matches all that Spark's default does, and more. Java reads it as Python does.
+
+The warning advises sessions to set it, and `enable` hides options of calls by it.
+"""
+_IS_SECRET = re.compile(SECRET_NAMES)
 _IS_ADDRESS = re.compile(r"(?i)ur[il]$|endpoint$|host$|proxy$")
 _HAS_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]+@|[?&;](password|sig|token)=", re.IGNORECASE)
 _IS_KEY_ID = re.compile(r"arn:|alias/|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -73,4 +77,4 @@ def _advice(key: str, pattern: str) -> str:
     better = f"{prefix[0]}{SECRET_MARK}{key[prefix.end() :]}" if prefix else key
     if re.search(pattern, better):
         return f"Write {better} instead."
-    return f"Start Spark with spark.redaction.regex={_SECRET_NAMES}"
+    return f"Start Spark with spark.redaction.regex={SECRET_NAMES}"

@@ -36,6 +36,7 @@ def main(folder: str) -> None:
     tell_altered(spark, f"{folder}/altered")
     tell_registrations(spark, folder)
     tell_times(spark, f"{folder}/times")
+    tell_cut_plans(spark, folder)
     several(spark, f"{folder}/several")
     numbers_of_rows(spark, folder)
     tell_columns(spark, folder)
@@ -72,6 +73,35 @@ def tell_registrations(spark, folder: str) -> None:
     both = spark.sql("SELECT a.id FROM asked a JOIN newest n ON a.id = n.id")
     found = sorted((item.version, item.is_time_travel) for item in table_sources(both))
     tell("behind views", found)
+
+
+def tell_cut_plans(spark, folder: str) -> None:
+    """Overwrites from a view of the table itself, while the server cuts the texts of plans."""
+    path = f"{folder}/cut"
+    write(spark.range(3), path)
+    read(spark, path).createOrReplaceTempView("before")
+    write(spark.range(9, 10), path, mode="append")
+    view = spark.sql("SELECT id FROM before")
+    rearranged = {"mode": "overwrite", "dataChange": False}
+    cuts = {
+        "spark.sql.maxPlanStringLength": ["0", "200", "1000"],
+        "spark.sql.redaction.string.regex": ["[0-9a-f]{16}"],
+    }
+    found = []
+    for key, values in cuts.items():
+        for value in values:
+            spark.conf.set(key, value)
+            found.append(kind_of(lambda: write(view, path, mode="overwrite")))
+            other = spark.sql("SELECT id FROM range(5) WHERE id IN (SELECT 1L)")
+            found.append(kind_of(lambda frame=other: write(frame, path, **rearranged)))
+            spark.conf.unset(key)
+    tell("cut plans", sorted(set(found)))
+    tell("rows of cut plans", ids(read(spark, path)))
+    spark.conf.set("spark.sql.maxPlanStringLength", "200")
+    read(spark, path).createOrReplaceTempView("before")
+    tell("appended by a cut plan", kind_of(lambda: write(view, path, mode="append")))
+    spark.conf.unset("spark.sql.maxPlanStringLength")
+    tell("blind append of a cut plan", open_log(spark, path).history(1)[0].info.is_blind_append)
 
 
 def several(spark: SparkSession, path: str) -> None:

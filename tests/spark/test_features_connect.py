@@ -31,6 +31,13 @@ EXPECTED = {
     "registered": 0,
     "times": [4, 1],
     "behind views": [[1, True], [2, False]],
+    "cut plans": [
+        "ConcurrentAppendException DELTA_CONCURRENT_APPEND",
+        "UsageError OPTIMIST_NO_REARRANGEMENT",
+    ],
+    "rows of cut plans": [0, 1, 2, 9],
+    "appended by a cut plan": "nothing",
+    "blind append of a cut plan": False,
     "row ids": [[0, 0, 0], [3, 3, 0], [4, 4, 0], [5, 5, 0], [20, 2, 2]],
     "row ids read": [[0, 0, 0], [3, 3, 0], [4, 4, 0], [5, 5, 0], [20, 2, 2]],
     "some columns": [["a", "id", "id"], [[5, 1, 1], [None, 2, 2]]],

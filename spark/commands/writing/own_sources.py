@@ -9,7 +9,7 @@ from optimist.core.plugins.table_place import place_of
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.planes.sources import table_sources
-from optimist.spark.rows.scanned_table import ScannedTable
+from optimist.spark.rows.scanned_table import ScannedTable, remember_table
 
 __all__ = ["own_sources"]
 
@@ -29,6 +29,7 @@ def own_sources(
     """
     if txn.read_version < 0:
         return ()
+    remember_table(txn.snapshot.table_path, txn.metadata.id)
     found = tuple(
         source
         for source in table_sources(df)

@@ -225,7 +225,7 @@ def _from_what_was_read(
 
 def _ensure_own_rows(log: TableHandle, sources: tuple[ScannedTable, ...]) -> None:
     """Refuse to rearrange rows that are not the table's own, as it is."""
-    if not sources or any(source.is_time_travel for source in sources):
+    if not sources or any(source.is_time_travel or source.is_assumed for source in sources):
         raise UsageError(
             "With dataChange=false the rows must be read from the table itself, "
             f"{log.table.table_path}, and not from an older version. Nothing was written. Leave "

@@ -27,15 +27,21 @@ public final class Sessions {
   private static final String CATALOG = "spark.sql.catalog.spark_catalog";
   private static final String BEFORE = CATALOG + ".before.optimist";
   private static final String BUILT_IN = "builtin";
+  private static final String REDACTION = "spark.sql.redaction.options.regex";
+  private static final String REDACTION_BEFORE = REDACTION + ".before.optimist";
   private static final String DELTAS = "org.apache.spark.sql.delta.catalog.DeltaCatalog";
   /** The extensions of sessions that are on; those that have ours injected are all of the keys. */
   private static final Map EXTENSIONS = Collections.synchronizedMap(new WeakHashMap());
 
   private static boolean isPreparing;
+  /** A regular expression of the names that options with secrets have. */
+  private static String secretNames = "";
 
   private Sessions() {}
 
-  public static synchronized void enable(SparkSession session) throws Exception {
+  public static synchronized void enable(SparkSession session, String namesOfSecrets)
+      throws Exception {
+    secretNames = namesOfSecrets;
     SessionState state = session.sessionState();
     Field rules = field(state.analyzer(), "extendedResolutionRules");
     Field parser = field(state, "sqlParser");
@@ -98,7 +104,22 @@ public final class Sessions {
     catalogs.put("spark_catalog", new DeltaCatalog(session, "spark_catalog", delegate));
     conf.setConfString(BEFORE, before);
     conf.setConfString(CATALOG, DeltaCatalog.class.getName());
+    hideSecrets(conf);
     ChangesFunction.register(session, state.tableFunctionRegistry());
+  }
+
+  /** Spark shows the options of calls in its plans, UI and event log, but for names it is told. */
+  private static void hideSecrets(SQLConf conf) {
+    if (conf.contains(REDACTION_BEFORE)) return;  // a clone has the conf of its session
+    String before = conf.getConfString(REDACTION);
+    conf.setConfString(REDACTION_BEFORE, conf.contains(REDACTION) ? before : "");
+    conf.setConfString(REDACTION, "(?:" + before + ")|(?:" + secretNames + ")");
+  }
+  private static void showSecrets(SQLConf conf) {
+    String before = conf.getConfString(REDACTION_BEFORE, "");
+    conf.unsetConf(REDACTION_BEFORE);
+    if (before.isEmpty()) conf.unsetConf(REDACTION);
+    else conf.setConfString(REDACTION, before);
   }
 
   /** A catalog that the session names itself stays behind ours, so it has to be one of tables. */
@@ -131,6 +152,7 @@ public final class Sessions {
     state.conf().unsetConf(BEFORE);
     if (before.equals(BUILT_IN)) state.conf().unsetConf(CATALOG);
     else state.conf().setConfString(CATALOG, before);
+    showSecrets(state.conf());
     ChangesFunction.drop(state.tableFunctionRegistry());
   }
   private static boolean isPrepared(SessionState state) throws Exception {

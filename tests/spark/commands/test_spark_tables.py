@@ -240,8 +240,17 @@ def test_the_plane_is_chosen_by_what_hadoop_opens_and_an_option_forces_it(
 def test_a_connector_that_does_not_see_our_own_keys_is_not_used(spark, monkeypatch):
     monkeypatch.setattr(Jvm, "opens", lambda self, scheme: scheme == "s3a")
     options = EngineOptions()
-    assert is_native(spark, "s3a://b/t", options, {"fs.s3a.access.key": "x"})
+    assert is_native(spark, "s3a://b/t", options, {})
     assert not is_native(spark, "s3a://b/t", options, {"spark.optimist.store.s3.region": "x"})
+
+
+def test_a_connector_that_does_not_see_the_keys_of_a_call_is_not_used(spark, monkeypatch, conf):
+    monkeypatch.setattr(Jvm, "opens", lambda self, scheme: scheme == "s3a")
+    conf("fs.s3a.access.key", "of the session")
+    for value, expected in [("of the session", True), ("of the call", False)]:
+        given = {"fs.s3a.access.key": value}
+        assert is_native(spark, "s3a://b/t", EngineOptions(), given) is expected
+        assert is_native(spark, "/t", EngineOptions(), given)
 
 
 def test_a_forked_child_is_refused(spark, monkeypatch):
