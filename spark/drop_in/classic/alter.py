@@ -117,6 +117,8 @@ def _add_constraint(table: TableChanges, changes: Sequence[Any]) -> None:
         constraint = change.constraint()
         if str(constraint.getClass().getSimpleName()) != "Check":
             raise not_built_yet("ADD CONSTRAINT of another kind than CHECK")
+        if not constraint.enforced():
+            raise not_built_yet("ADD CONSTRAINT ... NOT ENFORCED")
         table.add_constraint(str(constraint.name()), str(constraint.predicateSql()))
 
 
