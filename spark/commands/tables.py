@@ -18,7 +18,7 @@ from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
-from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
+from optimist.spark.commands.clone import CloneRequest, clone_path, clone_to_name, clone_to_path
 from optimist.spark.commands.convert import (
     convert_directory,
     convert_named,
@@ -421,7 +421,7 @@ class DeltaTable(RowChanges):
         with original_errors():
             path = clone_path(target)
             if path is None:
-                clone_named(self._spark, self._log, target, request)
+                clone_to_name(self._spark, self._log, target, request)
                 return DeltaTable.forName(self._spark, target)
             clone_to_path(self._spark, self._log, path, request)
             return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
