@@ -166,8 +166,8 @@ def _history(spark: SparkSession, log: DeltaLog, command: DescribeHistory) -> Da
 
 def _detail(spark: SparkSession, log: DeltaLog, command: DescribeDetail) -> DataFrame:
     is_path = command.table.path is not None
-    name = None if is_path else named_table(spark, str(command.table))[1]
-    return detail_frame(spark, log, name)
+    entry = None if is_path else named_table(spark, str(command.table))[1]
+    return detail_frame(spark, log, None if entry is None else entry.shown_name)
 
 
 def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
