@@ -30,7 +30,7 @@ def test_variables_stand_anywhere_in_a_statement_of_ours(enabled, table, path, c
         f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (${{spark:key}} < ${{hiveconf:hours}})",
         f"ALTER TABLE {table} DROP CONSTRAINT c",
         f"DESCRIBE HISTORY {table} LIMIT ${{hivevar:hours}}",
-        f"DESCRIBE DETAIL '${{sparkconf:x.path}}'",
+        "DESCRIBE DETAIL '${sparkconf:x.path}'",
         f"RESTORE {table} TO VERSION AS OF 1",
         f"CREATE TABLE delta.`{path}_clone` SHALLOW CLONE {table}",
         f"CREATE TABLE delta.`{path}_like` LIKE {table}",
@@ -48,9 +48,8 @@ def test_parts_of_the_environment_and_of_the_jvm_are_put_in(enabled, path, conf)
         condition = f"r'${{{kind}:{name}}}' != CAST(id AS STRING)"
         enabled.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT {kind} CHECK ({condition})")
         shown = enabled.sql(f"SHOW TBLPROPERTIES delta.`{path}`").collect()
-        assert {row.key: row.value for row in shown}[f"delta.constraints.{kind}"] == (
-            f"r'{of_spark}' != CAST(id AS STRING)"
-        )
+        kept = {row.key: row.value for row in shown}[f"delta.constraints.{kind}"]
+        assert kept == f"'{of_spark}' != CAST(id AS STRING)"
 
 
 def test_what_has_no_value_stays_as_it_is(enabled, table, path, conf):
