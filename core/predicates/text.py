@@ -34,6 +34,8 @@ _KEYWORDS = """
     TIMESTAMP TO TRAILING TRIM TRUE TRY_CAST UNION UNIQUE UNKNOWN UPDATE USER USING VALUES
     WHEN WHERE WINDOW WITH WITHIN
 """
+_NO_VARIABLE = "$\\{"
+"""What Spark reads as `${`, and does not take for a variable that it has to put in."""
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
@@ -59,7 +61,8 @@ def quote_literal(value: object, kind: str) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
     if isinstance(value, str):
-        return "'" + "".join(_ESCAPES.get(char, char) for char in value) + "'"
+        escaped = "".join(_ESCAPES.get(char, char) for char in value)
+        return f"'{escaped.replace('${', _NO_VARIABLE)}'"
     if isinstance(value, dt.datetime):
         return f"{kind.upper()} '{_timestamp_text(value)}'"
     if isinstance(value, dt.date):

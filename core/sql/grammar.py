@@ -41,16 +41,24 @@ _FIRST_WORDS = re.compile(
     r"|explain)\b",
     re.IGNORECASE,
 )
+_FIRST_OF_SPARK = ("ALTER", "ANALYZE", "CREATE", "DESC", "DESCRIBE", "REPLACE")
 _TRAVEL_WORDS = ("FOR", "VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")
 
 
-def parse_command(text: str, parameters: Parameters | None = None) -> Command | None:
+def parse_command(
+    text: str,
+    parameters: Parameters | None = None,
+    *,
+    is_of_spark: Callable[[], bool] = lambda: False,
+) -> Command | None:
     """Parse a statement of Delta that Spark's parser lacks or misreads.
 
     Args:
         text: The statement; it may end with semicolons.
         parameters: The values of its parameters. Without them, parameters may stand only within
             conditions, which then keep them.
+        is_of_spark: Whether Spark's parser can read the text; asked where this grammar can't finish
+            a statement that begins as one of Spark's, too.
 
     Returns:
         The statement; None for one that is Spark's, which costs one match of its first word.
@@ -67,9 +75,15 @@ def parse_command(text: str, parameters: Parameters | None = None) -> Command | 
     if reader.is_at("EXPLAIN"):
         _refuse_explained(text, reader)
         return None
-    command = _STATEMENTS[reader.peek().text.upper()](reader)
-    if command is not None:
-        reader.end()
+    first = reader.peek().text.upper()
+    try:
+        command = _STATEMENTS[first](reader)
+        if command is not None:
+            reader.end()
+    except UsageError:
+        if first in _FIRST_OF_SPARK and is_of_spark():
+            return None
+        raise
     return command
 
 

@@ -8,9 +8,19 @@ __all__ = ["key", "key_values"]
 
 
 def key_values(reader: Reader) -> tuple[tuple[str, str], ...]:
-    """`(key = value, ...)`; keys and values are texts or words."""
+    """`(key = value, ...)`; keys and values are texts or words, and no key stands twice."""
+    known: set[str] = set()
+
+    def pair() -> tuple[str, str]:
+        at = reader.peek()
+        name = key(reader)
+        if name in known:
+            reader.fail("this key stands twice", at)
+        known.add(name)
+        return name, _value(reader)
+
     reader.expect("(")
-    found = reader.listed(lambda: (key(reader), _value(reader)))
+    found = reader.listed(pair)
     reader.expect(")")
     return found
 
@@ -18,7 +28,7 @@ def key_values(reader: Reader) -> tuple[tuple[str, str], ...]:
 def key(reader: Reader) -> str:
     """One key, in quotes or as a name with dots."""
     if reader.peek().kind == "text":
-        return reader.text("a key")
+        return reader.text("a key", is_alone=True)
     return ".".join(reader.path("the key of a property"))
 
 
@@ -27,5 +37,5 @@ def _value(reader: Reader) -> str:
     if reader.is_at_any("TRUE", "FALSE"):
         return reader.advance().text.lower()
     if reader.peek().kind == "number" or reader.is_at("-"):
-        return str(reader.number("a value"))
+        return reader.digits("a value")
     return reader.text("a value")

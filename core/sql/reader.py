@@ -155,22 +155,34 @@ class Reader:
         parts = self.path("the name of a table")
         return TableName(parts, span=self._since(start))
 
-    def text(self, what: str) -> str:
-        """The value of a text in quotes, or of a parameter that is one."""
+    def text(self, what: str, *, is_alone: bool = False) -> str:
+        """The value of a text in quotes, or of a parameter that is one.
+
+        Args:
+            what: What is expected, for the error if there is none.
+            is_alone: Texts that follow are not parts of it, as they are elsewhere in SQL.
+        """
         constant = next_token(_TYPE_OF_CONSTANT.sub("", self._constant(), count=1), 0)
         if constant.kind != "text":
             self.fail(f"{what} in quotes is expected here")
+        value = read_text(constant)
         self.advance()
-        return read_text(constant)
+        while not is_alone and self.peek().kind == "text":
+            value += read_text(self.advance())
+        return value
 
     def number(self, what: str) -> Decimal:
         """A number, with a sign or without."""
+        return Decimal(self.digits(what))
+
+    def digits(self, what: str) -> str:
+        """A number as it is written, without the letters that say its type."""
         sign = "-" if self.take("-") else ""
         match = _NUMBER.fullmatch(self._constant())
         if match is None:
             self.fail(f"{what} is expected here")
         self.advance()
-        return Decimal(sign + match["digits"])
+        return sign + match["digits"]
 
     def whole_number(self, what: str) -> int:
         """A number without a fraction, from 0 on."""

@@ -18,7 +18,7 @@ from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import Span, SqlText, TableName
 
-__all__ = ["PathRelation", "markers_of", "path_relations"]
+__all__ = ["PathRelation", "markers_of", "path_relations", "travel_of_relation"]
 
 _BEFORE_A_RELATION = ("FROM", "JOIN", "TABLE", "USING")
 _BEFORE_A_TARGET = ("INTO", "OVERWRITE")
@@ -146,7 +146,7 @@ def _relation(reader: Reader, is_expected: bool) -> PathRelation | None:
         end = reader.advance().end
     if not is_expected:
         return PathRelation(path, Span(start.start, end), is_qualifier=True)
-    version, timestamp = _travel(reader)
+    version, timestamp = travel_of_relation(reader)
     ends = [end, *(sql.span.end for sql in (version, timestamp) if sql is not None)]
     return PathRelation(path, Span(start.start, max(ends)), version, timestamp)
 
@@ -169,7 +169,7 @@ def _changes(reader: Reader, start: Token) -> PathRelation | None:
     return PathRelation(path, Span(start.start, end), changes=tuple(bounds))
 
 
-def _travel(reader: Reader) -> tuple[SqlText | None, SqlText | None]:
+def travel_of_relation(reader: Reader) -> tuple[SqlText | None, SqlText | None]:
     """The version and the time that stand behind a relation, each as SQL."""
     for kind in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
         if reader.take("FOR", kind, "AS", "OF") or reader.take(kind, "AS", "OF"):

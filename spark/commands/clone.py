@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,27 +18,25 @@ from optimist.core.data.copied_file import CopyRule, FileCopy
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of
-from optimist.core.predicates.text import quote_literal, quote_path
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.sql import path_in_name
 from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.catalog_entries import place_of_name, register_new
 from optimist.spark.commands.convert import SparkFooters
 from optimist.spark.commands.executors import on_executors
-from optimist.spark.commands.names import name_parts
+from optimist.spark.commands.named_tables import ensure_names_known
 from optimist.spark.commands.reading.read import epoch_millis
-from optimist.spark.commands.table_statement import VERBS, ensure_names_known
 from optimist.spark.rows.local_rows import answer_frame, local_frame, numbers_frame
-from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = [
     "CLONE_SCHEMA",
     "CloneRequest",
-    "clone_named",
     "clone_path",
+    "clone_to_name",
     "clone_to_path",
     "cloned_frame",
 ]
@@ -118,16 +116,36 @@ def _source(spark: SparkSession, log: DeltaLog, request: CloneRequest) -> CloneS
     return VersionSource(log.table, version, is_newest=version is newest)
 
 
-def clone_named(spark: SparkSession, source: DeltaLog, name: str, request: CloneRequest) -> None:
-    """Clone a table to a name of the session's catalog, which decides where the clone is.
+def clone_to_name(
+    spark: SparkSession,
+    source: DeltaLog,
+    name: str,
+    request: CloneRequest,
+    location: str | None = None,
+) -> ClonedTable | None:
+    """Clone a table to a name of the session's catalog, which gets the clone when it is there.
+
+    Args:
+        spark: The session.
+        source: The table that is cloned.
+        name: The name, as SQL writes it.
+        request: How it is cloned.
+        location: The place of the clone; None leaves that to the catalog.
 
     Raises:
         UsageError: The session knows no Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); and as `DeltaLog.clone`.
     """
     ensure_names_known(spark, name)
-    with original_errors():
-        spark.sql(_statement(quote_path(tuple(name_parts(spark, name))), source, request))
+    place = place_of_name(spark, name, location)
+    if place.is_new_name and request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        request = replace(request, mode=CreateMode.CREATE)  # a table there has another name
+    log = open_log(spark, place.path)
+    is_new = not log.table_exists()
+    done = clone_to_path(spark, source, place.path, request)
+    if place.is_new_name:
+        register_new(spark, place, log, is_new=is_new)
+    return done
 
 
 def clone_path(target: str) -> str | None:
@@ -196,19 +214,3 @@ class _CopyTask:
                 copies = [FileCopy(**row) for row in batch.to_pylist()]
                 copy_here(copies, self.rule, SystemClock())
                 yield batch.slice(0, 0)
-
-
-def _statement(name: str, source: DeltaLog, request: CloneRequest) -> str:
-    how, travel = "SHALLOW" if request.is_shallow else "DEEP", request.travel
-    parts = [f"{VERBS[request.mode]} {name} {how} CLONE {quote_path(('delta', source.table_path))}"]
-    if travel is not None and travel.version is not None:
-        parts.append(f"VERSION AS OF {travel.version}")
-    elif travel is not None and travel.timestamp is not None:
-        parts.append(f"TIMESTAMP AS OF {quote_literal(travel.timestamp, 'string')}")
-    if request.properties:
-        pairs = (
-            f"{quote_literal(key, 'string')} = {quote_literal(value, 'string')}"
-            for key, value in request.properties.items()
-        )
-        parts.append(f"TBLPROPERTIES ({', '.join(pairs)})")
-    return " ".join(parts)

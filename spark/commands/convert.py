@@ -23,7 +23,7 @@ from optimist.core.sql import parse_command
 from optimist.core.sql.statements import ColumnType, ConvertToDelta, TableName
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.executors import on_executors
-from optimist.spark.commands.table_statement import ensure_names_known
+from optimist.spark.commands.named_tables import ensure_names_known
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log

@@ -47,6 +47,7 @@ class CatalogTable:
     Attributes:
         name: Its name with all parts, as SQL writes it.
         shown_name: The same without quotes, as Delta tells it.
+        parts: The same in parts, the catalog first.
         path: Where the table is.
         is_managed: Whether the files go with the entry.
         owner: Whose it is; may be empty.
@@ -54,6 +55,7 @@ class CatalogTable:
 
     name: str
     shown_name: str
+    parts: tuple[str, ...]
     path: str
     is_managed: bool
     owner: str
@@ -77,7 +79,8 @@ class CatalogTable:
             )
         path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
         kind = str(entry.tableType().name())
-        return cls(name, shown_name, str(path), kind == "MANAGED", str(entry.owner() or ""))
+        parts = tuple(map(str, iterate(identifier.nameParts())))
+        return cls(name, shown_name, parts, str(path), kind == "MANAGED", str(entry.owner() or ""))
 
 
 def is_delta(source: object) -> bool:
@@ -112,8 +115,8 @@ def table_path(spark: SparkSession, name: str) -> str:
     return named_table(spark, name)[0]
 
 
-def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
-    """The path of the table with a name, and its whole name in the catalog; None for a path.
+def named_table(spark: SparkSession, name: str) -> tuple[str, CatalogTable | None]:
+    """The path of the table with a name, and its entry in the catalog; None for a path.
 
     Args:
         spark: A classic session, or a Spark Connect client, which knows paths only.
@@ -137,7 +140,7 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
             name=name,
         )
     entry = catalog_table(spark, name)
-    return entry.path, entry.shown_name
+    return entry.path, entry
 
 
 def one_place(path: str | None, location: str | None) -> str:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.requests.merge_clauses import Kind
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.update import update
+from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.own_frames import OwnFrames
+from optimist.spark.conditions.own_names import (
+    OwnNames,
+    alias_beside,
+    named,
+    qualified_columns,
+)
 from optimist.spark.rows.local_rows import numbers_frame
+from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.arguments import (
     ExpressionOrColumn,
     ensure_assignments,
@@ -24,6 +35,7 @@ from optimist.spark.session.arguments import (
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import to_spark_schema
 
 __all__ = ["RowChanges"]
 
@@ -32,8 +44,9 @@ class RowChanges(ABC):
     """DELETE, UPDATE and MERGE."""
 
     _spark: SparkSession
-    _alias: str | None
     _frames: OwnFrames
+    _own_name: tuple[str, ...]
+    """What may stand before the table's columns: the user's alias, or its name in the catalog."""
 
     @property
     @abstractmethod
@@ -54,8 +67,9 @@ class RowChanges(ABC):
         """
         ensure_condition(condition)
         with original_errors():
-            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
-            num_affected = delete(self._spark, self._handle, chosen, alias=self._alias)
+            names = self._names(self._alias)
+            chosen = None if condition is None else self._alone(condition, names)
+            num_affected = delete(self._spark, self._handle, chosen, alias=names.alias)
             return self._affected(num_affected)
 
     def update(
@@ -84,12 +98,13 @@ class RowChanges(ABC):
         assignments = ensure_assignments(set)
         ensure_condition(condition)
         with original_errors():
-            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
+            names = self._names(self._alias)
+            chosen = None if condition is None else self._alone(condition, names)
             values = {
-                name: self._frames.by_name(self._spark, value)
+                names.in_target_text(name): self._alone(value, names)
                 for name, value in assignments.items()
             }
-            num_affected = update(self._spark, self._handle, chosen, values, alias=self._alias)
+            num_affected = update(self._spark, self._handle, chosen, values, alias=names.alias)
             return self._affected(num_affected)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
@@ -112,12 +127,41 @@ class RowChanges(ABC):
         return DeltaMergeBuilder(MergeRequest(source, condition), self._merge)
 
     def _merge(self, request: MergeRequest) -> DataFrame:
-        alias = self._alias or OWN_ALIAS
         with original_errors():
-            told_apart = request.expressions_changed(
-                lambda value: self._frames.beside(request.source, value, alias)
-            )
-            return merge(self._spark, self._handle, told_apart, alias)
+            is_named = len(self._own_name) > 1
+            source = attributes_of(request.source) if is_named else None
+            alias = alias_beside(self._own_name, source, OWN_ALIAS)
+            names = self._names(alias)
+
+            def told_apart(value: ExpressionOrColumn, kind: Kind) -> ExpressionOrColumn:
+                apart = self._frames.beside(request.source, value, alias)
+                if kind == "NOT MATCHED":
+                    return apart
+                return names.in_value(apart, source if kind == "MATCHED" else None)
+
+            changed = request.expressions_changed(told_apart, names.in_target_text)
+            return merge(self._spark, self._handle, changed, alias)
+
+    def _alone(self, value: ExpressionOrColumn, names: OwnNames) -> ExpressionOrColumn:
+        """An expression over the table's rows alone, as the commands take it."""
+        return names.in_value(self._frames.by_name(self._spark, value))
+
+    @property
+    def _alias(self) -> str | None:
+        return self._own_name[-1] if self._own_name else None
+
+    def _names(self, alias: str | None) -> OwnNames:
+        def columns() -> Any:
+            schema = to_spark_schema(self._handle.snapshot().schema)
+            return qualified_columns(self._spark, schema, self._own_name)
+
+        return OwnNames(self._spark, self._own_name, alias, lru_cache(maxsize=1)(columns))
+
+    def _under_own_name(self, frame: DataFrame) -> DataFrame:
+        """The table's rows as `toDF` gives them."""
+        if len(self._own_name) > 1:
+            return named(frame, self._own_name)
+        return aliased(frame, self._alias)
 
     def _affected(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):

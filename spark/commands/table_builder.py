@@ -21,8 +21,8 @@ from optimist.core.requests.table_definition import (
     columns_of,
 )
 from optimist.core.sql import path_in_name
+from optimist.spark.commands.named_tables import create_named
 from optimist.spark.commands.names import one_place
-from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log

@@ -16,7 +16,6 @@ from optimist.spark.commands.writing.write import write_in
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
 
@@ -33,12 +32,12 @@ class DeltaTableTransaction(RowChanges):
     def __init__(
         self,
         spark: SparkSession,
-        alias: str | None,
+        own_name: tuple[str, ...],
         frames: OwnFrames,
         begin: Callable[[], TableTransaction],
     ) -> None:
         self._spark = spark
-        self._alias = alias
+        self._own_name = own_name
         self._frames = frames
         self._begin = begin
         self._txn: TableTransaction | None = None
@@ -76,7 +75,7 @@ class DeltaTableTransaction(RowChanges):
             handle = self._handle
             snapshot, files = handle.snapshot(), handle.files()
             frame = plane_of(self._spark, handle.table).scan_files(snapshot, files)
-            return self._frames.remember(aliased(frame, self._alias))
+            return self._frames.remember(self._under_own_name(frame))
 
     def write(
         self,

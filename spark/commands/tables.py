@@ -18,7 +18,7 @@ from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
-from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
+from optimist.spark.commands.clone import CloneRequest, clone_path, clone_to_name, clone_to_path
 from optimist.spark.commands.convert import (
     convert_directory,
     convert_named,
@@ -32,7 +32,7 @@ from optimist.spark.commands.missing_tables import (
     as_no_table_of_that_name,
     open_existing,
 )
-from optimist.spark.commands.names import is_enabled, known_path, named_table
+from optimist.spark.commands.names import CatalogTable, is_enabled, known_path, named_table
 from optimist.spark.commands.optimize import optimize
 from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.reading.history import detail_frame, history_frame
@@ -43,7 +43,6 @@ from optimist.spark.commands.table_transaction import DeltaTableTransaction
 from optimist.spark.commands.vacuum import vacuum_table
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.arguments import (
     ensure_kind,
     ensure_value,
@@ -71,13 +70,14 @@ class DeltaTable(RowChanges):
         hadoop_conf: Mapping[str, str],
         alias: str | None = None,
         frames: OwnFrames | None = None,
-        name: str | None = None,
+        entry: CatalogTable | None = None,
     ) -> None:
         self._spark = spark
-        self._name = name
+        self._entry = entry
         self._path = path
         self._hadoop_conf = Options(hadoop_conf)  # keys and tokens: no repr may show them
-        self._alias = alias
+        by_catalog = () if entry is None else entry.parts
+        self._own_name = by_catalog if alias is None else (alias,)
         self._frames = frames or OwnFrames()
 
     @classmethod
@@ -117,13 +117,13 @@ class DeltaTable(RowChanges):
         ensure_supported(sparkSession)
         ensure_kind(tableOrViewName, str, "tableOrViewName")
         with as_no_table_of_that_name(tableOrViewName):
-            path, name = named_table(sparkSession, tableOrViewName)
-        if name is None:
+            path, entry = named_table(sparkSession, tableOrViewName)
+        if entry is None:
             return cls.forPath(sparkSession, path)
-        with as_missing_name(name):
+        with as_missing_name(entry.shown_name):
             log = open_log(sparkSession, path)
             log.snapshot()
-        return cls(sparkSession, log.table_path, {}, name=name)
+        return cls(sparkSession, log.table_path, {}, entry=entry)
 
     @classmethod
     @original_errors()
@@ -208,13 +208,13 @@ class DeltaTable(RowChanges):
                 frame = reader.load(self._log.table_path)
             else:
                 frame = plane_of(self._spark, self._log.table).scan(self._log.snapshot())
-            return self._frames.remember(aliased(frame, self._alias))
+            return self._frames.remember(self._under_own_name(frame))
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions and expressions may use."""
         ensure_kind(aliasName, str, "aliasName")
         own = (self._spark, self._path, self._hadoop_conf)
-        return DeltaTable(*own, aliasName, self._frames, self._name)
+        return DeltaTable(*own, aliasName, self._frames, self._entry)
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE; `executeCompaction` or `executeZOrderBy` of the builder runs it."""
@@ -281,7 +281,8 @@ class DeltaTable(RowChanges):
     @original_errors()
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
-        return detail_frame(self._spark, self._log, self._name)
+        name = None if self._entry is None else self._entry.shown_name
+        return detail_frame(self._spark, self._log, name)
 
     @original_errors()
     def generate(self, mode: str) -> None:
@@ -421,7 +422,7 @@ class DeltaTable(RowChanges):
         with original_errors():
             path = clone_path(target)
             if path is None:
-                clone_named(self._spark, self._log, target, request)
+                clone_to_name(self._spark, self._log, target, request)
                 return DeltaTable.forName(self._spark, target)
             clone_to_path(self._spark, self._log, path, request)
             return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
@@ -435,7 +436,7 @@ class DeltaTable(RowChanges):
         Args:
             user_metadata: Text for the history.
         """
-        session = (self._spark, self._alias, self._frames)
+        session = (self._spark, self._own_name, self._frames)
         return DeltaTableTransaction(
             *session, lambda: self._log.transaction(user_metadata=user_metadata)
         )

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -78,7 +78,8 @@ def plan(spark: SparkSession, text: str, context: Any) -> Any:
     Raises:
         UsageError: See `parse_command`.
     """
-    command = parse_command(text, None if context is None else _parameters(spark, context))
+    parameters = None if context is None else _parameters(spark, context)
+    command = parse_command(text, parameters, is_of_spark=lambda: _is_of_spark(spark, text))
     if command is None:
         return None
     if isinstance(command, _OF_SPARK_TOO) and not _is_ours(spark, command.table):
@@ -139,6 +140,17 @@ def _is_ours(spark: SparkSession, table: TableName) -> bool:
     return True
 
 
+def _is_of_spark(spark: SparkSession, text: str) -> bool:
+    """Whether Spark's own parser can read a statement, whatever it means."""
+    jvm = Jvm.of(spark)
+    with jvm.as_active():
+        try:
+            jvm.root.org.apache.spark.sql.execution.SparkSqlParser().parsePlan(text)
+        except ParseException:
+            return False
+    return True
+
+
 def _parameters(spark: SparkSession, context: Any) -> Parameters:
     """The values of parameters as SQL, which Spark's constants can tell."""
     params = context.params()
@@ -154,8 +166,8 @@ def _history(spark: SparkSession, log: DeltaLog, command: DescribeHistory) -> Da
 
 def _detail(spark: SparkSession, log: DeltaLog, command: DescribeDetail) -> DataFrame:
     is_path = command.table.path is not None
-    name = None if is_path else named_table(spark, str(command.table))[1]
-    return detail_frame(spark, log, name)
+    entry = None if is_path else named_table(spark, str(command.table))[1]
+    return detail_frame(spark, log, None if entry is None else entry.shown_name)
 
 
 def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:

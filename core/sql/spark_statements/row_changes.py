@@ -12,6 +12,7 @@ from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.sql.first_words import begin_of
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
+from optimist.core.sql.relations import travel_of_relation
 from optimist.core.sql.statements import (
     Assignment,
     Delete,
@@ -88,8 +89,15 @@ def _alias(reader: Reader, following: str) -> str | None:
 
 
 def _source(reader: Reader) -> TableName | SqlText:
+    """A table, or a query, as which an old version of a table is read, too."""
     if not reader.take("("):
-        return reader.table()
+        table = reader.table()
+        version, timestamp = travel_of_relation(reader)
+        if version is not None:
+            return SqlText(f"SELECT * FROM {table} VERSION AS OF {version.sql}", version.span)
+        if timestamp is not None:
+            return SqlText(f"SELECT * FROM {table} TIMESTAMP AS OF {timestamp.sql}", timestamp.span)
+        return table
     query = reader.sql("a query")
     reader.expect(")")
     return query

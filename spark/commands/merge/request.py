@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from optimist.core.requests.merge_clauses import Clause
+from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.spark.session.arguments import ExpressionOrColumn
 
 __all__ = ["MergeClause", "MergeRequest"]
@@ -34,14 +34,26 @@ class MergeRequest:
     evolves_schema: bool = False
 
     def expressions_changed(
-        self, change: Callable[[ExpressionOrColumn], ExpressionOrColumn]
+        self,
+        change: Callable[[ExpressionOrColumn, Kind], ExpressionOrColumn],
+        target: Callable[[str], str],
     ) -> MergeRequest:
-        """The same MERGE with all of its expressions changed."""
+        """The same MERGE with all of its expressions changed.
 
-        def changed(
-            values: Mapping[str, ExpressionOrColumn],
-        ) -> Mapping[str, ExpressionOrColumn]:
-            return {name: change(value) for name, value in values.items()}
+        Args:
+            change: Changes an expression, by the rows that it sees: those of a kind of clauses. The
+                condition of the MERGE sees the same rows as clauses for matches.
+            target: Changes the name of what gets a value.
+        """
 
-        clauses = tuple(clause.mapped(change, changed) for clause in self.clauses)
-        return replace(self, condition=change(self.condition), clauses=clauses)
+        def changed_clause(clause: MergeClause) -> MergeClause:
+            kind = clause.kind
+            return clause.mapped(
+                lambda condition: change(condition, kind),
+                lambda values: {
+                    target(name): change(value, kind) for name, value in values.items()
+                },
+            )
+
+        clauses = tuple(map(changed_clause, self.clauses))
+        return replace(self, condition=change(self.condition, "MATCHED"), clauses=clauses)

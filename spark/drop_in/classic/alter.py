@@ -13,8 +13,8 @@ from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.spark.commands.alter import changes_of
+from optimist.spark.commands.catalog_entries import move
 from optimist.spark.commands.names import CatalogTable
-from optimist.spark.drop_in.classic.catalog_entries import move
 from optimist.spark.session.conf import open_log
 
 __all__ = ["alter"]
@@ -117,6 +117,8 @@ def _add_constraint(table: TableChanges, changes: Sequence[Any]) -> None:
         constraint = change.constraint()
         if str(constraint.getClass().getSimpleName()) != "Check":
             raise not_built_yet("ADD CONSTRAINT of another kind than CHECK")
+        if not constraint.enforced():
+            raise not_built_yet("ADD CONSTRAINT ... NOT ENFORCED")
         table.add_constraint(str(constraint.name()), str(constraint.predicateSql()))
 
 

@@ -7,19 +7,20 @@ from dataclasses import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.care.clone import ClonedTable
 from optimist.core.care.conversion import PARQUET, ConvertRequest
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql.statements import Clone, TableName
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.clone import CloneRequest, clone_to_path, cloned_frame
+from optimist.spark.commands.clone import (
+    CloneRequest,
+    clone_to_name,
+    clone_to_path,
+    cloned_frame,
+)
 from optimist.spark.commands.convert import path_of_files
 from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.names import catalog_entry, table_path
-from optimist.spark.commands.table_statement import ensure_names_known
-from optimist.spark.drop_in.classic.catalog_entries import place_of_name, register_new
 from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
 from optimist.spark.session.conf import open_log, session_zone_name
 
@@ -46,7 +47,8 @@ def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
     request = CloneRequest(command.mode, command.is_shallow, command.travel, properties, files)
     path = command.table.path
     if path is None:
-        return cloned_frame(spark, _to_name(spark, source, command, request))
+        done = clone_to_name(spark, source, str(command.table), request, command.location)
+        return cloned_frame(spark, done)
     if command.location is not None:
         raise UsageError(
             f"Two paths were provided as the CLONE target: the name {shown(path)}, and the "
@@ -98,20 +100,3 @@ def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertReq
         )
     known = CatalogFiles.of(spark, entry)
     return open_log(spark, known.path), replace(known.request, catalog_table=known.shown_name)
-
-
-def _to_name(
-    spark: SparkSession, source: DeltaLog, command: Clone, request: CloneRequest
-) -> ClonedTable | None:
-    """Clone to a name of the session's catalog, which gets the clone when it is there."""
-    name = str(command.table)
-    ensure_names_known(spark, name)
-    place = place_of_name(spark, name, command.location)
-    if place.is_new_name and request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
-        request = replace(request, mode=CreateMode.CREATE)  # a table there has another name
-    log = open_log(spark, place.path)
-    is_new = not log.table_exists()
-    done = clone_to_path(spark, source, place.path, request)
-    if place.is_new_name:
-        register_new(spark, place, log, is_new=is_new)
-    return done

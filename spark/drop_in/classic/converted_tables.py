@@ -15,14 +15,14 @@ from optimist.core.care.conversion import PARQUET, ConvertRequest
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.sql.statements import ConvertToDelta
+from optimist.spark.commands.catalog_entries import become_delta
 from optimist.spark.commands.convert import (
     convert_directory,
     converted_path,
     partition_columns_of,
 )
+from optimist.spark.commands.named_tables import ensure_names_known
 from optimist.spark.commands.names import catalog_entry, is_delta
-from optimist.spark.commands.table_statement import ensure_names_known
-from optimist.spark.drop_in.classic.catalog_entries import become_delta
 from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
 from optimist.spark.session.conf import session_zone_name
 

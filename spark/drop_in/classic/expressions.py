@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from pyspark.sql import Column, SparkSession
 
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.spark.conditions.attributes import by_name
-from optimist.spark.rows.row_shape import quoted
+from optimist.spark.conditions.own_names import OwnNames, path_of
 from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["TargetExpressions", "qualifier_of"]
@@ -28,16 +27,21 @@ class TargetExpressions:
         table: The statement's target: a relation, under the names by which it is known.
         alias: The alias under which the command reads the table; None if it reads nothing else, so
             that the names of columns are enough.
+        source: What the expressions may name besides the table: the columns of the source of a
+            MERGE, a Scala `Seq` of attributes.
+        sees_table: Whether the expressions may name the table; those of INSERT see the source only.
     """
 
     spark: SparkSession
     table: Any
     alias: str | None = None
+    source: Any = None
+    sees_table: bool = True
 
     def column(self, expression: Any) -> Column:
         """The expression, with what it takes from the table taken by name."""
-        jvm = Jvm.of(self.spark)
-        column = jvm.column(self._requalified(jvm, expression))
+        own = self._own_names.in_tree(expression, self.source) if self.sees_table else expression
+        column = Jvm.of(self.spark).column(own)
         return by_name(self.spark, column, [self.table.output()], qualifier=self.alias)
 
     def condition(self, expression: Any) -> Column | None:
@@ -60,7 +64,7 @@ class TargetExpressions:
         """
         pairs = [(self._path(one.key()), self._value(one.value())) for one in iterate(assignments)]
         ensure_apart([path for path, _ in pairs], inserts=inserts)
-        return {self._name(path): value for path, value in pairs}
+        return {self._own_names.target_text(path): value for path, value in pairs}
 
     def _value(self, expression: Any) -> Column | str:
         if _kind(expression) == "UnresolvedAttribute":
@@ -71,51 +75,12 @@ class TargetExpressions:
 
     def _path(self, key: Any) -> tuple[str, ...]:
         """The path within the table, whose name stands only before what Spark has not resolved."""
-        path = tuple(_path(key))
-        return path if key.resolved() else path[self._qualified_by(path) :]
+        path = tuple(path_of(key))
+        return path if key.resolved() else self._own_names.in_target(path)
 
-    def _name(self, path: tuple[str, ...]) -> str:
-        """A path as the command reads it, which takes a first name that is the alias for that."""
-        is_below_namesake = len(path) > 1 and path[0].lower() == (self.alias or "").lower()
-        above = (self.alias,) if self.alias is not None and is_below_namesake else ()
-        return ".".join(map(quoted, (*above, *path)))
-
-    def _qualified_by(self, path: tuple[str, ...]) -> int:
-        """How many parts of a written name are the table's own name, or the end of it.
-
-        As Spark resolves names: the longest end of the table's name behind which a column follows;
-        then a column with fields of that name; what is left is a column that the table lacks.
-        """
-        own = [part.lower() for part in qualifier_of(self.table)]
-        folded = [part.lower() for part in path]
-        lengths = range(min(len(own), len(path) - 1), 0, -1)
-        fitting = [length for length in lengths if folded[:length] == own[-length:]]
-        if not fitting:
-            return 0
-        columns = {str(column.name()).lower() for column in iterate(self.table.output())}
-        found = next((length for length in fitting if folded[length] in columns), None)
-        if found is None:
-            found = 0 if folded[0] in columns else fitting[0]
-        return found
-
-    def _requalified(self, jvm: Jvm, expression: Any) -> Any:
-        """The expression with `catalog.database.table.column` written as `alias.column`.
-
-        Only a name of one part can be the alias of a frame.
-        """
-        own = qualifier_of(self.table)
-        if self.alias is None or len(own) < 2 or own[-2].lower() not in str(expression).lower():
-            return expression
-        attribute = jvm.root.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-        renamed = {}
-        for leaf in iterate(expression.collectLeaves()):
-            if _kind(leaf) != "UnresolvedAttribute":
-                continue
-            path = tuple(iterate(leaf.nameParts()))
-            length = self._qualified_by(path)
-            if length > 1:
-                renamed[leaf] = attribute(jvm.seq([self.alias, *path[length:]]))
-        return expression.transformUp(jvm.scala_map(renamed)) if renamed else expression
+    @property
+    def _own_names(self) -> OwnNames:
+        return OwnNames(self.spark, qualifier_of(self.table), self.alias, self.table.output)
 
 
 def qualifier_of(table: Any) -> tuple[str, ...]:
@@ -124,28 +89,6 @@ def qualifier_of(table: Any) -> tuple[str, ...]:
         return ()
     found = table.identifier()
     return (*iterate(found.qualifier()), str(found.name()))
-
-
-def _path(key: Any) -> Iterator[str]:
-    """The path of a column, or of what is below it, as Spark has parsed or resolved it."""
-    kind = _kind(key)
-    if kind == "UnresolvedAttribute":
-        yield from iterate(key.nameParts())
-    elif kind == "AttributeReference":
-        yield str(key.name())
-    elif kind == "Alias":
-        yield from _path(key.child())
-    else:
-        yield from _path(key.children().head())
-        yield _LAST_PARTS.get(kind, lambda _: "element")(key)
-
-
-_LAST_PARTS = {
-    "GetStructField": lambda key: str(key.extractFieldName()),
-    "GetArrayStructFields": lambda key: str(key.field().name()),
-    "GetMapValue": lambda key: str(key.key()),
-}
-"""What comes after the column in the name of a part of it, by the class of the expression."""
 
 
 def _kind(node: Any) -> str:

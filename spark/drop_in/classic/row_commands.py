@@ -11,6 +11,7 @@ taken by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +21,7 @@ from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.update import update
+from optimist.spark.conditions.own_names import alias_beside
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.rows.local_rows import numbers_frame
@@ -60,13 +62,13 @@ def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
 def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """MERGE INTO; one row with the numbers of rows, as `DeltaMergeBuilder.execute` gives it."""
     target, source = node.targetTable(), node.sourceTable()
-    alias = _alias(target, source)
-    expressions = TargetExpressions(spark, target, alias)
+    alias = alias_beside(qualifier_of(target), source.output(), OWN_ALIAS)
+    expressions = TargetExpressions(spark, target, alias, source.output())
     request = MergeRequest(
         Jvm.of(spark).frame(source),
         expressions.column(node.mergeCondition()),
         tuple(
-            _clause(kind, action, expressions)
+            _clause(kind, action, _of_kind(kind, expressions))
             for kind, actions in _ACTIONS.items()
             for action in iterate(getattr(node, actions)())
         ),
@@ -75,11 +77,13 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     return merge(spark, open_log(spark, table.path), request, alias)
 
 
-def _alias(target: Any, source: Any) -> str:
-    """The name for the table's rows: its own, unless the source goes by the same."""
-    own, other = qualifier_of(target), qualifier_of(source)
-    is_shared = len(own) > 1 and other[-1:] and other[-1].lower() == own[-1].lower()
-    return OWN_ALIAS if is_shared or not own else own[-1]
+def _of_kind(kind: Kind, expressions: TargetExpressions) -> TargetExpressions:
+    """The expressions of a clause, which see the rows of both sides, or of one."""
+    if kind == "MATCHED":
+        return expressions
+    if kind == "NOT MATCHED":
+        return replace(expressions, sees_table=False)
+    return replace(expressions, source=None)
 
 
 def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeClause:

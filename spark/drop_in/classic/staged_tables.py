@@ -18,10 +18,10 @@ from optimist.core.commands.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
+from optimist.spark.commands.catalog_entries import Place, register, register_new
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.drop_in.classic.catalog_entries import Place, register, register_new
 from optimist.spark.drop_in.classic.definitions import Definition
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.drop_in.classic.options import write_options

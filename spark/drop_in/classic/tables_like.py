@@ -17,8 +17,8 @@ from optimist.core.errors import UsageError
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
+from optimist.spark.commands.named_tables import create_named
 from optimist.spark.commands.names import catalog_entry, is_delta, table_path
-from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import iterate
 from optimist.spark.session.pyspark_versions import is_connect

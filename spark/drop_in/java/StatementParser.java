@@ -8,6 +8,7 @@ import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.exceptions.SqlScriptingException;
+import org.apache.spark.sql.internal.VariableSubstitution;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -45,6 +46,11 @@ public final class StatementParser implements InvocationHandler {
     if (!Proxy.isProxyClass(parser.getClass())) return null;
     InvocationHandler handler = Proxy.getInvocationHandler(parser);
     return handler instanceof StatementParser ? (StatementParser) handler : null;
+  }
+
+  /** A statement with the values of `${...}`, which Spark's own parser puts in before it reads. */
+  private static String substituted(String text) {
+    return text.contains("${") ? new VariableSubstitution().substitute(text) : text;
   }
 
   /**
@@ -92,7 +98,7 @@ public final class StatementParser implements InvocationHandler {
     }
     String name = method.getName();
     if (name.equals("parsePlan") || name.equals("parsePlanWithParameters")) {
-      String text = (String) arguments[0];
+      String text = substituted((String) arguments[0]);
       if (OURS.matcher(text).region(begin(text), text.length()).lookingAt()) {
         Object found = Python.ask(
             "parse", this.session, text, arguments.length > 1 ? arguments[1] : null);

@@ -284,6 +284,46 @@ def test_what_spark_can_read_is_left_to_it(text):
     assert parse(text) is None
 
 
+UNFINISHED = [
+    "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1) NOT ENFORCED",
+    "ALTER TABLE t DROP CONSTRAINT c CASCADE",
+    "DESC history PARTITION (p = 1)",
+    "CREATE TABLE t LIKE s OPTIONS ('a' = 'b')",
+]
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+def test_what_only_spark_can_finish_is_left_to_it(text):
+    with pytest.raises(UsageError):
+        parse_command(text)
+    assert parse_command(text, is_of_spark=lambda: True) is None
+    with pytest.raises(UsageError):
+        parse_command("VACUUM t TWICE", is_of_spark=lambda: True)
+
+
+def test_properties_keep_their_spelling_and_no_key_stands_twice():
+    pairs = "a = 0030, b.c = 1.50, d = -1.0, e TRUE, 'f' 'g' r'h'"
+    text = f"CREATE TABLE t LIKE s TBLPROPERTIES ({pairs})"
+    given = dict(parse_command(text).properties)
+    assert given == {"a": "0030", "b.c": "1.50", "d": "-1.0", "e": "true", "f": "gh"}
+    with pytest.raises(UsageError, match="twice") as caught:
+        parse_command("CREATE TABLE t LIKE s TBLPROPERTIES (a = 1, 'b' = 2, 'a' = 3)")
+    assert caught.value.fields["word"] == "'a'"
+
+
+def test_an_older_source_of_a_merge_is_a_query():
+    when = "ON a = b WHEN MATCHED THEN DELETE"
+    for clause, sql in {
+        "s VERSION AS OF 1 x": "`s` VERSION AS OF 1",
+        "delta.`/p` FOR SYSTEM_TIME AS OF now() - INTERVAL 1 DAY AS x": (
+            "`delta`.`/p` TIMESTAMP AS OF now() - INTERVAL 1 DAY"
+        ),
+    }.items():
+        found = parse(f"MERGE INTO t USING {clause} {when}")
+        assert (found.source, found.source_alias) == (SqlText(f"SELECT * FROM {sql}"), "x")
+    assert parse(f"MERGE INTO t USING s version {when}").source_alias == "version"
+
+
 @pytest.mark.parametrize("how", ["", "EXTENDED ", "FORMATTED "])
 def test_a_statement_of_delta_can_not_be_explained(how):
     with pytest.raises(UsageError, match="OPTIMIZE can't be explained") as caught:

@@ -109,6 +109,7 @@ _columns = st.lists(paths, max_size=3).map(tuple)
 _some_columns = st.lists(paths, min_size=1, max_size=3).map(tuple)
 _assignments = st.lists(st.builds(ss.Assignment, paths, sql), min_size=1, max_size=3).map(tuple)
 _optional = st.none()
+_pairs = st.dictionaries(names | values, values, max_size=2).map(lambda found: tuple(found.items()))
 
 commands = st.one_of(
     st.builds(ss.Optimize, tables_or_texts, st.booleans(), _optional | sql, _columns),
@@ -154,7 +155,7 @@ commands = st.one_of(
         st.booleans(),
         _optional | st.sampled_from(["delta", "DELTA"]),
         _optional | values,
-        st.lists(st.tuples(names | values, values), max_size=2).map(tuple),
+        _pairs,
     ),
     st.builds(
         ss.Clone,
@@ -163,7 +164,7 @@ commands = st.one_of(
         names_of_tables,
         st.booleans(),
         _optional | travels,
-        st.lists(st.tuples(names | values, values), max_size=2).map(tuple),
+        _pairs,
         _optional | values,
     ),
 )

@@ -13,8 +13,8 @@ from optimist.core.commands.existing_definition import definition_of
 from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.schema.types import schema_from_json
 from optimist.spark import DeltaTable
+from optimist.spark.commands import catalog_entries
 from optimist.spark.commands.table_builder import IdentityGenerator
-from optimist.spark.drop_in.classic import catalog_entries
 
 
 def _told(path):

@@ -21,7 +21,15 @@ from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["Place", "become_delta", "move", "place_of_name", "register", "register_new"]
+__all__ = [
+    "Place",
+    "become_delta",
+    "known_name",
+    "move",
+    "place_of_name",
+    "register",
+    "register_new",
+]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
@@ -59,6 +67,7 @@ class Place:
             UsageError: The name is that of a view, or of a table that is no Delta table (kind
                 `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two places (kinds
                 `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
+            AnalysisException: There is no such database.
         """
         name, namespace = str(identifier.name()), list(identifier.namespace())
         if not namespace and ("/" in name or ":" in name):
@@ -70,6 +79,7 @@ class Place:
         catalog = jvm.session.sessionState().catalog()
         if catalog.tableExists(known):
             return cls._of_entry(jvm, known, catalog.getTableMetadata(known), location)
+        catalog.getDatabaseMetadata(database)  # without it no table could have the name
         where = catalog.defaultTablePath(known) if location is None else location
         path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
         text = str(known.quotedString())
@@ -127,6 +137,19 @@ def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place
     Raises:
         UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
     """
+    known = known_name(spark, name)
+    jvm = Jvm.of(spark)
+    identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
+    namespace = jvm.array(jvm.root.java.lang.String, [str(known.database().get())])
+    return Place.of(spark, identifier.of(namespace, known.table()), location)
+
+
+def known_name(spark: SparkSession, name: str) -> Any:
+    """What a name means in the session's catalog, a Java `TableIdentifier` with its database.
+
+    Raises:
+        UsageError: See `place_of_name`.
+    """
     jvm = Jvm.of(spark)
     parts = in_session_catalog(spark, name)
     if parts is None:
@@ -137,12 +160,8 @@ def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place
             name=name,
         )
     database = parts[0] if parts[1:] else jvm.session.sessionState().catalog().getCurrentDatabase()
-    identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
-    return Place.of(
-        spark,
-        identifier.of(jvm.array(jvm.root.java.lang.String, [str(database)]), parts[-1]),
-        location,
-    )
+    option = jvm.root.scala.Option.apply(str(database))
+    return jvm.catalyst.TableIdentifier(parts[-1], option)
 
 
 def register(spark: SparkSession, place: Place) -> None:

@@ -1,0 +1,234 @@
+"""Names that stand before a table's columns in expressions: its own, or its alias.
+
+A table of the catalog is known as `catalog.database.table`, and by each end of that name, while the
+frames of a command know it by an alias of one part. So names of several parts are put under the
+alias before a command sees them. Which table such a name means is Spark's own rule: the longest
+qualifier wins over a shorter one, any qualifier over a struct of that name, and what two tables
+have under one qualifier is ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
+
+__all__ = ["OwnNames", "alias_beside", "named", "path_of", "qualified_columns"]
+
+_ATTRIBUTES = "org.apache.spark.sql.catalyst.expressions.package$AttributeSeq"
+
+
+def named(frame: DataFrame, parts: tuple[str, ...]) -> DataFrame:
+    """The rows of a frame under a name of several parts, the catalog first.
+
+    Args:
+        frame: The rows, in a classic session.
+        parts: The name.
+    """
+    jvm = Jvm.of(frame.sparkSession)
+    identifier = jvm.catalyst.AliasIdentifier(parts[-1], jvm.seq(parts[:-1]))
+    logical = jvm.catalyst.plans.logical
+    return jvm.frame(logical.SubqueryAlias(identifier, analyzed_plan(frame)))
+
+
+def qualified_columns(spark: SparkSession, schema: Any, parts: tuple[str, ...]) -> Any:
+    """The columns of a table as Spark knows them under its name, a Scala `Seq` of attributes.
+
+    Args:
+        spark: A classic session.
+        schema: The table's schema, a `pyspark.sql.types.StructType`.
+        parts: The table's name, its catalog first.
+    """
+    jvm = Jvm.of(spark)
+    types = jvm.catalyst.types.DataTypeUtils
+    above = jvm.seq(parts)
+    return jvm.seq(
+        item.withQualifier(above) for item in iterate(types.toAttributes(jvm.struct(schema)))
+    )
+
+
+def alias_beside(parts: tuple[str, ...], source: Any, otherwise: str) -> str:
+    """The alias for the rows of a table: the last part of its name, unless a source goes by it.
+
+    Args:
+        parts: The table's name, or the alias that the user gave it.
+        source: The columns of the source, a Scala `Seq` of attributes.
+        otherwise: The alias where the name can't be it.
+    """
+    if not parts:
+        return otherwise
+    others = {str(part).lower() for item in iterate(source) for part in _last(item.qualifier())}
+    return otherwise if len(parts) > 1 and parts[-1].lower() in others else parts[-1]
+
+
+def _last(qualifier: Any) -> Iterator[Any]:
+    if not qualifier.isEmpty():
+        yield qualifier.last()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """The names of one table in the expressions of a command.
+
+    Attributes:
+        spark: A classic session.
+        parts: The table's name, its catalog first; an alias has one part.
+        alias: The alias under which the command reads the table; None if it reads nothing else, so
+            that the names of columns are enough.
+        columns: Gives the table's columns under that name, a Scala `Seq` of attributes.
+    """
+
+    spark: SparkSession
+    parts: tuple[str, ...]
+    alias: str | None
+    columns: Callable[[], Any]
+
+    def in_value(self, value: Column | str, source: Any = None) -> Column | str:
+        """A condition or a value, with columns that have the table's name under its alias.
+
+        What has no such column is returned as it is.
+
+        Args:
+            value: SQL text or a column.
+            source: Columns that it may name besides the table's, a Scala `Seq` of attributes.
+
+        Raises:
+            pyspark.errors.AnalysisException: A name may mean a column of either.
+        """
+        if isinstance(value, str) and not self._may_stand_in(value):
+            return value
+        jvm = Jvm.of(self.spark)
+        tree = jvm.tree(sf.expr(value) if isinstance(value, str) else value)
+        changed = self.in_tree(tree, source)
+        return value if changed is tree else jvm.column(changed)
+
+    def in_tree(self, tree: Any, source: Any = None) -> Any:
+        """The same for a Catalyst expression."""
+        if not self._may_stand_in(str(tree)):
+            return tree
+        jvm = Jvm.of(self.spark)
+        attribute = jvm.catalyst.analysis.UnresolvedAttribute
+        renamed = {}
+        for leaf in iterate(tree.collectLeaves()):
+            if str(leaf.getClass().getSimpleName()) != "UnresolvedAttribute":
+                continue
+            path = self._below(jvm, leaf, source)
+            if path is not None:
+                renamed[leaf] = attribute(jvm.seq([self.alias, *path]))
+        return tree.transformUp(jvm.scala_map(renamed)) if renamed else tree
+
+    def in_target(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """The path within the table of what is to be assigned, which may have its name before it.
+
+        A column that the table lacks may have the name before it, too.
+        """
+        return path[self._qualified_by(path) :]
+
+    def in_target_text(self, name: str) -> str:
+        """The same for a text, as a command reads it."""
+        if len(self.parts) < 2:
+            return name
+        return self.target_text(self.in_target(parse_column_path(name)))
+
+    def target_text(self, path: tuple[str, ...]) -> str:
+        """A path within the table as a command reads it, to which a first name may be the alias."""
+        is_namesake = len(path) > 1 and path[0].lower() == (self.alias or "").lower()
+        above = (self.alias,) if self.alias is not None and is_namesake else ()
+        return ".".join(map(quoted, (*above, *path)))
+
+    def _may_stand_in(self, text: str) -> bool:
+        """Whether a text can hold a name that the command's alias is not enough for."""
+        if self.alias is None or not self.parts:
+            return False
+        before = self.parts[-1] if self.alias != self.parts[-1] else "".join(self.parts[-2:-1])
+        return bool(before) and before.lower() in text.lower()
+
+    def _below(self, jvm: Jvm, leaf: Any, source: Any) -> tuple[str, ...] | None:
+        """The path within the table that a name means; None for another table's, or for a bare one.
+
+        A bare one is found as it is.
+        """
+        names = tuple(map(str, iterate(leaf.nameParts())))
+        own = self.columns() if len(names) > 1 else None
+        if own is None:
+            return None
+        (make,) = jvm.java_class(_ATTRIBUTES).getConstructors()
+        given = jvm.root.java.util.ArrayList()
+        given.add(own if source is None else own.concat(source))
+        attributes = make.newInstance(given.toArray())
+        found = attributes.resolve(leaf.nameParts(), _resolver(jvm))
+        if found.isEmpty() or not _has(own, found.get()):
+            return None
+        num_above = len(names) - sum(1 for _ in path_of(found.get()))
+        return names[num_above:] if num_above and names[:num_above] != (self.alias,) else None
+
+    def _qualified_by(self, path: tuple[str, ...]) -> int:
+        """How many parts of a written name are the table's own name, or the end of it.
+
+        As Spark resolves names: the longest end of the table's name behind which a column follows;
+        then a column with fields of that name; what is left is a column that the table lacks.
+        """
+        lengths = range(min(len(self.parts), len(path) - 1), 0, -1)
+        fitting = [
+            length for length in lengths if self._are_same(path[:length], self.parts[-length:])
+        ]
+        if not fitting:
+            return 0
+        columns = [str(item.name()) for item in iterate(self.columns())]
+
+        def is_column(name: str) -> bool:
+            return any(self._are_same((name,), (other,)) for other in columns)
+
+        found = next((length for length in fitting if is_column(path[length])), None)
+        if found is None:
+            found = 0 if is_column(path[0]) else fitting[0]
+        return found
+
+    def _are_same(self, path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+        """Whether two names are one; by their case only where the session says so."""
+        if str(self.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+            return path == other
+        return [part.lower() for part in path] == [part.lower() for part in other]
+
+
+def _resolver(jvm: Jvm) -> Any:
+    return jvm.session.sessionState().conf().resolver()
+
+
+def _has(columns: Any, found: Any) -> bool:
+    """Whether a column of these is what a name was found to mean, or holds it."""
+    (leaf,) = list(iterate(found.collectLeaves()))[:1]
+    return any(int(item.exprId().id()) == int(leaf.exprId().id()) for item in iterate(columns))
+
+
+def path_of(key: Any) -> Iterator[str]:
+    """The path of a column, or of what is below it, as Spark has parsed or resolved it."""
+    kind = str(key.getClass().getSimpleName())
+    if kind == "UnresolvedAttribute":
+        yield from iterate(key.nameParts())
+    elif kind == "AttributeReference":
+        yield str(key.name())
+    elif kind == "Alias":
+        yield from path_of(key.child())
+    else:
+        yield from path_of(key.children().head())
+        last_part = _LAST_PARTS.get(kind)
+        yield "element" if last_part is None else last_part(key)
+
+
+_LAST_PARTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "GetStructField": lambda key: str(key.extractFieldName()),
+        "GetArrayStructFields": lambda key: str(key.field().name()),
+        "GetMapValue": lambda key: str(key.key()),
+    }
+)
+"""What comes after the column in the name of a part of it, by the class of the expression."""
