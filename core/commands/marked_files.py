@@ -14,7 +14,11 @@ from pyroaring import BitMap64
 
 from optimist.core.changes.vectors import all_but
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vectors
+from optimist.core.data.deletion_vectors import (
+    ensure_rows_exist,
+    inline_vector,
+    read_deletion_vectors,
+)
 from optimist.core.data.row_counts import rows_by_footer
 from optimist.core.data.second_look import UNREADABLE
 from optimist.core.data.stats_text import num_rows
@@ -34,6 +38,7 @@ __all__ = [
     "choose_rows",
     "deleted_rows",
     "only_chosen",
+    "without_chosen",
 ]
 
 _READERS = 8
@@ -158,6 +163,18 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
     return files_table(
         replace(item.file, deletion_vector=all_but(item.rows, item.num_rows), stats=None)
         for item in chosen
+    )
+
+
+def without_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
+    """The files as `only_chosen` gives them, with the live rows that were not chosen.
+
+    A file of which all rows were chosen is not among them.
+    """
+    return files_table(
+        replace(item.file, deletion_vector=inline_vector(item.deleted | item.rows), stats=None)
+        for item in chosen
+        if not item.are_all
     )
 
 

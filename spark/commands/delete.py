@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes
-from optimist.core.commands.marked_files import ChosenRows
+from optimist.core.commands.marked_files import ChosenRows, only_chosen, without_chosen
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_delete
 from optimist.core.commands.row_rewrite import RowCommand
@@ -31,8 +31,10 @@ from optimist.core.data.change_files import CHANGE_TYPE, DELETE
 from optimist.core.local.delete import LocalDelete
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.pinned_condition import PinnedCondition
 from optimist.spark.commands.row_rewrite import rewrite, run
 from optimist.spark.commands.target import Target
+from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import with_new_columns, without_void
 
@@ -42,7 +44,7 @@ __all__ = ["delete", "delete_rows"]
 def delete(
     spark: SparkSession,
     log: TableHandle,
-    condition: Column | str | None = None,
+    condition: Column | str | BoundCondition | None = None,
     *,
     alias: str | None = None,
 ) -> int:
@@ -56,19 +58,20 @@ def delete(
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
             deleted.
         ProtocolError: The table has a feature under which files can't be rewritten yet.
-        UsageError: The condition is not deterministic or holds a subquery.
+        UsageError: The condition is not deterministic, or holds a subquery in Spark Connect.
     """
+    pinned = PinnedCondition(spark, log, condition, alias)
 
     def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
         target = Target.of(spark, log, txn, alias)
         watch = target.stopwatch()
-        resolved = None if condition is None else target.resolve(condition, target.columns())
+        resolved = pinned.resolved(target, target.columns())
         done = delete_rows(target, resolved, pending, watch)
         return changes_of_delete(
             done, None if resolved is None else resolved.text, txn.table, watch
         )
 
-    return run(spark, log, work).num_affected
+    return run(spark, log, work, pinned.begin).num_affected
 
 
 def delete_rows(
@@ -93,27 +96,39 @@ class _Delete:
         return self.target.txn
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:
-        return self.target.search(candidates, self.condition, with_rows=with_rows)
+        is_asked_once = self.condition is not None and self.condition.is_asked_once
+        return self.target.search(candidates, self.condition, with_rows=with_rows or is_asked_once)
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
         """Write the rows of whole files for which the condition is not true; null keeps a row."""
         condition, target = self.condition, self.target
         if chosen is not None or condition is None or not touched.num_matching:
             return WrittenFiles()
-        rows = target.rows_of(touched.files, "DELETE of single rows")
         has_changes = target.writer.records_changes
-        if not has_changes:
-            rows = condition.others(rows)
-        elif condition.source is None:
-            kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
-            rows = rows.select("*", kind)
-        else:
-            kept = condition.others(rows).withColumn(CHANGE_TYPE, sf.lit(None).cast("string"))
-            gone = condition.matching(rows).withColumn(CHANGE_TYPE, sf.lit(DELETE))
-            rows = kept.unionAll(gone)
+        rows = self._others(condition, touched, has_changes=has_changes)
         # A write that replaces rows may have given the table columns that these do not have yet.
         sql = target.writer.table_sql(target.spark)
         rows = with_new_columns(rows, target.snapshot.schema, sql)
         more = (*target.carried.names, *((CHANGE_TYPE,) if has_changes else ()))
         rows = without_void(rows, sql.schema, *more)
         return target.writer.write(rows, self.pending, has_changes=has_changes)
+
+    def _others(
+        self, condition: Condition, touched: TouchedFiles, *, has_changes: bool
+    ) -> DataFrame:
+        """The rows of the touched files that stay; with changes, those that go as well."""
+        name = "DELETE of single rows"
+        if condition.is_asked_once:
+            found = touched.choose_rows(self.txn.table) or ()
+            kept = self.target.rows_of(without_chosen(found), name)
+            gone = self.target.rows_of(only_chosen(found), name)
+        else:
+            rows = self.target.rows_of(touched.files, name)
+            if has_changes and condition.source is None:
+                kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
+                return rows.select("*", kind)
+            kept, gone = condition.others(rows), condition.matching(rows)
+        if not has_changes:
+            return kept
+        kept = kept.withColumn(CHANGE_TYPE, sf.lit(None).cast("string"))
+        return kept.unionAll(gone.withColumn(CHANGE_TYPE, sf.lit(DELETE)))

@@ -102,7 +102,7 @@ class DriverShortcut:
         if condition is None:
             return True
         schema = self.writer.txn.snapshot.schema
-        return condition.source is None and is_exact(condition.predicate, schema)
+        return condition.is_of_the_row and is_exact(condition.predicate, schema)
 
     def matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table | None:
         """The files in partitions that match, by the log alone; None where Spark has to look.

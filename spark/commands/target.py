@@ -23,6 +23,7 @@ from optimist.core.values.exact_sums import exact_sum
 from optimist.spark.commands.driver_shortcut import DriverShortcut
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.planes.planes import RowPlane, plane_of
@@ -117,7 +118,7 @@ class Target:
         """Refuse files whose rows can't be written again; see `rows_of`."""
         ensure_own_rows(self.txn.table, self.snapshot, files, operation)
 
-    def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
+    def resolve(self, condition: Column | str | BoundCondition, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `columns()` gave."""
         return resolve_condition(
             rows,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes
-from optimist.core.commands.marked_files import ChosenRows, only_chosen
+from optimist.core.commands.marked_files import ChosenRows, only_chosen, without_chosen
 from optimist.core.commands.row_changes import changes_of_update
 from optimist.core.commands.row_rewrite import RowCommand
 from optimist.core.commands.touched_files import TouchedFiles
@@ -39,9 +40,11 @@ from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.local_values import LocalValues
+from optimist.spark.commands.pinned_condition import PinnedCondition
 from optimist.spark.commands.row_rewrite import rewrite, run
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.updated_rows import UpdatedRows
+from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.places import Places
@@ -56,7 +59,7 @@ __all__ = ["update"]
 def update(
     spark: SparkSession,
     log: TableHandle,
-    condition: Column | str | None,
+    condition: Column | str | BoundCondition | None,
     assignments: Mapping[str, Column | str],
     *,
     alias: str | None = None,
@@ -80,14 +83,15 @@ def update(
         ProtocolError: The table has a feature under which files can't be rewritten yet.
         SchemaError: A target does not exist, or a new value violates a constraint or has other
             fields than its column.
-        UsageError: Nothing is assigned, or something twice; or the condition is not deterministic
-            or holds a subquery.
+        UsageError: Nothing is assigned, or something twice; or the condition is not deterministic,
+            or holds a subquery in Spark Connect.
     """
+    pinned = PinnedCondition(spark, log, condition, alias)
 
     def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
         target = Target.of(spark, log, txn, alias)
         watch, frame = target.stopwatch(), target.columns()
-        resolved = None if condition is None else target.resolve(condition, frame)
+        resolved = pinned.resolved(target, frame)
         rows = _resolved(target, frame, assignments)
         with ExitStack() as until_written:
             done = rewrite(
@@ -101,7 +105,7 @@ def update(
         text = None if resolved is None else resolved.text
         return changes_of_update(done, text, txn.table, watch)
 
-    return run(spark, log, work).num_affected
+    return run(spark, log, work, pinned.begin).num_affected
 
 
 def _resolved(
@@ -163,12 +167,16 @@ class _Update:
         return self.target.txn
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:
+        if self.condition is not None and self.condition.is_asked_once and not with_rows:
+            return self.target.search(candidates, self.condition, with_rows=True)
         return self.target.search(
             candidates, self.condition, with_rows=with_rows, one_pass=self._find_and_compute
         )
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
         """Write the chosen rows, or all rows of whole files, the matching ones with new values."""
+        if chosen is None and self.condition is not None and self.condition.is_asked_once:
+            return self._write_found(touched.choose_rows(self.txn.table) or ())
         if chosen is None:
             matches = sf.lit(True)
             if self.condition is not None:
@@ -192,11 +200,22 @@ class _Update:
         if not files.num_rows:
             return WrittenFiles()
         frame, condition = self.target.rows_of(files, "UPDATE"), self.condition
-        if only_matching and condition is not None and condition.predicate.is_exact:
+        if only_matching and condition is not None and condition.never_fails:
             # It changes nothing, and lets Spark leave out parts of files. Not in Spark Connect,
             # which analyses it anew: it might leave out rows that are marked as deleted.
             frame = frame if is_connect(self.target.spark) else frame.where(condition.column)
         return self.rows.write(self.rows.computed(frame, matches), self.pending)
+
+    def _write_found(self, found: Sequence[ChosenRows]) -> WrittenFiles:
+        """Write all rows of files again, those with new values that were found to match."""
+        if not found:
+            return WrittenFiles()
+        parts = ((without_chosen(found), False), (only_chosen(found), True))
+        computed = [
+            self.rows.computed(self.target.rows_of(files, "UPDATE"), sf.lit(matches))
+            for files, matches in parts
+        ]
+        return self.rows.write(reduce(DataFrame.unionAll, computed), self.pending)
 
     def _find_and_compute(self, candidates: pa.Table) -> TouchedFiles:
         """Find the matching rows, and compute their new values in the same pass."""
@@ -208,7 +227,7 @@ class _Update:
             plane.placed_rows(snapshot, candidates, places, names, with_row_ids=True), target.alias
         )
         if condition is not None:
-            frame = frame.where(condition.column)
+            frame = aliased(condition.matching(frame), target.alias)
         fields = [item.name for item in places.fields]
         computed = self.rows.computed(frame, sf.lit(True), [*map(column_of, fields)])
         stored = self.until_written.enter_context(stored_rows(computed, at_once=False))

@@ -17,6 +17,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.predicates.tree import Opaque
 from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import StructType
+from optimist.spark.conditions.bound_condition import has_subquery
 from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
 from optimist.spark.conditions.condition_reading import (
     UTC_NAMES,
@@ -31,7 +32,6 @@ __all__ = ["folded", "read_analyzed_condition", "without_zone_dependence"]
 
 _INSTANT = "timestamp"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _STAR = re.compile(r"(?:Unr|R)esolved(?:DataFrame)?(?:Star|Regex)")
 _MAY_BE_STAR = re.compile(r"\*|star|regex", re.IGNORECASE)
 _FOLDING = (
@@ -109,7 +109,7 @@ def without_zone_dependence(
 def _obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
     if not expression.deterministic():
         return "non-deterministic"
-    if jvm.module(_SUBQUERIES).hasSubquery(expression):
+    if has_subquery(jvm, expression):
         return "subquery"
     return "star" if _has_star(written) else None
 

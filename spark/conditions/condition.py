@@ -18,6 +18,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.analysis import read_analyzed_condition
 from optimist.spark.conditions.attributes import analyzed_by_name
+from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
 from optimist.spark.conditions.one_time import OneTime
@@ -39,6 +40,7 @@ class Condition:
         is_partition_only: Only partition columns are named, so whole files match or do not.
         source: Other rows that the column is about, too: a row matches where there is one of them
             for which the column is true. None for a condition on the table's rows alone.
+        bound: The condition where it holds a subquery; `column` fits no rows then.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Condition:
     columns: frozenset[str]
     is_partition_only: bool
     source: DataFrame | None = None
+    bound: BoundCondition | None = None
 
     @property
     def never_fails(self) -> bool:
@@ -55,21 +58,36 @@ class Condition:
         Of another condition nobody knows: `1 / id > 0` may be asked of a table whose zeros are all
         deleted.
         """
-        return self.source is None and self.predicate.is_exact
+        return self.is_of_the_row and self.predicate.is_exact
 
     @property
     def is_always_true(self) -> bool:
         """Whether it is true for every row, whatever it holds."""
-        return self.source is None and self.predicate == Predicate.TRUE
+        return self.is_of_the_row and self.predicate == Predicate.TRUE
+
+    @property
+    def is_of_the_row(self) -> bool:
+        """Whether its value follows from the row alone."""
+        return self.source is None and self.bound is None
+
+    @property
+    def is_asked_once(self) -> bool:
+        """Whether one pass decides which rows match, and no other may ask again.
+
+        What a subquery reads or chooses may be other rows the next time.
+        """
+        return self.bound is not None
 
     def matching(self, rows: DataFrame) -> DataFrame:
         """Those of the table's rows for which the condition is true."""
+        if self.bound is not None:
+            return self.bound.matching(rows)
         if self.source is None:
             return rows.where(self.column)
         return rows.join(self.source, self.column, "left_semi")
 
     def others(self, rows: DataFrame) -> DataFrame:
-        """Those for which it is false or null."""
+        """Those for which it is false or null; not for a condition with a subquery."""
         if self.source is None:
             return rows.where(~sf.coalesce(self.column, sf.lit(False)))
         return rows.join(self.source, self.column, "left_anti")
@@ -77,7 +95,7 @@ class Condition:
 
 def resolve_condition(
     frame: DataFrame,
-    condition: Column | str,
+    condition: Column | str | BoundCondition,
     *,
     schema: StructType,
     partition_columns: Sequence[str],
@@ -88,7 +106,7 @@ def resolve_condition(
 
     Args:
         frame: The table's rows, under its alias if it has one.
-        condition: SQL text or a column.
+        condition: SQL text or a column; or one that Spark has resolved, which may hold a subquery.
         schema: The table's schema.
         partition_columns: The table's partition columns.
         alias: The frame's alias.
@@ -100,6 +118,8 @@ def resolve_condition(
         UsageError: It is not deterministic, holds a subquery or a `*`, or names something that is
             not a column of the table, such as `_metadata`.
     """
+    if isinstance(condition, BoundCondition):
+        return _resolved_bound(frame, condition, schema, partition_columns, began_ms)
     found, analyzed = _resolved(frame, condition, schema, partition_columns, alias)
     if began_ms is None:
         return found
@@ -142,6 +162,34 @@ def _resolved(
         and reading.names <= {name.lower() for name in partition_columns},
     )
     return found, reading.analyzed
+
+
+def _resolved_bound(
+    frame: DataFrame,
+    condition: BoundCondition,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    began_ms: int | None,
+) -> Condition:
+    """A condition with a subquery; what else it says of the row prunes as it does elsewhere."""
+    rows = condition.over(frame)
+    column = condition.column
+    if began_ms is not None:
+        names = frozenset(name.lower() for name in frame.columns)
+        column = OneTime(frame.sparkSession, 1000 * began_ms, names).fixed(column)
+    reading = read_analyzed_condition(rows, column, schema, partition_columns)
+    if reading.obstacle not in (None, "subquery"):
+        raise _refusal(condition.text, reading.obstacle)
+    _ensure_own(reading.names, schema, condition.text)
+    bound = condition if reading.analyzed is None else condition.analyzed_as(reading.analyzed)
+    return Condition(
+        text=condition.text,
+        column=column,
+        predicate=reading.predicate,
+        columns=frozenset(item.name for item in schema if item.name.lower() in reading.names),
+        is_partition_only=False,  # the rows of one partition may differ in what no log tells
+        bound=bound,
+    )
 
 
 def _for_every_pass(

@@ -52,9 +52,9 @@ from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
 from optimist.spark.commands.merge.stages import Stages
 from optimist.spark.commands.merge.written_rows import WrittenRows
+from optimist.spark.commands.own_reads import own_versions, transaction_from
 from optimist.spark.commands.row_rewrite import run
 from optimist.spark.commands.target import Target
-from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
 from optimist.spark.planes.sources import of_fixed_versions
@@ -89,7 +89,7 @@ def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: s
 
     def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
         target = Target.of(spark, log, txn, alias)
-        if _own_versions(log, txn, source):
+        if own_versions(log, txn, source):
             # What becomes of the table is made of its own rows: any change of it is a conflict.
             txn.read_whole_table()
         if evolves_schema:
@@ -101,27 +101,7 @@ def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: s
         done = done or command.run(pending)
         return changes_of_merge(done, merge, merge.on.text, txn.table, watch)
 
-    return counts_frame(spark, run(spark, log, work, lambda: _transaction(log, source)))
-
-
-def _transaction(log: TableHandle, source: DataFrame) -> OptimisticTransaction:
-    """The transaction; if the source reads the table, it starts at the version that is read.
-
-    Otherwise the commits in between would be missed.
-    """
-    begun = log.start_transaction(log.snapshot())
-    read = _own_versions(log, begun, source)
-    if read and min(read) < begun.read_version:
-        begun = log.start_transaction(log.snapshot(version=min(read)))
-    return begun
-
-
-def _own_versions(log: TableHandle, txn: OptimisticTransaction, source: DataFrame) -> list[int]:
-    """The versions of the table that the source reads.
-
-    One that the caller chose is a constant, and does not count.
-    """
-    return [item.version for item in own_sources(source, log, txn) if not item.is_time_travel]
+    return counts_frame(spark, run(spark, log, work, lambda: transaction_from(log, source)))
 
 
 @dataclass(frozen=True, slots=True)

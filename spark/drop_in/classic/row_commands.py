@@ -16,11 +16,13 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
 from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.update import update
+from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.own_names import alias_beside
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
@@ -44,7 +46,7 @@ _VERBS: tuple[Action, ...] = ("update", "delete", "insert")
 def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """DELETE FROM; one row with the number of rows."""
     expressions = TargetExpressions(spark, node.table())
-    condition = expressions.condition(node.condition())
+    condition = _condition(expressions, node, node.condition())
     num_affected = delete(spark, open_log(spark, table.path), condition)
     return numbers_frame(spark, {_AFFECTED: num_affected})
 
@@ -52,7 +54,8 @@ def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
 def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """UPDATE; one row with the number of rows."""
     expressions = TargetExpressions(spark, node.table())
-    condition = expressions.optional(node.condition())
+    given = node.condition()
+    condition = _condition(expressions, node, given.get()) if given.isDefined() else None
     assignments = expressions.assignments(node.assignments())
     num_affected = update(spark, open_log(spark, table.path), condition, assignments)
     return numbers_frame(spark, {_AFFECTED: num_affected})
@@ -75,6 +78,32 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
         evolves_schema=bool(node.withSchemaEvolution()),
     )
     return merge(spark, open_log(spark, table.path), request, alias)
+
+
+def _condition(
+    expressions: TargetExpressions, node: Any, expression: Any
+) -> Column | BoundCondition | None:
+    """The condition of a DELETE or an UPDATE; one with a subquery stays as Spark resolved it."""
+    spark = expressions.spark
+    if not has_subquery(Jvm.of(spark), expression):
+        return expressions.condition(expression)
+    text = _where(node) or str(expression.sql())
+    return BoundCondition(spark, expression, expressions.table.output(), text)
+
+
+def _where(node: Any) -> str | None:
+    """What stands behind WHERE in the text of a DELETE or an UPDATE; None if that is not known."""
+    origin = node.origin()
+    text, first, last = origin.sqlText(), origin.startIndex(), origin.stopIndex()
+    if not (text.isDefined() and first.isDefined() and last.isDefined()):
+        return None
+    written = str(text.get())[int(first.get()) : int(last.get()) + 1]
+    depth, start = 0, None
+    for token in tokens_between(written, 0, len(written)):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.kind == "word" and token.text.upper() == "WHERE":
+            start = token.end
+    return None if start is None else written[start:].strip()
 
 
 def _of_kind(kind: Kind, expressions: TargetExpressions) -> TargetExpressions:

@@ -1,0 +1,128 @@
+"""A condition with a subquery, as Spark has resolved it, for rows that a command reads later.
+
+A subquery names columns of the row around it deep inside its own plan, so such a condition can't be
+turned back into names, as others are. Instead the rows get the very columns that Spark has bound
+the condition to, and the condition stays as it is. Spark alone evaluates it, as the filter of a
+SELECT, by its own semi and anti joins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
+
+__all__ = ["BoundCondition", "has_subquery", "rebound"]
+
+_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
+_PATTERNS = "org.apache.spark.sql.catalyst.trees.TreePattern$"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCondition:
+    """A condition that holds a subquery.
+
+    Attributes:
+        spark: A classic session.
+        expression: What Spark resolved, a Java `Expression`.
+        attributes: The columns of the rows around the subquery, a Scala `Seq` of attributes.
+        text: SQL, for the history.
+    """
+
+    spark: SparkSession
+    expression: Any
+    attributes: Any
+    text: str
+
+    @property
+    def column(self) -> Column:
+        """The condition; it fits what `over` gives, and no other rows."""
+        return Jvm.of(self.spark).column(self.expression)
+
+    def over(self, rows: DataFrame) -> DataFrame:
+        """Rows of the table with the columns that the condition is bound to.
+
+        Raises:
+            TableError: See `rebound`.
+        """
+        return rebound(rows, self.attributes, needed=self.expression.references())
+
+    def matching(self, rows: DataFrame) -> DataFrame:
+        """Those of the table's rows for which the condition is true."""
+        jvm = Jvm.of(self.spark)
+        plan = analyzed_plan(self.over(rows))
+        return jvm.frame(jvm.catalyst.plans.logical.Filter(self.expression, plan))
+
+    def analyzed_as(self, column: Column) -> BoundCondition:
+        """The same condition as Spark has analysed it over what `over` gave."""
+        return replace(self, expression=Jvm.of(self.spark).tree(column))
+
+    def as_rows(self) -> DataFrame:
+        """A query that reads what the subqueries read, and nothing else."""
+        jvm = Jvm.of(self.spark)
+        logical = jvm.catalyst.plans.logical
+        nothing = logical.LocalRelation(self.attributes, jvm.nil, False, jvm.none)
+        return jvm.frame(logical.Filter(self.expression, nothing))
+
+    def reading(self, rows: DataFrame) -> BoundCondition:
+        """The condition whose subqueries read as those of `rows`, which is made of `as_rows`."""
+        plan = analyzed_plan(rows)
+        return replace(self, expression=plan.condition())
+
+
+def has_subquery(jvm: Jvm, expression: Any) -> bool:
+    """Whether an expression of Spark's, resolved or not, holds a subquery."""
+    if not expression.containsPattern(jvm.module(_PATTERNS).PLAN_EXPRESSION()):
+        return False
+    return bool(jvm.module(_SUBQUERIES).hasSubquery(expression))
+
+
+def rebound(rows: DataFrame, attributes: Any, *, needed: Any = None) -> DataFrame:
+    """The same rows; what has the name of one of the attributes becomes that attribute.
+
+    Args:
+        rows: The rows, in a classic session.
+        attributes: A Scala `Seq` of attributes.
+        needed: Those that the rows must have, a Java `AttributeSet`; None for none.
+
+    Raises:
+        TableError: They lack one, or its type is another (kind
+            `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+    """
+    jvm, plan = Jvm.of(rows.sparkSession), analyzed_plan(rows)
+    wanted = {str(item.name()): item for item in iterate(attributes)}
+    columns, found = [], set()
+    for item in iterate(plan.output()):
+        name = str(item.name())
+        given = wanted.get(name)
+        if given is None or not item.dataType().sameType(given.dataType()):
+            columns.append(item)
+            continue
+        found.add(name)
+        columns.append(_named_as(jvm, item, given))
+    for item in iterate(needed.toSeq()) if needed is not None else ():
+        name = str(item.name())
+        if name in wanted and name not in found:
+            raise _changed_column(name)
+    return jvm.frame(jvm.catalyst.plans.logical.Project(jvm.seq(columns), plan))
+
+
+def _named_as(jvm: Jvm, item: Any, given: Any) -> Any:
+    """A column under the id and the qualifier of another."""
+    alias = jvm.catalyst.expressions.Alias
+    return alias(item, given.name(), given.exprId(), given.qualifier(), jvm.none, jvm.nil)
+
+
+def _changed_column(name: str) -> TableError:
+    return TableError(
+        f"The column {shown(name)}, which a condition with a subquery reads, was renamed, dropped "
+        "or given another type since the statement was analysed. Nothing was written. Run it "
+        "again.",
+        kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+        column=name,
+    )
