@@ -27,11 +27,10 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.convert import SparkFooters
 from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.names import name_parts
-from optimist.spark.commands.reading.read import epoch_millis
+from optimist.spark.commands.reading.read import epoch_millis, open_target
 from optimist.spark.commands.table_statement import VERBS, ensure_names_known
 from optimist.spark.rows.local_rows import answer_frame, local_frame, numbers_frame
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = [
@@ -102,7 +101,7 @@ def clone_to_path(
         properties=request.properties,
         copy=_Copies(spark, source.options.local_plane_max_bytes),
     )
-    return clone(open_log(spark, path).start_transaction(), wanted)
+    return clone(open_target(spark, path).start_transaction(), wanted)
 
 
 def _source(spark: SparkSession, log: DeltaLog, request: CloneRequest) -> CloneSource:
