@@ -6,7 +6,6 @@ vectors of both. They are Arrow columns of paths relative to the table.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.paths import name_of, strip_file_scheme, without_dots
 from optimist.core.snapshot import Snapshot
@@ -26,7 +26,6 @@ _AT_A_TIME = 1 << 20
 _DOUBLED = r"//+"
 _NAME = "[^/]*$"
 _NUL = "\0"
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _FOLDER = "^.*/"
 _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)"
 
@@ -134,7 +133,7 @@ def _links_in(folder: str, directory: str) -> set[str]:
             with os.scandir(folder) as entries:
                 return {entry.name for entry in entries if entry.is_symlink()}
         except OSError as error:
-            if error.errno in _NOT_THERE:
+            if error.errno in NO_SUCH_FILE:
                 return set()
             raise
 

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from optimist.core.data.directory_names import ensure_nameable
 from optimist.core.data.filesystem import filesystem_for, make_directories
 from optimist.core.data.footer_statistics import (
     ColumnPath,
     nan_free_columns,
     stats_from_footer,
 )
+from optimist.core.data.listed_files import is_on_disk
 from optimist.core.data.new_file import NewFile, new_file
 from optimist.core.data.parquet_format import (
     DEFAULT_CODEC,
@@ -226,7 +228,10 @@ class FileSet:
         codec = self._codec
         ending = "parquet" if codec == "none" else f"{self._spec.compression}.parquet"
         name = f"{self._spec.prefix}-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
-        places = (self._spec.directory, partition_directory(self._values), name)
+        partition = partition_directory(self._values)
+        if is_on_disk(self._spec.table_path):
+            ensure_nameable(partition)
+        places = (self._spec.directory, partition, name)
         relative = "/".join(place for place in places if place)
         path, full_path = join(self._root, relative), join(self._spec.table_path, relative)
         self._paths.append(full_path)

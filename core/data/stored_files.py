@@ -19,7 +19,8 @@ from pyarrow import fs
 
 from optimist.core.data.filesystem import filesystem_for, is_reached_by_arrow
 from optimist.core.data.storage_errors import storage_errors
-from optimist.core.errors import OptimistError
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.paths import join, name_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -34,6 +35,8 @@ __all__ = [
     "store_of",
     "try_remove_file",
 ]
+
+_INVALID_PATH = "OPTIMIST_INVALID_PATH"
 
 
 def files_below(directory: str, access: DataAccess | None = None) -> Iterator[FileStatus]:
@@ -74,7 +77,7 @@ def names_in(directory: str, access: DataAccess | None = None) -> list[str]:
 
 
 def remove_file(path: str, access: DataAccess | None = None) -> None:
-    """Remove a file; do nothing if there is none.
+    """Remove a file; do nothing if there is none, or can be none with that name.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -85,7 +88,11 @@ def remove_file(path: str, access: DataAccess | None = None) -> None:
         return
     filesystem, inner = filesystem_for(path, access)
     with storage_errors("removed", path), suppress(FileNotFoundError):
-        filesystem.delete_file(inner)
+        try:
+            filesystem.delete_file(inner)
+        except OSError as error:
+            if error.errno not in NO_SUCH_FILE:
+                raise
 
 
 def remove_files(paths: Sequence[str], access: DataAccess | None = None) -> None:
@@ -96,10 +103,21 @@ def remove_files(paths: Sequence[str], access: DataAccess | None = None) -> None
     """
     store = store_of(paths[0], access) if paths else None
     if store is not None:
-        store.delete_data_files(paths)
+        _remove_by(store, paths)
         return
     for path in paths:
         remove_file(path, access)
+
+
+def _remove_by(store: LogStore, paths: Sequence[str]) -> None:
+    try:
+        store.delete_data_files(paths)
+    except StorageError as error:
+        if error.kind != _INVALID_PATH:
+            raise
+        # No file has such a name. One by one, so that the others are removed.
+        for path in paths if len(paths) > 1 else ():
+            _remove_by(store, [path])
 
 
 def try_remove_file(path: str, access: DataAccess | None = None) -> None:

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["SYSTEM_CAUSES"]
+__all__ = ["NO_SUCH_FILE", "SYSTEM_CAUSES"]
 
+NO_SUCH_FILE: Final = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR}
+)
+"""What the system answers where no file has a name, or none can have it."""
 _NOT_A_DIRECTORY = "OPTIMIST_NOT_A_DIRECTORY"
 _NOT_A_FILE = "OPTIMIST_NOT_A_FILE"
 

@@ -11,14 +11,20 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
+from azure.core.credentials import (
+    AccessToken,
+    AzureNamedKeyCredential,
+    AzureSasCredential,
+    TokenCredential,
+)
+from azure.core.exceptions import ClientAuthenticationError
 from azure.core.pipeline.transport import RequestsTransport
 
 from optimist.core.errors import ConfigError
 from optimist.core.secrets import Secret, masked_repr, revealed
 from optimist.logstores.shared.whole_answers import private_session
 
-__all__ = ["AUTH_KINDS", "AzureCredential", "sdk_credential"]
+__all__ = ["AUTH_KINDS", "AzureCredential", "StorageTokens", "sdk_credential"]
 
 AUTH_KINDS = (
     "key",
@@ -30,6 +36,7 @@ AUTH_KINDS = (
     "anonymous",
 )
 
+_SCOPE = "https://storage.azure.com/.default"
 _NEEDED = {
     "key": ("account_key",),
     "sas": ("sas",),
@@ -88,7 +95,43 @@ def sdk_credential(
         return AzureSasCredential((revealed(credential.sas) or "").lstrip("?"))
     if credential.kind == "anonymous":
         return None
-    return _token_credential(credential)
+    return StorageTokens(_token_credential(credential))
+
+
+class StorageTokens:
+    """Gives tokens for Azure's storage, and for nothing else.
+
+    A service may answer a request with a challenge that names a tenant and a resource, and the SDK
+    then asks for a token of these and sends it there. An endpoint would choose which of our tokens
+    it gets, such as one for the management of the whole account.
+
+    Args:
+        credential: Gives the tokens, of the tenant that it was made for.
+    """
+
+    def __init__(self, credential: TokenCredential) -> None:
+        self.credential = credential
+
+    def get_token(
+        self,
+        *scopes: str,
+        claims: str | None = None,
+        tenant_id: str | None = None,
+        **more: Any,
+    ) -> AccessToken:
+        """See `TokenCredential.get_token`; a tenant that the service names is passed over.
+
+        Raises:
+            ClientAuthenticationError: Another scope than the storage's is asked for.
+        """
+        del tenant_id
+        if scopes != (_SCOPE,):
+            raise ClientAuthenticationError(
+                "The endpoint asks for a token of another service than Azure's storage; it was not "
+                "given."
+            )
+        given = more if claims is None else {**more, "claims": claims}
+        return self.credential.get_token(*scopes, **given)
 
 
 def _token_credential(credential: AzureCredential) -> TokenCredential:

@@ -191,6 +191,9 @@ class AzureLogStore(ObjectStoreLog):
 
         return remove
 
+    def _endpoint(self, path: str) -> str:
+        return self._parsed.endpoint_of(self._locate(path))
+
     def _objects_from(self, path: str) -> Iterator[Any]:
         location = self._locate(path)
         start: dict[str, Any] = {"start_from": location.key} if location.key else {}

@@ -222,6 +222,9 @@ class GCSLogStore(ObjectStoreLog):
 
         return remove
 
+    def _endpoint(self, path: str) -> str:  # noqa: ARG002 - one for all
+        return self._parsed.endpoint
+
     def _objects_from(self, path: str) -> Iterator[Any]:
         key = _locate(path).key
         question = {"delimiter": "/", "fields": _LIST_FIELDS}

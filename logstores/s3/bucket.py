@@ -30,6 +30,7 @@ from optimist.logstores.s3.reader import Fetched
 from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.file_pieces import md5_of, size_of
+from optimist.logstores.shared.listing_order import in_order
 from optimist.logstores.shared.page_tokens import PageTokens
 
 if TYPE_CHECKING:
@@ -239,13 +240,14 @@ class S3Bucket:
             # S3 starts after the key that is given. Our key without its last character comes before
             # it, so that our key itself is listed, too.
             request["StartAfter"] = location.key[:-1]
-        last = ""
-        for page in self._pages(path, **request):
-            for item in page.get("Contents", []):
-                if item["Key"] < last:
-                    raise self._unsorted(path)
-                last = item["Key"]
-                yield item
+        pages = self._pages(path, **request)
+        return in_order(
+            (item for page in pages for item in page.get("Contents", [])),
+            lambda item: item["Key"],
+            path=path,
+            endpoint=self.endpoint,
+            remedy="Set optimist.store.s3.sortedListing=false.",
+        )
 
     def _pages(self, path: str, **request: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
         """All pages; an empty prefix is a missing directory."""
@@ -300,16 +302,6 @@ class S3Bucket:
 
     def _failed(self, error: Exception, doing: str, path: str) -> StorageError:
         return s3_error(error, doing=doing, path=path, endpoint=self.endpoint)
-
-    def _unsorted(self, path: str) -> StorageError:
-        return StorageError(
-            f"Cannot list {path}: the store at {self.endpoint} does not list in the order of "
-            "names. Set optimist.store.s3.sortedListing=false.",
-            kind="OPTIMIST_UNSORTED_LISTING",
-            path=path,
-            endpoint=self.endpoint,
-            retryable=False,
-        )
 
 
 def _ensure_asked_for(page: ListObjectsV2OutputTypeDef, prefix: str) -> None:

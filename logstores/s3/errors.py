@@ -169,11 +169,17 @@ S3_ANSWERS = AnswerTable(
         "Make room, or raise the quota.",
     ),
     AnswerRow(
+        ("KeyTooLongError",),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_INVALID_PATH",
+        "the name is too long for {place}",
+        "Shorten the path.",
+    ),
+    AnswerRow(
         (
             "InvalidArgument",
             "InvalidRequest",
             "InvalidURI",
-            "KeyTooLongError",
             "MalformedXML",
             "BadDigest",
             "InvalidDigest",

@@ -22,6 +22,7 @@ from optimist.logstores.shared.answer_table import CREATE, PutMeaning
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, size_of
+from optimist.logstores.shared.listing_order import in_order
 from optimist.logstores.shared.object_keys import split_key
 from optimist.logstores.shared.ranged_file import open_ranged
 
@@ -125,6 +126,10 @@ class ObjectStoreLog(LogStore):
     @abstractmethod
     def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
         """One request that deletes objects; returns those that may still be there."""
+
+    @abstractmethod
+    def _endpoint(self, path: str) -> str:
+        """The endpoint that serves a path."""
 
     @abstractmethod
     def _objects_from(self, path: str) -> Iterator[Any]:
@@ -233,11 +238,20 @@ class ObjectStoreLog(LogStore):
         """See `LogStore.list_from`; pages are fetched as they are read.
 
         A directory without files does not exist.
+
+        Raises:
+            StorageError: Also when the store lists in no order (kind `OPTIMIST_UNSORTED_LISTING`).
         """
         directory, first = split_key(self._key(path))
         prefix = path[: len(path) - len(first)]
         is_there = False
-        for found in self._objects_from(path):
+        for found in in_order(
+            self._objects_from(path),
+            lambda found: str(found.name),
+            path=prefix,
+            endpoint=self._endpoint(path),
+            remedy="Use an endpoint that does, as the service itself.",
+        ):
             name = found.name[len(directory) :]
             if name < first or not name:
                 continue

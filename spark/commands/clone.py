@@ -27,9 +27,8 @@ from optimist.spark.commands.catalog_entries import place_of_name, register_new
 from optimist.spark.commands.convert import SparkFooters
 from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.named_tables import ensure_names_known
-from optimist.spark.commands.reading.read import epoch_millis
+from optimist.spark.commands.reading.read import epoch_millis, open_target
 from optimist.spark.rows.local_rows import answer_frame, local_frame, numbers_frame
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = [
@@ -100,7 +99,7 @@ def clone_to_path(
         properties=request.properties,
         copy=_Copies(spark, source.options.local_plane_max_bytes),
     )
-    return clone(open_log(spark, path).start_transaction(), wanted)
+    return clone(open_target(spark, path).start_transaction(), wanted)
 
 
 def _source(spark: SparkSession, log: DeltaLog, request: CloneRequest) -> CloneSource:
@@ -140,7 +139,7 @@ def clone_to_name(
     place = place_of_name(spark, name, location)
     if place.is_new_name and request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
         request = replace(request, mode=CreateMode.CREATE)  # a table there has another name
-    log = open_log(spark, place.path)
+    log = open_target(spark, place.path)
     is_new = not log.table_exists()
     done = clone_to_path(spark, source, place.path, request)
     if place.is_new_name:

@@ -22,8 +22,8 @@ from optimist.spark.commands.catalog_entries import (
     register_new,
 )
 from optimist.spark.commands.names import is_enabled
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -53,7 +53,7 @@ def create_named(
         if _is_kept(spark, name, definition.mode):
             return
         place = place_of_name(spark, name, None if location is None else _whole(spark, location))
-        log = open_log(spark, place.path)
+        log = open_target(spark, place.path)
         is_new = not log.table_exists()
         create_table(log.start_transaction, _at(place, definition))
         if place.is_new_name:

@@ -23,9 +23,9 @@ from optimist.core.requests.table_definition import (
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.named_tables import create_named
 from optimist.spark.commands.names import one_place
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import ensure_supported
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -169,7 +169,7 @@ class DeltaTableBuilder:
         if self._name is not None and path is None:
             create_named(self._spark, self._name, self._definition, self._location)
             return self._tables.forName(self._spark, self._name)
-        log = open_log(self._spark, one_place(path, self._location))
+        log = open_target(self._spark, one_place(path, self._location))
         create_table(log.start_transaction, self._definition)
         return self._tables.forPath(self._spark, log.table_path)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from optimist.core import errors
+from optimist.core.data.directory_names import too_long_name
 from optimist.core.errors import ConfigError, OptimistError, TableError
 from optimist.core.errors.foreign_text import shown
 
@@ -23,6 +24,12 @@ _TOKEN = re.compile(r"optimist-task-error:(?P<data>[A-Za-z0-9+/=]+);")
 _MISSING_FILE = re.compile(
     r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (?P<path>\S.*?)\. +File does not exist", re.DOTALL
 )
+_UNNAMEABLE = re.compile(
+    r"Mkdirs failed to create (?P<local>.*?) \(exists="
+    r"|maximum path component name limit of (?P<hdfs>.*?) in directory",
+    re.DOTALL,
+)
+"""What Hadoop's file systems say, of disks and HDFS, where a directory can't be made."""
 _NOT_INSTALLED = "No module named 'optimist'"
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -41,13 +48,16 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
 
     A worker that lacks this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
     Spark's own error for a missing data file becomes the error that other readers of ours raise
-    (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
+    (kind `DELTA_FILE_NOT_FOUND_DETAILED`), and so does one for a directory whose name is too long
+    (kind `OPTIMIST_INVALID_PATH`).
     """
     for text in texts:
         if match := _TOKEN.search(text):
             return _decode(match["data"], text[: match.start()])
         if match := _MISSING_FILE.search(text):
             return _missing_data_file(match["path"])
+        if match := _UNNAMEABLE.search(text):
+            return too_long_name(match["local"] or match["hdfs"])
         if _NOT_INSTALLED in text:
             return ConfigError(
                 "Spark's Python workers can't import optimist. Nothing was written. Install it "

@@ -21,12 +21,12 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.streamed_batch import StreamedBatch, ensure_typed
 from optimist.spark.commands.writing.write import BegunWrite
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.session.conf import open_log
 from optimist.spark.streams.source import is_read_by
 
 __all__ = ["StreamSink"]
@@ -126,7 +126,7 @@ class StreamSink:
             SchemaError: The rows do not fit the table. Nothing was written.
         """
         ensure_typed(rows)
-        log = open_log(rows.sparkSession, self.path, self.request.filesystem_options)
+        log = open_target(rows.sparkSession, self.path, self.request.filesystem_options)
         reads_target = reads_target or is_read_by(query_id, log.table_path)
         batch = StreamedBatch(query_id, batch_id, self.output_mode, reads_target)
         request = replace(self.request, txn=batch.app_txn, batch=batch)

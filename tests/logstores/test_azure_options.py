@@ -1,12 +1,16 @@
+import io
 import sys
 from types import SimpleNamespace
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+import requests
+import urllib3
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.core.pipeline.transport import RequestsTransport
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.secrets import Secret
 from optimist.logstores.azure.identity import AzureCredential, sdk_credential
 from optimist.logstores.azure.options import AzureOptions
@@ -261,10 +265,56 @@ def test_token_credentials_are_built_by_azure_identity(monkeypatch, asked, expec
             return lambda **arguments: (name, arguments)
 
     monkeypatch.setitem(sys.modules, "azure.identity", Recorder())
-    name, arguments = sdk_credential(asked)
+    name, arguments = sdk_credential(asked).credential
     transport = arguments.pop("transport")
     assert transport.session.auth is not None  # so that no password of ~/.netrc is sent
     assert (name, arguments) == expected
+
+
+class Challenging(requests.adapters.HTTPAdapter):
+    """An endpoint that answers every request with a challenge."""
+
+    def __init__(self, resource):
+        super().__init__()
+        self.resource = resource
+        self.sent = []
+
+    def send(self, request, **_):
+        self.sent.append(request.headers.get("Authorization"))
+        challenge = (
+            "Bearer authorization_uri=https://login.microsoftonline.com/theirs/oauth2/authorize "
+            f"resource_id={self.resource}"
+        )
+        headers = {"WWW-Authenticate": challenge}
+        answer = urllib3.HTTPResponse(io.BytesIO(), headers, 401, preload_content=False)
+        return self.build_response(request, answer)
+
+
+@pytest.mark.parametrize("host", [{}, {f"{OWN}endpoint": "https://blobs.example"}])
+@pytest.mark.parametrize("resource", ["https://graph.example", "https://storage.azure.com"])
+def test_an_endpoint_does_not_choose_which_token_it_gets(monkeypatch, host, resource):
+    asked = []
+
+    class Credential:
+        def __init__(self, **_):
+            pass
+
+        def get_token(self, *scopes, **given):
+            asked.append((scopes, given.get("tenant_id")))
+            return AccessToken(f"for {scopes[0]}", 4_000_000_000)
+
+    identity = SimpleNamespace(DefaultAzureCredential=Credential)
+    monkeypatch.setitem(sys.modules, "azure.identity", identity)
+    service, session = Challenging(resource), requests.Session()
+    session.mount("https://", service)
+    transport = RequestsTransport(session=session, session_owner=False)
+    store = AzureLogStore({f"{OWN}auth": "default", **host}, transport=transport)
+    with pytest.raises(StorageError) as caught:
+        store.read_bytes(f"{HERE.url}/0.json")
+    assert caught.value.kind == "OPTIMIST_INVALID_CREDENTIALS"
+    scope = "https://storage.azure.com/.default"
+    assert set(asked) == {((scope,), None)}
+    assert set(service.sent) == {f"Bearer for {scope}"}
 
 
 def test_missing_azure_identity_is_told_when_it_is_needed(monkeypatch):

@@ -40,6 +40,7 @@ __all__ = [
     "epoch_millis",
     "names_older_version",
     "open_rows",
+    "open_target",
     "open_version",
     "read",
 ]
@@ -319,7 +320,35 @@ def _version(value: OptionValue) -> int:
 
 def names_older_version(path: str) -> bool:
     """Return whether a path has the form of `table@v5`; a table may still be called so."""
-    return bool(_AT_VERSION.match(path) or _AT_TIME.match(path))
+    return _whose_version(path) is not None
+
+
+def _whose_version(path: str) -> str | None:
+    """The path before the version or time, if a path has the form of `table@v5`."""
+    match = _AT_VERSION.match(path) or _AT_TIME.match(path)
+    return None if match is None else match["path"]
+
+
+def open_target(spark: SparkSession, path: str, extra: Mapping[str, str] | None = None) -> DeltaLog:
+    """The handle of a table that is written to or made; see `open_log`.
+
+    A path like `table@v5` is a place of its own, as it is to Delta, unless it means a version to
+    whoever reads it.
+
+    Raises:
+        UsageError: It means an older version of a table (kind
+            `DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`).
+    """
+    log, table = open_log(spark, path, extra), _whose_version(path)
+    if table is None or log.table_exists() or not open_log(spark, table, extra).table_exists():
+        return log
+    raise UsageError(
+        f"The path {shown(path)} means an older version of the table {shown(table)}, and only the "
+        "newest version can be changed. Nothing was written. Leave the version out of the path, or "
+        "take another name for a new table.",
+        kind="DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+        path=path,
+    )
 
 
 def epoch_millis(spark: SparkSession, value: OptionValue) -> int:

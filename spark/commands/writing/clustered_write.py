@@ -11,10 +11,10 @@ from optimist.core.errors.foreign_text import listed
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.requests.table_definition import TableDefinition
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import BegunWrite, write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.session.conf import open_log
 
 __all__ = ["write_clustered"]
 
@@ -46,7 +46,7 @@ def write_clustered(
         write_rows(rows, path, request, read=read, begun=begun)
         return
     if begun is None:
-        begun = BegunWrite.on(open_log(rows.sparkSession, path, request.filesystem_options))
+        begun = BegunWrite.on(open_target(rows.sparkSession, path, request.filesystem_options))
     log, snapshot = begun.log, begun.txn.snapshot
     if begun.txn.read_version < 0:
         definition = TableDefinition(

@@ -30,6 +30,7 @@ from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import RowCheck
 from optimist.spark.commands.delete import delete_rows
 from optimist.spark.commands.merge.source import repeatable
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.commands.writing.own_sources import own_sources
@@ -46,7 +47,7 @@ from optimist.spark.rows.identity_values import missing_identities
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log, reset_session_version, session_zone_name
+from optimist.spark.session.conf import reset_session_version, session_zone_name
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["BegunWrite", "write", "write_in", "write_rows"]
@@ -132,7 +133,7 @@ def write_rows(
     """
     with original_errors():
         if begun is None:
-            log, txn = open_log(df.sparkSession, path, request.filesystem_options), None
+            log, txn = open_target(df.sparkSession, path, request.filesystem_options), None
         else:
             log, txn = begun.log, begun.txn
         result = write_in(log, df, request, read=read, txn=txn)

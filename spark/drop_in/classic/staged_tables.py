@@ -19,13 +19,13 @@ from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.catalog_entries import Place, register, register_new
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.definitions import Definition
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.drop_in.classic.options import write_options
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.spark_schema import to_spark_schema
 
@@ -56,7 +56,7 @@ def create(spark: SparkSession, identifier: Any, more: Any) -> Any:
     definition = Definition.of(Jvm.of(spark), *more)
     place = Place.of(spark, identifier, definition.location)
     with _LOCK:  # of the threads of this process, one makes and registers a table at a time
-        log = open_log(spark, place.path)
+        log = open_target(spark, place.path)
         create_table(log.start_transaction, _request(definition, place, CreateMode.CREATE))
         if place.is_new_name:
             return _registered(spark, place)
@@ -85,7 +85,7 @@ class StagedTable(OpenedTable):
     """A table that a statement makes or replaces when it is committed."""
 
     def __init__(self, spark: SparkSession, place: Place, definition: Definition, how: str) -> None:
-        super().__init__(spark, open_log(spark, place.path), place.name)
+        super().__init__(spark, open_target(spark, place.path), place.name)
         self._place = place
         self._definition = definition
         self._how = how

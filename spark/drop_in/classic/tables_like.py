@@ -19,6 +19,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
 from optimist.spark.commands.named_tables import create_named
 from optimist.spark.commands.names import catalog_entry, is_delta, table_path
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import iterate
 from optimist.spark.session.pyspark_versions import is_connect
@@ -82,7 +83,7 @@ def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition)
             path=path,
             location=command.location,
         )
-    create_table(open_log(spark, path).start_transaction, definition)
+    create_table(open_target(spark, path).start_transaction, definition)
 
 
 def _path(spark: SparkSession, table: TableName) -> str | None:

@@ -20,12 +20,12 @@ from optimist.core.sql import values_left_to_default
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import SqlText
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.session.conf import open_log
 from optimist.spark.spark_schema import to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -46,7 +46,7 @@ def insert_rows(spark: SparkSession, statement: Insert, sql: FormattedSql) -> No
         UsageError: A column is named twice (kind `DELTA_DUPLICATE_COLUMNS_ON_INSERT`).
     """
     path = str(statement.table.path)
-    log, mode = open_log(spark, path), "overwrite" if statement.is_overwrite else "append"
+    log, mode = open_target(spark, path), "overwrite" if statement.is_overwrite else "append"
     options: dict[str, object] = {"mergeSchema": True} if statement.evolves_schema else {}
     inserted = InsertedRows.of(
         spark, log, str(statement.table), WriteRequest.of(mode, None, options)

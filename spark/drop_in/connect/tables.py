@@ -14,6 +14,7 @@ from optimist.core.commands.create import create_table
 from optimist.core.sql.spark_statements import table_statements as ts
 from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.names import one_place
+from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.options import write_options
@@ -31,7 +32,7 @@ def create(spark: SparkSession, statement: ts.CreateTable, sql: FormattedSql) ->
         statement: The statement.
         sql: Its text.
     """
-    log = open_log(spark, one_place(statement.table.path, statement.location))
+    log = open_target(spark, one_place(statement.table.path, statement.location))
     request = WriteRequest.of("error", None, write_options(dict(statement.options)))
     given = statement.definition
     definition = replace(given, properties={**request.properties, **given.properties})

@@ -18,7 +18,7 @@ from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.names import is_delta
-from optimist.spark.commands.reading.read import open_version
+from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
@@ -33,7 +33,6 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.session.conf import open_log
 
 __all__ = ["WRITER", "WRITER_TO"]
 
@@ -131,7 +130,7 @@ def _insert_into(
     mode = "overwrite" if replaces else "append"
     request = WriteRequest.of(mode, None, write_options(asked.options))
     inserted = InsertedRows.of(
-        session_of(writer), open_log(session_of(writer), path), tableName, request
+        session_of(writer), open_target(session_of(writer), path), tableName, request
     )
     write_rows(inserted.by_position(_rows(writer)), path, request)
 
@@ -154,7 +153,7 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
             request = request.replacing(column)
         session, name = session_of(writer), str(writer._table_name)
         # This also finds that there is a table: writeTo makes none on its way.
-        inserted = InsertedRows.of(session, open_log(session, path), name, request)
+        inserted = InsertedRows.of(session, open_target(session, path), name, request)
         write_rows(inserted.cast(_rows(writer)), path, request)
 
     return run
@@ -178,7 +177,7 @@ def _creating(mode: CreateMode) -> Callable[..., None]:
             properties=properties,
             mode=mode,
         )
-        create_as_select(_rows(writer), open_log(session, path), definition, request)
+        create_as_select(_rows(writer), open_target(session, path), definition, request)
 
     return run
 

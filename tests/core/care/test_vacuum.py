@@ -188,6 +188,26 @@ def test_names_that_no_file_can_have_are_in_no_ones_way(path, mode, tmp_path):
     assert table.log.vacuum(mode=mode).num_files == (mode == "FULL")  # f itself
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+@pytest.mark.parametrize(
+    "path", ["a%00b/x", "x" * 300, f"{'x' * 300}/x", "z/" * 3000 + "x", "f/x", "loop/x", "folder"]
+)
+def test_names_that_no_file_can_have_may_be_removed_in_the_log(path, mode, tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete("id < 10")
+    (table.path / "loop").symlink_to(table.path / "loop")
+    (table.path / "f").write_bytes(b"x")
+    (table.path / "folder").mkdir()
+    (table.path / "folder" / "_kept").write_bytes(b"x")
+    gone = RemoveFile(path, deletion_timestamp=table.clock.now_ms(), data_change=True)
+    table.log.start_transaction().commit([gone], Operation("X"))
+    table.pass_hours(24 * 8)
+    table.log.vacuum(mode=mode)
+    assert not list(table.path.glob("*.parquet"))
+    assert (table.path / "folder" / "_kept").exists()
+
+
 @pytest.mark.parametrize("mode", ["FULL", "LITE", "inventory"])
 @pytest.mark.parametrize("link", ["_links/there", "_links/x.parquet", "{tmp}/x.parquet"])
 def test_a_live_file_stays_though_the_log_names_it_by_a_link_that_no_walk_meets(

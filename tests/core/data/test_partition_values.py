@@ -29,7 +29,7 @@ from optimist.core.data.partition_values import (
     uri_reference,
     value_for_text,
 )
-from optimist.core.errors import SchemaError, TableError
+from optimist.core.errors import SchemaError, StorageError, TableError
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 
 UTC = dt.timezone.utc
@@ -295,3 +295,20 @@ def test_a_table_with_partitions_past_9999_is_written_read_pruned_and_deleted_fr
     log.delete("d > DATE '9999-12-31'")
     assert log.to_arrow()["x"].to_pylist() == [2]
     assert deltalake.DeltaTable(str(tmp_path / "t")).to_pyarrow_table()["x"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(("value", "fits"), [("x" * 253, True), ("x" * 254, False), ("%" * 90, 0)])
+def test_a_value_too_long_for_the_name_of_a_directory_is_told(tmp_path, value, fits):
+    log = DeltaLog.for_path(tmp_path / "t", {})
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    log.create(schema, partition_by=["p"])
+    rows = pa.table({"id": [1], "p": [value]}, schema)
+    if fits:
+        log.append(rows)
+        assert log.to_arrow(f"p = '{value}'").to_pylist() == [{"id": 1, "p": value}]
+        return
+    with pytest.raises(StorageError) as caught:
+        log.append(rows)
+    assert caught.value.kind == "OPTIMIST_INVALID_PATH"
+    assert caught.value.fields["column"] == "p"
+    assert not list((tmp_path / "t").rglob("*.parquet"))

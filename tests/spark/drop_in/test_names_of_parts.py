@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -21,6 +23,40 @@ def path(enabled, table_path):
 def ids(frame):
     """By a frame of its own each time: Spark plans each frame once."""
     return sorted(row.id for row in frame.select("id").collect())
+
+
+@pytest.mark.parametrize("older", ["@v0", "@20261120103000000"])
+def test_no_write_makes_a_table_at_a_path_that_means_a_version(enabled, path, older):
+    """A reader of that path would see the older version before, and other rows afterwards."""
+    name, rows = f"{path}{older}", enabled.range(3)
+    writing = rows.write.format("delta")
+    making = {
+        "save": lambda: writing.save(name),
+        "append": lambda: writing.mode("append").save(name),
+        "overwrite": lambda: writing.mode("overwrite").save(name),
+        "clusterBy": lambda: writing.clusterBy("id").mode("append").save(name),
+        "write": lambda: write(rows, name),
+        "CREATE": lambda: enabled.sql(f"CREATE TABLE delta.`{name}` (id BIGINT) USING delta"),
+        "CTAS": lambda: enabled.sql(f"CREATE TABLE delta.`{name}` USING delta AS SELECT 1 AS id"),
+        "REPLACE": lambda: enabled.sql(f"CREATE OR REPLACE TABLE delta.`{name}` (id BIGINT)"),
+        "builder": lambda: (
+            DeltaTable.create(enabled).location(name).addColumn("id", "BIGINT").execute()
+        ),
+        "CLONE": lambda: DeltaTable.forPath(enabled, path).clone(name),
+    }
+    for make in making.values():
+        with pytest.raises(UsageError) as caught:
+            make()
+        assert caught.value.kind == "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION"
+    assert not Path(name).exists()
+
+
+def test_a_path_with_a_version_of_no_table_is_a_place_of_its_own(enabled, tmp_path):
+    name = str(tmp_path / "base@v0")
+    for _ in range(2):
+        enabled.range(3).write.format("delta").mode("append").save(name)
+    assert enabled.read.format("delta").load(name).count() == 6
+    assert enabled.read.format("delta").load(f"{name}@v0").count() == 3
 
 
 def test_no_statement_changes_a_table_by_a_name_with_a_version(enabled, path, log_of, plane):

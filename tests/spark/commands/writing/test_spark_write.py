@@ -17,6 +17,7 @@ from optimist.core.errors import (
     ConcurrentAppendException,
     ConfigError,
     SchemaError,
+    StorageError,
     UsageError,
 )
 from optimist.core.log.file_table import add_files
@@ -51,6 +52,16 @@ def test_writers_of_both_engines_take_turns_on_one_table(spark, numbers, table_p
     assert ids(read(spark, table_path)) == expected
     table = deltalake.DeltaTable(table_path).to_pyarrow_table()
     assert sorted(table["id"].to_pylist()) == expected
+
+
+@pytest.mark.usefixtures("plane")
+def test_a_partition_too_long_for_the_name_of_a_directory_is_told(numbers, table_path):
+    rows = numbers.withColumn("p", sf.repeat("name", 100))
+    with pytest.raises(StorageError) as caught:
+        write(rows, table_path, partitionBy="p")
+    assert caught.value.kind == "OPTIMIST_INVALID_PATH"
+    assert caught.value.fields["column"] == "p"
+    assert not list(Path(table_path).rglob("*.parquet"))
 
 
 @pytest.mark.parametrize("mode", ["error", "errorifexists", "ERROR"])
