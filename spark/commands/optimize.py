@@ -217,8 +217,8 @@ def _by_jobs(
         return CompactedBin.of(target.txn, files, written, trace)
 
     threads = options.optimize_max_threads
-    write_one = in_scope_of_caller(target.spark, write_one)
-    return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
+    work = in_scope_of_caller(target.spark, write_one)
+    return list(read_ahead(work, bins, threads=threads, ahead=threads))
 
 
 def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:

@@ -72,5 +72,7 @@ def _sees_all(jvm: Jvm, store_options: Mapping[str, str]) -> bool:
     than the connector, or the same one as somebody else.
     """
     keys = [key for key in store_options if key.startswith(FILESYSTEM_PREFIXES)]
-    settings = jvm.hadoop_settings() if keys else None
+    if not keys:
+        return True
+    settings = jvm.hadoop_settings()
     return all(settings.get(key) == store_options[key] for key in keys)

@@ -64,8 +64,11 @@ def in_scope_of_caller(
 @contextmanager
 def _tagged(spark: SparkSession, tags: tuple[str, ...]) -> Iterator[None]:
     """Add tags to the jobs of this thread while the block runs."""
-    context = _context(spark) if tags else None
-    before = set(iterate(context.getJobTags())) if tags else set()
+    if not tags:
+        yield
+        return
+    context = _context(spark)
+    before = set(iterate(context.getJobTags()))
     added = [tag for tag in tags if tag not in before]
     for tag in added:
         context.addJobTag(tag)

@@ -16,7 +16,7 @@ POOL = "spark.scheduler.pool"
 
 @pytest.fixture
 def held(tmp_path):
-    """A function for rows, which waits for a word, and what waits until a task has called it."""
+    """A function for rows that waits, what waits until a task has called it, what lets it go."""
     begun, go = tmp_path / "begun", tmp_path / "go"
     os.mkfifo(begun)
     os.mkfifo(go)
@@ -31,21 +31,24 @@ def held(tmp_path):
         with begun.open():
             pass
 
-    yield sf.udf(wait, "long"), until_begun
-    os.close(os.open(go, os.O_RDWR | os.O_NONBLOCK))
+    def release():
+        os.close(os.open(go, os.O_RDWR | os.O_NONBLOCK))
+
+    return sf.udf(wait, "long"), until_begun, release
 
 
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("optimizes", [False, True])
 def test_a_write_is_stopped_with_its_session(spark, held, table_path, optimizes):
     write(spark.range(3), table_path)
-    wait, until_begun = held
+    wait, until_begun, release = held
     rows = spark.range(0, 1, 1, 1).select(wait("id").alias("id"))
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write, rows, table_path, mode="append", optimizeWrite=optimizes)
         until_begun()
         stopped = spark.interruptAll()
-        failed = writing.exception() if stopped else None
+        release()
+        failed = writing.exception()
     assert stopped
     assert "cancelled" in str(failed)
     assert read(spark, table_path).count() == 3
