@@ -51,7 +51,6 @@ EXPECTED = {
     "sources of cut plans": [
         ["spark.sql.maxPlanStringLength", 0, False],
         ["spark.sql.redaction.string.regex", 0, True],
-        ["spark.sql.redaction.string.regex", 1, True],
     ],
     "rows of cut plans": [0, 1, 2, 9],
     "appended by a cut plan": "nothing",
