@@ -23,7 +23,12 @@ import pyarrow.compute as pc
 
 from optimist.core.care.clone_source import CloneContent, CloneSource
 from optimist.core.care.cloned_files import with_absolute_paths
-from optimist.core.care.cloned_metadata import cloned_domains, cloned_metadata, shared_metadata
+from optimist.core.care.cloned_metadata import (
+    cloned_domains,
+    cloned_metadata,
+    ensure_possible,
+    shared_metadata,
+)
 from optimist.core.care.copied_files import CopyFiles, copied_files, copy_here
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.commands.create import nothing_to_replace, table_exists
@@ -119,6 +124,7 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
     if not _is_to_be_made(txn, request):
         return None
     txn.ensure_writable()
+    ensure_possible(request.properties, txn.table.options)
     source = request.source.read(txn.table, is_copied=not request.is_shallow)
     origin = request.source.origin if request.is_shallow else {}
     metadata = cloned_metadata(txn, source.metadata, request.properties, origin)

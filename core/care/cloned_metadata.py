@@ -13,6 +13,7 @@ from optimist.core.care.restored_metadata import restored_domains, restored_meta
 from optimist.core.commands.clones import CLONE_PROPERTIES
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import DomainMetadata, Metadata
 from optimist.core.protocol.properties import (
     IN_COMMIT_TIMESTAMP_ENABLEMENT,
@@ -24,7 +25,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["cloned_domains", "cloned_metadata", "shared_metadata"]
+__all__ = ["cloned_domains", "cloned_metadata", "ensure_possible", "shared_metadata"]
 
 _ROW_TRACKING_COLUMNS = (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION)
 _MODE = COLUMN_MAPPING_PREFIX + "mode"
@@ -78,6 +79,17 @@ def cloned_metadata(
     for known in (source, *(() if current is None else (current,))):
         _ensure_same_mode(known, cloned)
     return cloned
+
+
+def ensure_possible(properties: Mapping[str, str], options: EngineOptions) -> None:
+    """Refuse properties that no clone can have, before the files of its source are looked at.
+
+    Raises:
+        ConfigError: One of them is not valid.
+    """
+    normalize_configuration(
+        properties, allow_arbitrary=options.allow_arbitrary_properties, enforce_retention=False
+    )
 
 
 def shared_metadata(metadata: Metadata) -> Metadata:

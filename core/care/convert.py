@@ -22,6 +22,7 @@ from optimist.core.care.conversion import (
     ConvertRequest,
     FilesFound,
     ReadFooters,
+    asked_properties,
     operation_of,
     set_metadata,
     wish_of,
@@ -115,7 +116,9 @@ def files_found(
         TableError: A file is no Parquet, or is damaged.
         UsageError: The directory can't be one table, or has files that are in none of a catalog's
             partitions (kind `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
+        ConfigError: A property of the catalog's is not valid.
     """
+    asked_properties(table, request)  # refused here, they cost no look at the files
     if request.source_format == ICEBERG:
         return iceberg_files(table, request, read)
     columns = request.partition_columns

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from optimist.core.care.arrangements import Arrangement, Compaction, Rearrangement
 from optimist.core.care.bins import bins_of
 from optimist.core.care.optimize import optimize
+from optimist.core.data.data_paths import ANY
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.local.compaction import LocalBins
@@ -150,6 +151,7 @@ class _SmallFiles(Compaction):
         small = candidates.filter(pc.less(candidates["size"], least))
         if small.num_rows < max(options.auto_compact_min_num_files, 2):
             return []
+        small = _within_the_table(small, snapshot)
         found = [small.filter(_is_in(small, partition)) for partition in self.partitions]
         many = [each for each in found if each.num_rows >= options.auto_compact_min_num_files]
         if not many:
@@ -165,6 +167,19 @@ def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
     if committed.files:
         partitions += distinct_partitions(committed.files.added)
     return list({tuple(sorted(values.items())): values for values in partitions}.values())
+
+
+def _within_the_table(files: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """The files without those of a shallow clone's source.
+
+    Whether rows of these may be copied is a question to other logs, too much for each commit; and
+    nobody has asked to have them copied.
+    """
+    paths = snapshot.data_paths
+    if paths.outside == ANY:
+        return files
+    references = pa.concat_arrays(files["path"].chunks)
+    return files.filter(pc.invert(paths.are_outside(references)))
 
 
 def _is_in(files: pa.Table, partition: Partition) -> pa.ChunkedArray | pa.BooleanArray:

@@ -41,6 +41,7 @@ from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import StructType
 from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.conf import is_on
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID
 
@@ -155,7 +156,7 @@ def _may_have_leftovers(rows: DataFrame, answers: pa.Table) -> bool:
     tasks one after the other: where some are missing between ours, they were those of an earlier
     try, or of a query at the same time.
     """
-    if rows.sparkSession.conf.get("spark.speculation", "false") == "true":
+    if is_on(rows.sparkSession, "spark.speculation"):
         return True
     runs = pc.unique(answers["run"])
     bounds = pc.min_max(runs).as_py()

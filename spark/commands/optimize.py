@@ -34,6 +34,7 @@ from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.local_rows import answer_frame
 from optimist.spark.rows.row_shape import without_void
+from optimist.spark.session.job_scope import in_scope_of_caller
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -216,7 +217,8 @@ def _by_jobs(
         return CompactedBin.of(target.txn, files, written, trace)
 
     threads = options.optimize_max_threads
-    return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
+    work = in_scope_of_caller(target.spark, write_one)
+    return list(read_ahead(work, bins, threads=threads, ahead=threads))
 
 
 def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:

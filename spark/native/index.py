@@ -30,6 +30,7 @@ from optimist.spark.native.spark_files import SoftlyKept
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.listed_files import remember_listing
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
 __all__ = ["KEY_PREFIX", "TableFileIndex"]
@@ -92,6 +93,7 @@ class TableFileIndex(JavaIdentity):
         self._roots = jvm.seq([root, root])
         self._lock = ForkSafeLock()
         self._kept: OrderedDict[tuple[bytes | None, str], _FilesLeft] = OrderedDict()
+        remember_listing(self)
 
     # What Spark calls, by the names and types of the interface.
 
@@ -134,6 +136,12 @@ class TableFileIndex(JavaIdentity):
         """Bytes of the files that `listFiles` would give, told before Spark chooses how to join."""
         with callback():
             return self._left(partition_filters, data_filters).size_bytes
+
+    # What Python asks.
+
+    def names(self, path: str) -> bool:
+        """See `ListsFiles.names`."""
+        return self._part.listing.has(path)
 
     # How the answer is made.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -89,6 +90,13 @@ class FileListing:
             TableError: A path may not be opened; see `DataPaths.full_paths`.
         """
         return _full_paths(self.data_paths, self.column("path"))
+
+    def has(self, path: str) -> bool:
+        """Whether a path, as Hadoop spells it, is that of one of the files."""
+        # Hadoop spells local URIs with one slash or with three.
+        plain = pc.replace_substring_regex(self.paths, "^file:/+", "/")
+        wanted = re.sub("^file:/+", "/", path)
+        return bool(pc.any(pc.equal(plain, wanted), min_count=0).as_py())
 
     @property
     def num_files(self) -> int:

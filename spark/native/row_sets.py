@@ -30,6 +30,8 @@ _MAX_INT = 2**31 - 1
 class RowSet(Protocol):
     """Deleted rows of many files in one space of positions. It only grows.
 
+    A query may serialise the set while rows for another query are added.
+
     Attributes:
         position_type: Spark's type of a position.
         capacity: How many positions there can be.
@@ -55,7 +57,7 @@ class DenseRows:
     """A bit per row; see `RowSet`.
 
     It is Spark's own `BitSet`, asked by a plain call in the generated code. That class can't take
-    many bits at once, so its array of words is replaced as a whole.
+    many bits at once, so its array of words is replaced as a whole, by one that is filled.
     """
 
     position_type = "int"
@@ -101,6 +103,7 @@ class SparseRows:
     """A number per deleted row; see `RowSet`.
 
     A Scala set is a serialisable function from a number to a boolean, and a `ScalaUDF` calls it.
+    Behind it is a set of Java that threads may fill while others serialise it.
     """
 
     position_type = "long"
@@ -108,7 +111,8 @@ class SparseRows:
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self._rows = jvm.root.scala.collection.mutable.HashSet()
+        rows = jvm.root.java.util.concurrent.ConcurrentHashMap.newKeySet()
+        self._rows = jvm.root.scala.jdk.javaapi.CollectionConverters.asScala(rows)
         # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
         # set is compared by its elements. The function that `andThen` makes equals only itself.
         self._function = self._rows.andThen(jvm.module("scala.$less$colon$less$").refl())

@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -92,6 +93,15 @@ _IS_CHANGE = "is_change"
 What a killed writer has left there is found by a vacuum, since the name begins with no `_`.
 """
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenFile:
+    """A file that Spark has written: where it is, how many rows it has, and its action."""
+
+    path: str
+    num_rows: int
+    add: AddFile
 
 
 def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
@@ -172,22 +182,26 @@ def _collect(spec: FileSpec) -> WrittenFiles:
     if not found:
         _ensure_there(directory, spec.access)
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-        footers = list(pool.map(lambda status: _footer(status, spec.access), found))
+        # Of a file stays what its footer says: a footer takes a kilobyte or two for each column.
+        files = list(pool.map(partial(_written_file, spec), found))
     _ensure_unchanged(found, _data_files(directory, spec.access))
-    adds, num_rows, kept = [], 0, []
-    for status, footer in zip(found, footers, strict=True):
-        if footer.num_rows == 0:
-            remove_file(status.path, spec.access)
-            continue
-        num_rows += footer.num_rows
-        relative = status.path[len(directory.rstrip("/")) + 1 :]
-        adds.append(_add(spec, relative, status, footer))
-        kept.append(status.path)
-    if not adds:
+    for file in files:
+        if file.num_rows == 0:
+            remove_file(file.path, spec.access)
+    kept = [file for file in files if file.num_rows > 0]
+    if not kept:
         remove_directory(directory, spec.access)
     filesystem, root = filesystem_for(spec.table_path, spec.access)
-    make_durable(filesystem, root, [filesystem_for(path, spec.access)[1] for path in kept])
-    return WrittenFiles(tuple(adds), num_rows)
+    paths = [filesystem_for(file.path, spec.access)[1] for file in kept]
+    make_durable(filesystem, root, paths)
+    return WrittenFiles(tuple(file.add for file in kept), sum(file.num_rows for file in kept))
+
+
+def _written_file(spec: FileSpec, status: FileStatus) -> _WrittenFile:
+    footer = _footer(status, spec.access)
+    directory = join(spec.table_path, spec.directory)
+    relative = status.path[len(directory.rstrip("/")) + 1 :]
+    return _WrittenFile(status.path, footer.num_rows, _add(spec, relative, status, footer))
 
 
 def _data_files(directory: str, access: DataAccess | None) -> list[FileStatus]:

@@ -2,15 +2,18 @@
 
 Behind the names of views only the server can look, and its answer is a text, which it may cut
 (`spark.sql.maxPlanStringLength`) or redact (`spark.sql.redaction.string.regex`). So an alias at the
-plan's end must be in the text, too; else the query counts as one that may read anything.
+plan's end must be in the text, too. If it is not, a longer text is asked for, and if it is not in
+that either, the query counts as one that may read anything.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
 from optimist.spark.conditions.connect_expressions import messages
@@ -27,6 +30,9 @@ _LOG = logging.getLogger(__name__)
 
 _INDIRECT = ("SQL", "NamedTable", "WithRelations")
 """Messages behind which views may stand, whose plans only the server knows."""
+_LENGTH = "spark.sql.maxPlanStringLength"
+_LONGEST = 1 << 25
+"""So long may a text be for us, whatever the session says: it is sent in one message."""
 _NUM_PLANS = 2
 """The text has the plan as it was sent, and then as the server has analysed it."""
 
@@ -55,12 +61,30 @@ def _explained_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
     end = end_alias()
     ended: Any = frame.crossJoin(frame.sparkSession.range(1).alias(end))
     text = ended._explain_string("extended")
-    if text.count(end) >= _NUM_PLANS:
+    if not _is_whole(text, end):
+        with _longer_texts(frame.sparkSession):
+            text = ended._explain_string("extended")
+    if _is_whole(text, end):
         return sources_of_aliases(text)
     _LOG.warning(
         "Spark's server has cut or redacted the text of a query's plan, so the tables behind the "
         "query's views are unknown. All tables that this process has read count as read, from "
-        "the oldest version on, and other writers' commits since then are conflicts. Raise "
-        "spark.sql.maxPlanStringLength, or narrow spark.sql.redaction.string.regex."
+        "the oldest version on, and other writers' commits since then are conflicts. Narrow "
+        "spark.sql.redaction.string.regex, or make the query smaller."
     )
     return sources_of_unknown_query()
+
+
+def _is_whole(text: str, end: str) -> bool:
+    return text.count(end) >= _NUM_PLANS
+
+
+@contextmanager
+def _longer_texts(spark: SparkSession) -> Iterator[None]:
+    """Let the server answer with longer texts; no answer to anybody else becomes wrong by it."""
+    before = str(spark.conf.get(_LENGTH))
+    spark.conf.set(_LENGTH, str(_LONGEST))
+    try:
+        yield
+    finally:
+        spark.conf.set(_LENGTH, before)

@@ -25,6 +25,7 @@ from optimist.core.schema.types import ArrayType, DataType, MapType, StructField
 from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length
 from optimist.spark.rows.row_values import drawn_values, ensure_row_values
 from optimist.spark.rows.store_assignment import StoreAssignment
+from optimist.spark.session.conf import is_on
 from optimist.spark.spark_schema import VOID, type_of_values
 from optimist.spark.sql.table_sql import TableSql
 
@@ -200,7 +201,7 @@ def _target(
 
 
 def _is_case_sensitive(spark: SparkSession) -> bool:
-    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    return is_on(spark, "spark.sql.caseSensitive")
 
 
 def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:

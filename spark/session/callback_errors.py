@@ -8,6 +8,7 @@ original. There, too, an error of ours becomes one of PySpark's (`spark_errors`)
 from __future__ import annotations
 
 import re
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -184,12 +185,25 @@ def _as_raised(original: BaseException) -> BaseException:
 
 def _keep(error: BaseException) -> int:
     global _LAST_TICKET
+    _forget_locals(error)
     with _LOCK:
         _LAST_TICKET += 1
         _KEPT[_LAST_TICKET] = error
         while len(_KEPT) > _MAX_KEPT:
             _KEPT.popitem(last=False)
         return _LAST_TICKET
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Keep the lines of the tracebacks, and not the tables and frames that their functions had."""
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        item = waiting.pop()
+        if item is not None and id(item) not in seen:
+            seen.add(id(item))
+            traceback.clear_frames(item.__traceback__)
+            waiting += [item.__cause__, item.__context__]
 
 
 def _find(text: str) -> BaseException | None:

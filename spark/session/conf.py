@@ -23,6 +23,7 @@ __all__ = [
     "OPTION_PREFIXES",
     "SessionConf",
     "engine_options",
+    "is_on",
     "open_log",
     "reset_session_version",
     "session_zone_name",
@@ -141,6 +142,11 @@ def reset_session_version(spark: SparkSession, options: EngineOptions) -> None:
             spark.conf.unset(_TXN_VERSION)
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning("The write was committed, but %s is still set.", _TXN_VERSION)
+
+
+def is_on(spark: SparkSession, key: str) -> bool:
+    """Whether an entry of the conf is true, in any case, as Spark reads it."""
+    return str(spark.conf.get(key, "false")).strip().lower() == "true"
 
 
 def session_zone_name(spark: SparkSession) -> str:

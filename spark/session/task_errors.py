@@ -17,6 +17,7 @@ from optimist.core import errors
 from optimist.core.data.directory_names import too_long_name
 from optimist.core.errors import ConfigError, OptimistError, TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.spark.session.listed_files import is_listed
 
 __all__ = ["error_of_task", "portable_errors"]
 
@@ -47,14 +48,15 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
     """The error of ours that a worker raised, restored from the texts of Spark's error; else None.
 
     A worker that lacks this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
-    Spark's own error for a missing data file becomes the error that other readers of ours raise
-    (kind `DELTA_FILE_NOT_FOUND_DETAILED`), and so does one for a directory whose name is too long
-    (kind `OPTIMIST_INVALID_PATH`).
+    Spark's own error for a missing data file of a table becomes the error that other readers of
+    ours raise (kind `DELTA_FILE_NOT_FOUND_DETAILED`), and so does one for a directory whose name is
+    too long (kind `OPTIMIST_INVALID_PATH`). For another file, such as one of a user's source, it
+    stays Spark's.
     """
     for text in texts:
         if match := _TOKEN.search(text):
             return _decode(match["data"], text[: match.start()])
-        if match := _MISSING_FILE.search(text):
+        if (match := _MISSING_FILE.search(text)) and is_listed(match["path"]):
             return _missing_data_file(match["path"])
         if match := _UNNAMEABLE.search(text):
             return too_long_name(match["local"] or match["hdfs"])

@@ -25,6 +25,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.schema.types import StructType
+from optimist.spark.session.conf import is_on
 from optimist.spark.spark_schema import to_spark_schema
 from optimist.spark.sql.allowed_expressions import is_allowed
 from optimist.spark.sql.unfit_sql import InvalidSqlError, UnsafeSqlError
@@ -92,7 +93,7 @@ def judged_sent_sql(spark: SparkSession, sql: str, columns: StructType) -> Colum
         InvalidSqlError: Spark can't make an expression over these columns from the text.
     """
     tokens = _tokens(sql)
-    has_names = spark.conf.get(_DOUBLE_QUOTED_NAMES, "false") == "true"
+    has_names = is_on(spark, _DOUBLE_QUOTED_NAMES)
     text = _Judged(tokens, frozenset(name.lower() for name in columns.names), has_names)
     text.judge()
     for name in sorted(text.calls - _ONLY_IN_GRAMMAR):

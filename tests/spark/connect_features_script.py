@@ -87,15 +87,19 @@ def tell_cut_plans(spark, folder: str) -> None:
         "spark.sql.maxPlanStringLength": ["0", "200", "1000"],
         "spark.sql.redaction.string.regex": ["[0-9a-f]{16}"],
     }
-    found = []
+    found, sources = [], set()
     for key, values in cuts.items():
         for value in values:
             spark.conf.set(key, value)
             found.append(kind_of(lambda: write(view, path, mode="overwrite")))
             other = spark.sql("SELECT id FROM range(5) WHERE id IN (SELECT 1L)")
             found.append(kind_of(lambda frame=other: write(frame, path, **rearranged)))
+            of_path = [item for item in table_sources(view) if item.path.endswith("/cut")]
+            sources |= {(key, item.version, item.is_assumed) for item in of_path}
+            assert spark.conf.get(key) == value
             spark.conf.unset(key)
     tell("cut plans", sorted(set(found)))
+    tell("sources of cut plans", sorted(sources))
     tell("rows of cut plans", ids(read(spark, path)))
     spark.conf.set("spark.sql.maxPlanStringLength", "200")
     read(spark, path).createOrReplaceTempView("before")

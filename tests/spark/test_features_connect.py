@@ -35,6 +35,10 @@ EXPECTED = {
         "ConcurrentAppendException DELTA_CONCURRENT_APPEND",
         "UsageError OPTIMIST_NO_REARRANGEMENT",
     ],
+    "sources of cut plans": [
+        ["spark.sql.maxPlanStringLength", 0, False],
+        ["spark.sql.redaction.string.regex", 0, True],
+    ],
     "rows of cut plans": [0, 1, 2, 9],
     "appended by a cut plan": "nothing",
     "blind append of a cut plan": False,

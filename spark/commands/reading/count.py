@@ -12,6 +12,7 @@ from pyspark.sql import Column, SparkSession
 from optimist.core.renamed import renamed_argument
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.session.arguments import ensure_condition
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 
@@ -39,10 +40,12 @@ def count(
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve the predicate.
         TableNotFoundError: There is no table at the path.
+        ArgumentTypeError: The predicate is neither text nor a column.
         UsageError: The predicate is not deterministic or holds a subquery.
     """
     wanted: Column | str | None = renamed_argument("where", where, "predicate", predicate)
     with original_errors():
+        ensure_condition(wanted)
         log = open_log(spark, path)
         snapshot = log.snapshot()
         plane = plane_of(spark, log.table)

@@ -27,6 +27,7 @@ from optimist.spark.commands.checks import violations_raised
 from optimist.spark.commands.writing.write_options import session_value
 from optimist.spark.planes.planes import RowPlane
 from optimist.spark.rows.balanced_rows import balanced_rows
+from optimist.spark.session.job_scope import stopped_with
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["DataWriter"]
@@ -92,7 +93,7 @@ class DataWriter:
         if self.brings_together(identities):
             bin_bytes = self.txn.table.options.optimize_write_bin_size
             rows = balanced_rows(rows, spec.partition_columns, bin_bytes)
-        with violations_raised():
+        with violations_raised(), stopped_with(rows.sparkSession):
             written = self.plane.write(rows, spec, has_changes=has_changes)
         self.txn.advance_identity_columns(identities, written.adds)
         return written

@@ -21,6 +21,7 @@ from optimist.core.predicates.constants import date_of_days, time_of_micros
 from optimist.core.predicates.text import quote_identifier, quote_literal
 from optimist.core.predicates.tree import Literal
 from optimist.core.sql import Parameters
+from optimist.spark.session.conf import is_on
 
 __all__ = ["Arguments", "SentParameters"]
 
@@ -77,7 +78,7 @@ class SentParameters(Parameters):
     def _has_plain_texts(self) -> bool:
         """Whether a backslash in a text is nothing but that."""
         spark: Any = self.spark
-        return str(spark.conf.get(_ESCAPED, "false")).lower() == "true"
+        return is_on(spark, _ESCAPED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,11 +113,13 @@ public final class Sessions {
     if (conf.contains(REDACTION_BEFORE)) return;  // a clone has the conf of its session
     String before = conf.getConfString(REDACTION);
     conf.setConfString(REDACTION_BEFORE, conf.contains(REDACTION) ? before : "");
-    conf.setConfString(REDACTION, "(?:" + before + ")|(?:" + secretNames + ")");
+    conf.setConfString(REDACTION, "(?:" + before + ")" + ours());
   }
+  private static String ours() { return "|(?:" + secretNames + ")"; }
   private static void showSecrets(SQLConf conf) {
     String before = conf.getConfString(REDACTION_BEFORE, "");
     conf.unsetConf(REDACTION_BEFORE);
+    if (!conf.getConfString(REDACTION).endsWith(ours())) return;  // the user's, set since
     if (before.isEmpty()) conf.unsetConf(REDACTION);
     else conf.setConfString(REDACTION, before);
   }

@@ -14,7 +14,7 @@ import pytest
 from iceberg_tables import IcebergFolder
 from optimist.core import Column, DeltaLog
 from optimist.core.care import clone_source, copied_files
-from optimist.core.errors import OptimistError
+from optimist.core.errors import ConfigError, OptimistError
 
 P = [Column("p", "string")]
 PLACES = {"p=a%20b": "a b", "p=x%25y": "x%y", "p=__HIVE_DEFAULT_PARTITION__": None}
@@ -294,3 +294,14 @@ def test_a_table_of_iceberg_is_cloned_by_the_ids_of_its_columns(iceberg, tmp_pat
     log.append(pa.table({"id": [4], "y": ["d"]}))
     assert table.refresh().scan().to_arrow().num_rows == 3
     assert not (place / "_delta_log").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"delta.appendOnly": "maybe"}, {"delta.noSuchProperty": "1"}, {"delta.": ""}]
+)
+def test_properties_are_refused_before_a_file_is_looked_at(files, tmp_path, wrong):
+    for file in files.rglob("*.parquet"):
+        file.write_bytes(b"damaged")
+    with pytest.raises(ConfigError):
+        clone_of(files, tmp_path / "clone", properties=wrong)
+    assert not (tmp_path / "clone").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -249,3 +251,21 @@ def test_a_turn_is_given_back_by_whoever_has_it():
     assert not turn.take(other)
     turn.give_back(one)
     assert turn.take(other)
+
+
+@pytest.mark.parametrize("source_format", ["parquet", "delta"])
+def test_the_files_of_a_shallow_clones_source_are_left_where_they_are(tmp_path, source_format):
+    source, clone = str(tmp_path / "source"), str(tmp_path / "clone")
+    for number in range(6):
+        append(DeltaLog.for_path(source, {}), number)
+    if source_format == "parquet":
+        shutil.rmtree(f"{source}/_delta_log")
+    columns = pa.schema([("p", pa.string())]) if source_format == "parquet" else ()
+    DeltaLog.for_path(source, {}).clone(
+        clone, is_shallow=True, source_format=source_format, partition_columns=columns
+    )
+    log = DeltaLog.for_path(clone, ON)
+    for number in range(10, 15):
+        assert all(hook.error is None for hook in append(log, number).hooks)
+    assert operations(log) == ["CLONE"] + ["WRITE"] * 5 + ["OPTIMIZE"]
+    assert (log.snapshot().num_files, ids(log)) == (7, [*range(6), *range(10, 15)])

@@ -6,6 +6,7 @@ import json
 import pickle
 from functools import partial, reduce
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -343,3 +344,10 @@ def test_a_write_that_ran_once_looks_for_no_leftovers(spark, table_path, monkeyp
     monkeypatch.setattr(LocalLogStore, "abort_uploads", lambda self, path: aborted.append(path))
     write(spark.range(10).repartition(3, "id"), table_path)
     assert aborted == []
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE", " True "])
+def test_speculation_is_on_in_any_case(value):
+    rows = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.speculation": value}))
+    answers = pa.table({"run": [1], "attempt": [0]})
+    assert _may_have_leftovers(rows, answers)

@@ -21,6 +21,7 @@ from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
 from optimist.spark.commands.target import Target
 from optimist.spark.drop_in.connect import client as connect
+from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.session.conf import open_log
 from parameter_answers import ZONE, parameter_answers
 from read_back import ids
@@ -70,6 +71,18 @@ def tell_cached(spark: SparkSession, folder: str) -> None:
     before = ids(frame)
     spark.sql("/* all */ clear CACHE;")
     tell("cleared", [before, ids(frame)])
+
+
+def tell_subqueries(spark: SparkSession, folder: str) -> None:
+    """A frame is fixed to one version of a table that its subquery reads as well."""
+    path = f"{folder}/subqueries"
+    spark.range(3).write.format("delta").save(path)
+    frame, inner = (spark.read.format("delta").load(path) for _ in range(2))
+    largest = frame.where(frame.id == inner.agg(sf.max("id")).scalar())
+    write(spark.range(3, 5), path, mode="append")
+    fixed = of_fixed_versions(largest)
+    write(spark.range(5, 7), path, mode="append")
+    tell("fixed subqueries", [ids(fixed), ids(largest)])
 
 
 def tell_made_anew(spark: SparkSession, folder: str) -> None:
@@ -251,6 +264,7 @@ def main(folder: str) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     tell_cached(spark, folder)
     tell_made_anew(spark, folder)
+    tell_subqueries(spark, folder)
     tell_statements(spark, folder)
     tell_values(spark, folder)
     tell_named(spark, folder)

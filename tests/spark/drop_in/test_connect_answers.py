@@ -33,6 +33,7 @@ EXPECTED = {
     "kept without a frame": 0,
     "cleared": [[1, 2, 10, 11], [1, 2, 10, 11, 20]],
     "made anew": [[10, 11], [10, 11]],
+    "fixed subqueries": [[4], [6]],
     "text partition": [[2, "01"], [3, "abc"], [9, "1"]],
     "formats": [[[5, 0, 1, 4]], [2, 4, 4, 5, 6, 7, 70, 100], [[6], [7]]],
     "cached query": [8, True],

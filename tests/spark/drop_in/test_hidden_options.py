@@ -112,3 +112,7 @@ def test_new_sessions_and_clones_hide_them_and_a_disabled_session_is_as_before(n
     assert spark.conf.get(REGEX).startswith("(?:mine)|")
     disable(spark)
     assert spark.conf.get(REGEX) == "mine"
+    enable(spark)
+    spark.conf.set(REGEX, "chosen since")
+    disable(spark)
+    assert spark.conf.get(REGEX) == "chosen since"

@@ -9,6 +9,7 @@ import pytest
 from optimist.core.errors import StorageError
 from optimist.spark import read, write
 from optimist.spark.native import writer as native_writer
+from tasks_again import Story, play, with_attempts
 
 
 @pytest.fixture(autouse=True)
@@ -56,3 +57,19 @@ def test_tasks_of_a_failed_job_leave_no_files_among_those_of_the_write(
     with pytest.raises(Exception, match="the third task fails"):
         write(spark.range(0, 30, 1, 3).selectExpr(failing), str(tmp_path / "table"))
     assert left == []
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story("native", "2", (1, 0, 2), False, None, ("p",)),
+        Story("native", "2", (0, 0, 0), False, 1, ()),
+        Story("arrow", "1", (1, 0, 0), True, None, ()),
+    ],
+)
+def test_rows_are_those_of_the_source_where_tasks_run_again_or_are_interrupted(
+    spark, tmp_path, conf, monkeypatch, story
+):
+    with with_attempts(spark):
+        play(spark, tmp_path, story, conf, monkeypatch)

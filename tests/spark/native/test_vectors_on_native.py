@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap64
 from pyspark.sql import functions as sf
 
 from grown_tables import ID, NAME, GrownTable, numbers
@@ -19,7 +21,8 @@ from optimist.core.log.file_table import add_files, files_table
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.native.file_selection import file_selections
 from optimist.spark.native.frame import scan_frame
-from optimist.spark.native.row_sets import is_sparse
+from optimist.spark.native.row_sets import DenseRows, SparseRows, is_sparse
+from optimist.spark.session.jvm import Jvm
 from read_back import ids
 
 _MIN_FILES = 100  # below this, no files are told apart
@@ -41,6 +44,25 @@ LIVE = sorted((set(range(5000)) - DELETED) | set(range(5000, 5100)) | set(range(
 
 def test_deleted_rows_are_gone_and_all_others_are_there(spark, holes):
     assert ids(read(spark, holes.path)) == LIVE
+
+
+@pytest.mark.parametrize("kind", [DenseRows, SparseRows])
+def test_a_query_may_be_serialised_while_another_adds_deleted_rows(spark, kind):
+    jvm, width = Jvm.of(spark), 1024
+    rows = kind(jvm)
+    rows.add([BitMap64(range(100 * width))], 0, [100 * width])
+    copied = rows.contains(jvm.tree(sf.lit(0).cast(rows.position_type)))
+
+    def add_all():
+        for at in range(100, 200):
+            rows.add([BitMap64(range(width))], at * width, [width])
+
+    with ThreadPoolExecutor(1) as pool:
+        adding, times = pool.submit(add_all), 0
+        while times < 3 or not adding.done():
+            jvm.root.org.apache.commons.lang3.SerializationUtils.clone(copied)
+            times += 1
+        adding.result()
 
 
 @pytest.mark.again

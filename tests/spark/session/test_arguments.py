@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import ArgumentTypeError, UsageError
-from optimist.spark import DeltaTable, read, write
+from optimist.spark import DeltaTable, count, read, write
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +117,9 @@ def test_options_that_are_no_options_are_refused(spark, options, tmp_path):
     with pytest.raises(UsageError):
         write(spark.range(1), tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_predicate_of_count_is_text_or_a_column(spark, table):
+    with pytest.raises(ArgumentTypeError, match=CONDITION):
+        count(spark, table, 0)
+    assert count(spark, table, "id = 0") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+import weakref
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -52,6 +54,32 @@ def test_a_ticket_leads_to_the_original_error():
                 raise KeyError("first")
         except RuntimeError as error:
             raise OSError(f"Java says: {error}") from None
+
+
+class _Rows:
+    """What a function may hold while it fails."""
+
+
+def test_an_error_that_is_kept_holds_no_locals_and_still_tells_its_lines():
+    held = []
+
+    def fail():
+        rows = _Rows()
+        held.append(weakref.ref(rows))
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise ValueError("second") from error
+
+    with pytest.raises(ValueError, match="second") as caught, original_errors():
+        try:
+            with callback():
+                fail()
+        except RuntimeError as error:
+            text = str(error)
+        assert held[0]() is None
+        raise OSError(f"Java says: {text}")
+    assert "in fail" in "".join(traceback.format_exception(caught.value))
 
 
 class _GoneError(Exception):

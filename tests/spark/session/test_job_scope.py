@@ -1,0 +1,96 @@
+"""What stops the jobs of a session, a group or a tag stops those of our calls."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import functions as sf
+
+from optimist.spark import DeltaTable, read, write
+from optimist.spark.session.job_scope import in_scope_of_caller, stopped_with
+
+POOL = "spark.scheduler.pool"
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A function for rows that waits, what waits until a task has called it, what lets it go."""
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    os.mkfifo(begun)
+    os.mkfifo(go)
+
+    def wait(value):
+        with begun.open("w"):
+            pass
+        with go.open():
+            return value
+
+    def until_begun():
+        with begun.open():
+            pass
+
+    def release():
+        os.close(os.open(go, os.O_RDWR | os.O_NONBLOCK))
+
+    return sf.udf(wait, "long"), until_begun, release
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize("optimizes", [False, True])
+def test_a_write_is_stopped_with_its_session(spark, held, table_path, optimizes):
+    write(spark.range(3), table_path)
+    wait, until_begun, release = held
+    rows = spark.range(0, 1, 1, 1).select(wait("id").alias("id"))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write, rows, table_path, mode="append", optimizeWrite=optimizes)
+        until_begun()
+        stopped = spark.interruptAll()
+        release()
+        failed = writing.exception()
+    assert stopped
+    assert "cancelled" in str(failed)
+    assert read(spark, table_path).count() == 3
+
+
+def test_optimize_by_jobs_has_the_group_and_the_tags_of_its_caller(spark, jobs, table_path, conf):
+    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    rows = spark.range(0, 8, 1, 2).selectExpr("id", "id % 2 AS p")
+    write(rows, table_path, partitionBy="p")
+    spark.addTag("of the test")
+    tag = spark._jsparkSession.managedJobTags().get().get("of the test").get()
+    before = jobs()
+    DeltaTable.forPath(spark, table_path).optimize().executeCompaction()
+    spark.removeTag("of the test")
+    tracker = spark.sparkContext._jsc.sc().statusTracker()
+    assert len(tracker.getJobIdsForTag(tag)) == 2
+    assert jobs() - before >= 2
+
+
+def test_work_of_another_thread_has_the_properties_of_its_caller_and_leaves_none(spark):
+    context = spark.sparkContext
+    context.setLocalProperty(POOL, "of the caller")
+    found = in_scope_of_caller(spark, lambda key: (context.getLocalProperty(key), tags(context)))
+    context.setLocalProperty(POOL, None)
+    own = str(spark._jsparkSession.sessionJobTag())
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(found, POOL).result() == ("of the caller", {own})
+        assert pool.submit(tags, context).result() == set()
+
+
+def test_tags_that_were_there_before_stay(spark):
+    context = spark.sparkContext
+    own = str(spark._jsparkSession.sessionJobTag())
+    context.addJobTag(own)
+    with stopped_with(spark), stopped_with(spark):
+        assert tags(context) == {own}
+    assert tags(context) == {own}
+    context.removeJobTag(own)
+    with stopped_with(spark):
+        assert tags(context) == {own}
+    assert tags(context) == set()
+
+
+def tags(context):
+    return set(context.getJobTags())
