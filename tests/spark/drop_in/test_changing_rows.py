@@ -247,19 +247,15 @@ def test_tables_that_are_not_ours_stay_with_spark(enabled, database):
     assert enabled.table(f"{database}.plain").count() == 1
 
 
+_INTO = "MERGE INTO {t} AS t USING (SELECT 1L AS k) AS s ON t.id = s.k WHEN MATCHED THEN "
+
+
 @pytest.mark.parametrize(
     ("statement", "is_refused"),
     [
         ("UPDATE {t} AS t SET d = (SELECT max(d) FROM {t} AS u WHERE u.id < t.id)", True),
-        (
-            "UPDATE {t} AS t SET d = IF(EXISTS (SELECT 1 FROM {t} AS u WHERE u.id = t.id), 1, 2)",
-            True,
-        ),
-        (
-            "MERGE INTO {t} AS t USING (SELECT 1L AS k) AS s ON t.id = s.k WHEN MATCHED THEN UPDATE "
-            "SET d = (SELECT max(d) FROM {t} AS u WHERE u.id < t.id)",
-            True,
-        ),
+        ("UPDATE {t} AS t SET d = IF(EXISTS (SELECT 1 FROM {t} u WHERE u.id = t.id), 1, 2)", True),
+        (f"{_INTO} UPDATE SET d = (SELECT max(d) FROM {{t}} AS u WHERE u.id < t.id)", True),
         ("UPDATE {t} AS t SET d = (SELECT max(id) FROM {t} AS u)", False),
     ],
 )
