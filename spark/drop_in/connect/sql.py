@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -46,6 +47,7 @@ from optimist.spark.drop_in.connect.statements import (
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import alter, create
+from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.session.callback_errors import original_errors
 
@@ -74,13 +76,16 @@ def connect_sql(
     """
     parameters = None if args is None else SentParameters(spark=spark, args=args)
     sql = FormattedSql.of(spark, text, frames)
-    command = parse_command(sql.text, parameters)
+    if "${" in sql.text:
+        sql = replace(sql, text=with_variables(original, sql.text))
+    names_delta = _LETTERS.search(sql.text) is not None
+    command = parse_command(sql.text, parameters, is_of_spark=lambda: not names_delta)
     if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
         command = None
     if command is not None:
         told = run_command(spark, command)
         return _no_rows(spark) if told is None else told
-    if _LETTERS.search(text) is None:
+    if not names_delta:
         return original(text, args, **frames)
     statement = parse_path_statement(sql.text, parameters)
     if statement is not None:
