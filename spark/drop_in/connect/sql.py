@@ -37,6 +37,7 @@ from optimist.spark.drop_in.classic.tables_like import makes_delta_table
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
+from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.drop_in.connect.rows import change_rows
 from optimist.spark.drop_in.connect.shows import parse_show, show
@@ -77,7 +78,7 @@ def connect_sql(
     parameters = None if args is None else SentParameters(spark=spark, args=args)
     sql = FormattedSql.of(spark, text, frames)
     if "${" in sql.text:
-        sql = replace(sql, text=with_variables(original, sql.text))
+        sql = _with_variables(original, sql)
     names_delta = _LETTERS.search(sql.text) is not None
     command = parse_command(sql.text, parameters, is_of_spark=lambda: not names_delta)
     if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
@@ -106,6 +107,17 @@ def connect_sql(
         _cache(spark, cached, sql, args)
         return _no_rows(spark)
     return _with_frames(spark, original, sql, relations, args)
+
+
+def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
+    """The statement with its variables' values; the server reads those that it can't tell."""
+    meant = with_variables(original, sql.text)
+    if meant is not None:
+        return replace(sql, text=meant)
+    if _LETTERS.search(sql.text) is None:
+        return sql
+    way_out = "Write the value into the statement."
+    raise refused("A variable whose value has several kinds of quotes", way_out)
 
 
 def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:

@@ -7,9 +7,10 @@ which is there as long as the command runs and shows one version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import uuid4
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.sql import PathRelation, RowNeeds, path_relations
@@ -45,4 +46,5 @@ def value_tables(spark: SparkSession) -> Iterator[Callable[[SqlText], str]]:
         yield readable
     finally:
         for name in views.values():
-            spark.catalog.dropTempView(name)
+            with suppress(PySparkException):  # the rows are written, and the view is the session's
+                spark.catalog.dropTempView(name)

@@ -12,9 +12,6 @@ from collections.abc import Callable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from optimist.core.errors import UsageError
-from optimist.core.errors.foreign_text import shown
-
 __all__ = ["with_variables"]
 
 _VARIABLE = re.compile(r"\$\{(?:\w+?:)?[^\s'`]+?\}")
@@ -24,22 +21,23 @@ _VALUE = "value"
 _QUERIES = ("SELECT r'{name}' AS value", "SELECT 1 AS `{name}`", 'SELECT r"{name}" AS value')
 
 
-def with_variables(sql: Callable[[str], DataFrame], text: str) -> str:
-    """A statement with the values of its variables.
+def with_variables(sql: Callable[[str], DataFrame], text: str) -> str | None:
+    """A statement with the values of its variables; None if the server can't tell one of them.
 
     Args:
         sql: Runs a query on the server.
         text: The statement.
-
-    Raises:
-        UsageError: A value can't be had, since it has quotes in it (kind
-            `OPTIMIST_UNSUPPORTED_STATEMENT`).
     """
-    values = {name: _value(sql, name) for name in set(_VARIABLE.findall(text))}
+    values: dict[str, str] = {}
+    for name in set(_VARIABLE.findall(text)):
+        value = _value(sql, name)
+        if value is None:
+            return None
+        values[name] = value
     return _VARIABLE.sub(lambda found: values[found.group()], text)
 
 
-def _value(sql: Callable[[str], DataFrame], name: str) -> str:
+def _value(sql: Callable[[str], DataFrame], name: str) -> str | None:
     """The value: what two kinds of quotes agree on has none of these quotes in it."""
     answers: list[str | None] = []
     for query in _QUERIES:
@@ -47,12 +45,7 @@ def _value(sql: Callable[[str], DataFrame], name: str) -> str:
         if answer is not None and answer in answers:
             return answer.removeprefix("=")
         answers.append(answer)
-    raise UsageError(
-        f"The value of {shown(name)} has several kinds of quotes in it, so the server can't tell "
-        "it. Nothing was run. Write the value into the statement.",
-        kind="OPTIMIST_UNSUPPORTED_STATEMENT",
-        statement=name,
-    )
+    return None
 
 
 def _answer(sql: Callable[[str], DataFrame], query: str) -> str | None:
