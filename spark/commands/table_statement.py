@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optimist.core.errors import UsageError
 from optimist.core.expressions.tokens import next_token, read_text
 from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
 from optimist.core.requests.table_definition import Column, TableDefinition
@@ -77,10 +78,13 @@ def _expression(sql: str) -> str:
     """SQL as a part of a statement: no text has `${` in it, and no comment goes on behind it."""
     pieces: list[str] = []
     end = start = 0
-    while (token := next_token(sql, start)).kind != "end":
-        if token.kind == "text" and "${" in token.text:
-            pieces += sql[end : token.start], _text(read_text(token))
-            end = token.end
-        start = token.end
+    try:
+        while (token := next_token(sql, start)).kind != "end":
+            if token.kind == "text" and "${" in token.text:
+                pieces += sql[end : token.start], _text(read_text(token))
+                end = token.end
+            start = token.end
+    except UsageError:
+        return sql  # another engine's
     ended = "\n" if "--" in sql else ""
     return "".join([*pieces, sql[end:], ended])

@@ -64,6 +64,7 @@ from optimist.spark.session.jvm import Jvm, iterate
 __all__ = ["plan", "run_command"]
 
 _Run: TypeAlias = Callable[[SparkSession, DeltaLog, Any], DataFrame | None]
+_NO_SYNTAX = "PARSE_SYNTAX_ERROR"
 _OF_SPARK_TOO = (AddConstraint, DropConstraint, ClusterBy)
 
 
@@ -141,13 +142,13 @@ def _is_ours(spark: SparkSession, table: TableName) -> bool:
 
 
 def _is_of_spark(spark: SparkSession, text: str) -> bool:
-    """Whether Spark's own parser can read a statement, whatever it means."""
+    """Whether Spark's own parser knows a statement, which it may refuse for what it asks."""
     jvm = Jvm.of(spark)
     with jvm.as_active():
         try:
             jvm.root.org.apache.spark.sql.execution.SparkSqlParser().parsePlan(text)
-        except ParseException:
-            return False
+        except ParseException as error:
+            return error.getCondition() != _NO_SYNTAX
     return True
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
 
+from optimist.core.errors import UsageError
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.spark.conditions.attributes import by_name
 from optimist.spark.conditions.own_names import OwnNames, path_of
@@ -14,6 +16,7 @@ from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["TargetExpressions", "qualifier_of"]
 
+_SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 _ALWAYS = "true"
 _DEFAULT = "default"
 
@@ -71,7 +74,27 @@ class TargetExpressions:
             parts = [part.lower() for part in iterate(expression.nameParts())]
             if parts == [_DEFAULT]:
                 return _DEFAULT
+        self._ensure_own_value(expression)
         return self.column(expression)
+
+    def _ensure_own_value(self, expression: Any) -> None:
+        """Refuse a value with a subquery that Spark has bound to the rows of the statement.
+
+        The command reads these rows by frames of its own, to which the subquery is not bound.
+        """
+        jvm = Jvm.of(self.spark)
+        subqueries = jvm.java_class(_SUBQUERY)
+        own = self.table.outputSet()
+        if any(
+            subqueries.isInstance(node) and not node.references().intersect(own).isEmpty()
+            for node in _nodes(expression)
+        ):
+            raise UsageError(
+                "A new value holds a subquery that names columns of the table that is changed, "
+                "which is not supported. Nothing was written. Use MERGE, and compute the value in "
+                "its source.",
+                kind="DELTA_UNSUPPORTED_SUBQUERY",
+            )
 
     def _path(self, key: Any) -> tuple[str, ...]:
         """The path within the table, whose name stands only before what Spark has not resolved."""
@@ -89,6 +112,13 @@ def qualifier_of(table: Any) -> tuple[str, ...]:
         return ()
     found = table.identifier()
     return (*iterate(found.qualifier()), str(found.name()))
+
+
+def _nodes(expression: Any) -> Iterator[Any]:
+    """An expression, and all that it is made of."""
+    yield expression
+    for child in iterate(expression.children()):
+        yield from _nodes(child)
 
 
 def _kind(node: Any) -> str:

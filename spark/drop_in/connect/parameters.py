@@ -133,9 +133,8 @@ class _Texts:
         return None if inner is None else f"CAST({inner} AS {kind})"
 
     def _text(self, value: str) -> str:
-        if not {"'", "\\"} & set(value):
-            return quote_literal(value, "string")
-        if self.has_plain_texts():
+        is_escaped = bool({"'", "\\"} & set(value)) or "${" in value
+        if is_escaped and self.has_plain_texts():
             return f"CAST(X'{value.encode().hex()}' AS STRING)"
         return quote_literal(value, "string")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,11 +19,14 @@ from optimist.spark.commands.missing_tables import open_existing
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.update import update
 from optimist.spark.drop_in.connect.formats import FormattedSql
+from optimist.spark.drop_in.connect.value_tables import value_tables
 from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["change_rows"]
+
+_Text: TypeAlias = Callable[[SqlText], str]
 
 
 @original_errors()
@@ -32,12 +36,17 @@ def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> Da
     Returns:
         One row with the numbers of rows, as the methods of `DeltaTable` give it.
     """
+    with value_tables(spark) as readable:
+        return _changed(spark, change, sql, readable)
+
+
+def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _Text) -> DataFrame:
     log = open_existing(spark, str(change.table.path))
     if isinstance(change, Merge):
         request = MergeRequest(
             _source(spark, change, sql),
             change.condition.sql,
-            tuple(map(_clause, change.clauses)),
+            tuple(_clause(clause, text) for clause in change.clauses),
             change.evolves_schema,
         )
         return merge(spark, log, request, change.alias or OWN_ALIAS)
@@ -45,7 +54,7 @@ def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> Da
     if isinstance(change, Delete):
         num_affected = delete(spark, log, condition, alias=change.alias)
     else:
-        values = _values(change.assignments)
+        values = _values(change.assignments, text)
         num_affected = update(spark, log, condition, values, alias=change.alias)
     return numbers_frame(spark, {"num_affected_rows": num_affected})
 
@@ -70,13 +79,15 @@ def _rows(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql) -
     return spark.table(".".join(map(quoted, source.parts)))
 
 
-def _clause(clause: MergeClause) -> SparkClause:
+def _clause(clause: MergeClause, text: _Text) -> SparkClause:
     inserts = clause.action == "insert"
     return clause.mapped(
-        lambda condition: condition.sql, lambda values: _values(values, inserts=inserts)
+        lambda condition: condition.sql, lambda values: _values(values, text, inserts=inserts)
     )
 
 
-def _values(assignments: tuple[Assignment, ...], *, inserts: bool = False) -> Mapping[str, str]:
+def _values(
+    assignments: tuple[Assignment, ...], text: _Text, *, inserts: bool = False
+) -> Mapping[str, str]:
     ensure_apart((assignment.column for assignment in assignments), inserts=inserts)
-    return {quote_path(assignment.column): assignment.value.sql for assignment in assignments}
+    return {quote_path(assignment.column): text(assignment.value) for assignment in assignments}

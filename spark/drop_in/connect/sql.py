@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -36,6 +37,7 @@ from optimist.spark.drop_in.classic.tables_like import makes_delta_table
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
+from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.drop_in.connect.rows import change_rows
 from optimist.spark.drop_in.connect.shows import parse_show, show
@@ -46,6 +48,7 @@ from optimist.spark.drop_in.connect.statements import (
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import alter, create
+from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.session.callback_errors import original_errors
 
@@ -74,13 +77,16 @@ def connect_sql(
     """
     parameters = None if args is None else SentParameters(spark=spark, args=args)
     sql = FormattedSql.of(spark, text, frames)
-    command = parse_command(sql.text, parameters)
+    if "${" in sql.text:
+        sql = _with_variables(original, sql)
+    names_delta = _LETTERS.search(sql.text) is not None
+    command = parse_command(sql.text, parameters, is_of_spark=lambda: not names_delta)
     if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
         command = None
     if command is not None:
         told = run_command(spark, command)
         return _no_rows(spark) if told is None else told
-    if _LETTERS.search(text) is None:
+    if not names_delta:
         return original(text, args, **frames)
     statement = parse_path_statement(sql.text, parameters)
     if statement is not None:
@@ -101,6 +107,17 @@ def connect_sql(
         _cache(spark, cached, sql, args)
         return _no_rows(spark)
     return _with_frames(spark, original, sql, relations, args)
+
+
+def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
+    """The statement with its variables' values; the server reads those that it can't tell."""
+    meant = with_variables(original, sql.text)
+    if meant is not None:
+        return replace(sql, text=meant)
+    if _LETTERS.search(sql.text) is None:
+        return sql
+    way_out = "Write the value into the statement."
+    raise refused("A variable whose value has several kinds of quotes", way_out)
 
 
 def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:

@@ -256,6 +256,48 @@ def tell_objects(spark: SparkSession, folder: str) -> SparkSession:
     return other
 
 
+def tell_variables(spark: SparkSession, folder: str) -> None:
+    """The server puts in what stands for `${name}`; a client asks it for statements of ours."""
+    path = f"{folder}/variables"
+    spark.range(3).selectExpr("id", "id * 10 AS v").write.format("delta").save(path)
+    confs = {"x.path": path, "x.n": "2", "x.table": f"delta.`{path}`", "x.odd": "it's `odd`"}
+    for key, value in confs.items():
+        spark.conf.set(key, value)
+    told = spark.sql("DESCRIBE HISTORY delta.`${x.path}` LIMIT ${spark:x.n}").count()
+    query = "SELECT count(*) FROM ${x.table} WHERE id < ${hiveconf:x.n}"
+    tell("variables", [told, rows(spark.sql(query)), rows(spark.sql("SELECT ${x.n} + 1"))])
+    spark.sql("UPDATE ${x.table} SET v = length('${env:TZ}${no.such}') WHERE id = 2")
+    tell("environment", sorted(rows(spark.table(f"delta.`{path}`")))[2])
+    odd = "UPDATE ${x.table} SET v = length(r'${x.odd}')"
+    tell("odd variable", kind_of(lambda: spark.sql(odd)))
+    spark.conf.set("spark.sql.variable.substitute", "false")
+    spark.sql(f"UPDATE delta.`{path}` SET v = length('${{x.n}}') WHERE id = 2")
+    spark.conf.set("spark.sql.variable.substitute", "true")
+    tell("no variables", sorted(rows(spark.table(f"delta.`{path}`")))[2])
+
+
+def tell_read_values(spark: SparkSession, folder: str) -> None:
+    """Subqueries of new values, older sources of a MERGE, and properties as they are written."""
+    name, other = f"delta.`{folder}/values_of`", f"delta.`{folder}/other_values`"
+    spark.sql(f"CREATE TABLE {name} AS SELECT id, id * 10 AS v FROM range(3)")
+    spark.sql(f"CREATE TABLE {other} AS SELECT id, id * 100 AS w FROM range(3)")
+    spark.sql(f"UPDATE {name} SET v = (SELECT max({other}.w) + 1 FROM {other}) WHERE id = 1")
+    older = f"USING {name} VERSION AS OF 0 s ON t.id = s.id AND t.id = 2"
+    value = f"s.v + (SELECT min(w) FROM {other} TIMESTAMP AS OF now())"
+    spark.sql(f"MERGE INTO {name} t {older} WHEN MATCHED THEN UPDATE SET v = {value}")
+    views = [view.name for view in spark.catalog.listTables() if view.name.startswith("optimist")]
+    tell("read values", [sorted(rows(spark.table(name))), views])
+    twice = f"CREATE TABLE delta.`{folder}/twice` (id INT) TBLPROPERTIES ('a' = 1, 'a' = 2)"
+    tell("a key twice", kind_of(lambda: spark.sql(twice)))
+    made = f"delta.`{folder}/adjoining`"
+    spark.sql(f"CREATE TABLE {made} (id INT) TBLPROPERTIES ('a' = 'b' 'c', 'n' = 0030)")
+    tell("adjoining texts", rows(spark.sql(f"SHOW TBLPROPERTIES {made}"))[:1])
+    spark.sql("CREATE TABLE history (id INT, p INT) USING parquet PARTITIONED BY (p)")
+    spark.sql("INSERT INTO history VALUES (1, 1)")
+    tell("Spark's own", spark.sql("DESC history PARTITION (p = 1)").columns)
+    spark.sql("DROP TABLE history")
+
+
 def main(folder: str) -> None:
     os.environ["TZ"] = ZONE
     time.tzset()
@@ -267,6 +309,8 @@ def main(folder: str) -> None:
     tell_subqueries(spark, folder)
     tell_statements(spark, folder)
     tell_values(spark, folder)
+    tell_variables(spark, folder)
+    tell_read_values(spark, folder)
     tell_named(spark, folder)
     tell_changed_conf(spark, folder)
     tell_far_filters(spark, folder)

@@ -26,6 +26,24 @@ def into_a_view(spark, view):
     yield lambda: rows.write.insertInto(view, overwrite=True), [9]
 
 
+@pytest.mark.parametrize("made", ["query", "frame of a query", "outlives the session"])
+@pytest.mark.sample(3)
+def test_spark_refuses_to_insert_into_a_view_that_a_query_makes(enabled, path, made):
+    query = f"SELECT * FROM delta.`{path}`"
+    if made == "frame of a query":
+        enabled.sql(query).createTempView("queried")
+    else:
+        kind = "TEMPORARY VIEW" if made == "query" else "VIEW"
+        enabled.sql(f"CREATE {kind} queried AS {query}")
+    try:
+        for insert, _ in into_a_view(enabled, "queried"):
+            with pytest.raises(PySparkException):
+                insert()
+    finally:
+        enabled.sql("DROP VIEW queried")
+    assert ids(enabled, path) == [0, 1, 2]
+
+
 def ids(spark, path):
     return sorted(row.id for row in read(spark, path).collect())
 

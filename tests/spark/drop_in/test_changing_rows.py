@@ -246,3 +246,30 @@ def test_tables_that_are_not_ours_stay_with_spark(enabled, database):
     assert caught.value.getCondition() == "UNSUPPORTED_FEATURE.TABLE_OPERATION"
     enabled.sql(f"INSERT INTO {database}.plain VALUES (1)")
     assert enabled.table(f"{database}.plain").count() == 1
+
+
+_INTO = "MERGE INTO {t} AS t USING (SELECT 1L AS k) AS s ON t.id = s.k WHEN MATCHED THEN "
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_refused"),
+    [
+        ("UPDATE {t} AS t SET d = (SELECT max(d) FROM {t} AS u WHERE u.id < t.id)", True),
+        ("UPDATE {t} AS t SET d = IF(EXISTS (SELECT 1 FROM {t} u WHERE u.id = t.id), 1, 2)", True),
+        (f"{_INTO} UPDATE SET d = (SELECT max(d) FROM {{t}} AS u WHERE u.id < t.id)", True),
+        ("UPDATE {t} AS t SET d = (SELECT max(id) FROM {t} AS u)", False),
+    ],
+)
+def test_a_new_value_s_subquery_names_no_column_of_the_table(
+    enabled, by_sql, statement, is_refused
+):
+    before = read(enabled, by_sql).where("d = 11").count()
+    text = statement.format(t=f"delta.`{by_sql}`")
+    if not is_refused:
+        enabled.sql(text)
+        assert read(enabled, by_sql).where("d = 11").count() == 12
+        return
+    with pytest.raises(UsageError) as caught:
+        enabled.sql(text)
+    assert caught.value.kind == "DELTA_UNSUPPORTED_SUBQUERY"
+    assert read(enabled, by_sql).where("d = 11").count() == before

@@ -140,3 +140,23 @@ def test_what_is_no_delta_table_is_spark_s_or_refused(delta):
     with pytest.raises(AnalysisException):
         delta.sql("DESCRIBE DETAIL nothing_of_this_name")
     delta.sql("DROP VIEW looked")
+
+
+def test_what_our_grammar_can_not_finish_is_spark_s(delta, table, tmp_path):
+    columns, place = "id INT, p INT", f"PARTITIONED BY (p) LOCATION '{tmp_path}/history'"
+    delta.sql(f"CREATE TABLE history ({columns}) USING parquet {place}")
+    try:
+        delta.sql("INSERT INTO history VALUES (1, 2)")
+        described = delta.sql("DESC history PARTITION (p = 2)").collect()
+        assert ("p", "int", None) in described
+        for text in (
+            "ALTER TABLE {} ADD CONSTRAINT c CHECK (id > 0) NOT ENFORCED",
+            "ALTER TABLE {} DROP CONSTRAINT c CASCADE",
+        ):
+            for name in ("history", table):
+                with pytest.raises(PySparkException) as caught:
+                    delta.sql(text.format(name))
+                is_ours = getattr(caught.value, "kind", None) == "PARSE_SYNTAX_ERROR"
+                assert not is_ours or pyspark.__version__ < "4.1"
+    finally:
+        delta.sql("DROP TABLE history")
