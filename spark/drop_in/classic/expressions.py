@@ -10,6 +10,7 @@ from pyspark.sql import Column, SparkSession
 
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.spark.conditions.attributes import by_name
+from optimist.spark.conditions.bound_condition import has_subquery
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.jvm import Jvm, iterate
 
@@ -40,13 +41,24 @@ class TargetExpressions:
         column = jvm.column(self._requalified(jvm, expression))
         return by_name(self.spark, column, [self.table.output()], qualifier=self.alias)
 
+    def merge_condition(self, expression: Any) -> Column:
+        """A condition of a MERGE, which Spark may have resolved.
+
+        One with a subquery stays bound to the table as far as it is resolved: names can't be put
+        into the subquery.
+        """
+        jvm = Jvm.of(self.spark)
+        if has_subquery(jvm, expression):
+            return jvm.column(self._requalified(jvm, expression))
+        return self.column(expression)
+
     def condition(self, expression: Any) -> Column | None:
         """The condition; None for one that is always true, as a DELETE without WHERE has."""
         return None if str(expression.sql()) == _ALWAYS else self.column(expression)
 
-    def optional(self, expression: Any) -> Column | None:
-        """The expression in a Scala `Option`."""
-        return self.column(expression.get()) if expression.isDefined() else None
+    def optional_merge_condition(self, expression: Any) -> Column | None:
+        """The condition of a clause, in a Scala `Option`."""
+        return self.merge_condition(expression.get()) if expression.isDefined() else None
 
     def assignments(self, assignments: Any, *, inserts: bool = False) -> dict[str, Column | str]:
         """The names of columns, or of fields within structs, to their new values.

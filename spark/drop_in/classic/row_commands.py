@@ -67,13 +67,14 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     expressions = TargetExpressions(spark, target, alias)
     request = MergeRequest(
         Jvm.of(spark).frame(source),
-        expressions.column(node.mergeCondition()),
+        expressions.merge_condition(node.mergeCondition()),
         tuple(
             _clause(kind, action, expressions)
             for kind, actions in _ACTIONS.items()
             for action in iterate(getattr(node, actions)())
         ),
         evolves_schema=bool(node.withSchemaEvolution()),
+        own_attributes=target.output() if _asks_subqueries(spark, node) else None,
     )
     return merge(spark, open_log(spark, table.path), request, alias)
 
@@ -111,6 +112,14 @@ def _alias(target: Any, source: Any) -> str:
     return OWN_ALIAS if is_shared or not own else own[-1]
 
 
+def _asks_subqueries(spark: SparkSession, node: Any) -> bool:
+    """Whether a condition of a MERGE holds a subquery."""
+    jvm = Jvm.of(spark)
+    actions = (action for name in _ACTIONS.values() for action in iterate(getattr(node, name)()))
+    given = [action.condition().get() for action in actions if action.condition().isDefined()]
+    return any(has_subquery(jvm, item) for item in (node.mergeCondition(), *given))
+
+
 def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeClause:
     """One clause, from an action of Spark's such as `UpdateStarAction`."""
     name = str(action.getClass().getSimpleName())
@@ -118,4 +127,4 @@ def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeCla
     values: dict[str, Column | str] | None = None
     if verb != "delete" and not name.endswith("StarAction"):
         values = expressions.assignments(action.assignments(), inserts=verb == "insert")
-    return Clause(kind, verb, expressions.optional(action.condition()), values)
+    return Clause(kind, verb, expressions.optional_merge_condition(action.condition()), values)
