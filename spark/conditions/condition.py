@@ -295,7 +295,7 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
     ),
     "subquery": (
         "DELTA_UNSUPPORTED_SUBQUERY",
-        "holds a subquery, which is not supported. Compute its answer first.",
+        "holds a subquery, which is not supported here. Compute its answer first.",
     ),
     "star": (
         "INVALID_USAGE_OF_STAR_OR_REGEX",

@@ -1,7 +1,7 @@
 """What a MERGE changes in the table: one pass that joins its rows with the source (spec 10.15).
 
 The pass keeps on the executors, for each match, where the row stands, the number of the source's
-row, the clause and, where rows are written by themselves, the new values. So it is as long as the
+row, the clause and, where changed rows are written, the new values. So it is as long as the
 changes, and values are computed once. The driver gets a bit per row of the files that hold any, and
 counts.
 """

@@ -4,11 +4,13 @@
 2. The source's rows are stored on the executors, each with a number.
 3. One pass over them counts them, and collects the values of the columns that must be equal. With
    these, the log tells which files can hold rows that match; they are recorded as read.
-4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
-   rows that match more than once; see `changes`.
-5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
-   written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
-   again, and written again, changed. Rows of the source that match none are written beside them.
+4. One pass joins their rows with the source, and finds which rows change, what happens to each,
+   their new values, and rows that change more than once; see `changes`.
+5. Where the table has deletion vectors, those rows are marked in vectors. Elsewhere the other rows
+   of their files are read by their places, and written again. The new values, and rows of the
+   source that match none, are written beside them.
+
+Each condition is asked in one pass, because a subquery in it may answer otherwise the next time.
 
 If the MERGE can only add rows, steps 4 and 5 are one: the source's rows that match none of the
 table's are added, and no file is removed.
