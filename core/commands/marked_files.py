@@ -38,7 +38,7 @@ __all__ = [
     "choose_rows",
     "deleted_rows",
     "only_chosen",
-    "without_chosen",
+    "without_rows",
 ]
 
 _READERS = 8
@@ -166,15 +166,11 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
     )
 
 
-def without_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
-    """The files as `only_chosen` gives them, with the live rows that were not chosen.
-
-    A file of which all rows were chosen is not among them.
-    """
+def without_rows(files: Sequence[AddFile], rows: Sequence[BitMap64]) -> pa.Table:
+    """The files as `only_chosen` gives them, with vectors that delete exactly these rows."""
     return files_table(
-        replace(item.file, deletion_vector=inline_vector(item.deleted | item.rows), stats=None)
-        for item in chosen
-        if not item.are_all
+        replace(file, deletion_vector=inline_vector(gone), stats=None)
+        for file, gone in zip(files, rows, strict=True)
     )
 
 

@@ -56,7 +56,7 @@ def ensure_order(clauses: Sequence[Clause[Any, Any]]) -> None:
 
 
 def several_matches() -> UsageError:
-    """The error for a row of the table that several rows of the source match."""
+    """The error for a row of the table that several rows of the source would change."""
     return UsageError(
         "Cannot perform Merge as multiple source rows matched and attempted to modify the same "
         "target row in the Delta table in possibly conflicting ways. Nothing was written. Leave "
@@ -84,7 +84,7 @@ class MergeClauses(Generic[_ResolvedT]):
 
     @property
     def takes_several_matches(self) -> bool:
-        """Whether it does not matter how many rows of the source a row of the table matches."""
+        """Whether it does not matter how many rows of the source change a row of the table."""
         matched = self.of_kind("MATCHED")
         return [(item.clause.action, item.condition) for item in matched] == [("delete", None)]
 

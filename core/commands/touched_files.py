@@ -8,7 +8,12 @@ from itertools import compress
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from optimist.core.commands.marked_files import ChosenRows, choose_rows, deleted_rows
+from optimist.core.commands.marked_files import (
+    ChosenRows,
+    choose_rows,
+    deleted_rows,
+    without_rows,
+)
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile
@@ -59,3 +64,18 @@ class TouchedFiles:
         if self.rows is None:
             return None
         return choose_rows(table, self.adds, self.rows, deleted=self.deleted)
+
+    def others(self, table: TableRef) -> pa.Table:
+        """The files as rows of `Snapshot.files`, whose vectors leave the rows that do not match.
+
+        So a second pass reads what stays as it is, and asks no condition again; see `only_chosen`.
+
+        Raises:
+            TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+        """
+        if self.rows is None:
+            return self.files.slice(0, 0)
+        files = self.adds
+        deleted = deleted_rows(table, files) if self.deleted is None else self.deleted
+        gone = [old | found for old, found in zip(deleted, self.rows, strict=True)]
+        return without_rows(files, gone)

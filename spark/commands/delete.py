@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes
-from optimist.core.commands.marked_files import ChosenRows, only_chosen, without_chosen
+from optimist.core.commands.marked_files import ChosenRows, only_chosen
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_delete
 from optimist.core.commands.row_rewrite import RowCommand
@@ -119,8 +119,10 @@ class _Delete:
         """The rows of the touched files that stay; with changes, those that go as well."""
         name = "DELETE of single rows"
         if condition.is_asked_once:
+            kept = self.target.rows_of(touched.others(self.txn.table), name)
+            if not has_changes:
+                return kept
             found = touched.choose_rows(self.txn.table) or ()
-            kept = self.target.rows_of(without_chosen(found), name)
             gone = self.target.rows_of(only_chosen(found), name)
         else:
             rows = self.target.rows_of(touched.files, name)

@@ -11,13 +11,13 @@ from optimist.spark.commands.writing.own_sources import own_sources
 __all__ = ["own_versions", "transaction_from"]
 
 
-def transaction_from(log: TableHandle, rows: DataFrame) -> OptimisticTransaction:
-    """The transaction; if the rows are read from the table, it starts at the version they read.
+def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransaction:
+    """The transaction; where rows are read from the table, it starts at the oldest version read.
 
     Otherwise the commits in between would be missed.
     """
     begun = log.start_transaction(log.snapshot())
-    read = own_versions(log, begun, rows)
+    read = [version for rows in reads for version in own_versions(log, begun, rows)]
     if read and min(read) < begun.read_version:
         begun = log.start_transaction(log.snapshot(version=min(read)))
     return begun

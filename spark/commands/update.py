@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes
-from optimist.core.commands.marked_files import ChosenRows, only_chosen, without_chosen
+from optimist.core.commands.marked_files import ChosenRows, only_chosen
 from optimist.core.commands.row_changes import changes_of_update
 from optimist.core.commands.row_rewrite import RowCommand
 from optimist.core.commands.touched_files import TouchedFiles
@@ -176,7 +176,7 @@ class _Update:
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
         """Write the chosen rows, or all rows of whole files, the matching ones with new values."""
         if chosen is None and self.condition is not None and self.condition.is_asked_once:
-            return self._write_found(touched.choose_rows(self.txn.table) or ())
+            return self._write_found(touched)
         if chosen is None:
             matches = sf.lit(True)
             if self.condition is not None:
@@ -206,11 +206,12 @@ class _Update:
             frame = frame if is_connect(self.target.spark) else frame.where(condition.column)
         return self.rows.write(self.rows.computed(frame, matches), self.pending)
 
-    def _write_found(self, found: Sequence[ChosenRows]) -> WrittenFiles:
-        """Write all rows of files again, those with new values that were found to match."""
+    def _write_found(self, touched: TouchedFiles) -> WrittenFiles:
+        """Write all rows of the files again, those with new values that were found to match."""
+        found = touched.choose_rows(self.txn.table)
         if not found:
             return WrittenFiles()
-        parts = ((without_chosen(found), False), (only_chosen(found), True))
+        parts = ((touched.others(self.txn.table), False), (only_chosen(found), True))
         computed = [
             self.rows.computed(self.target.rows_of(files, "UPDATE"), sf.lit(matches))
             for files, matches in parts

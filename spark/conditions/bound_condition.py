@@ -8,7 +8,9 @@ SELECT, by its own semi and anti joins.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,7 +19,7 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
-__all__ = ["BoundCondition", "has_subquery", "rebound"]
+__all__ = ["BoundCondition", "conjuncts", "has_subquery", "rebound"]
 
 _SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
 _PATTERNS = "org.apache.spark.sql.catalyst.trees.TreePattern$"
@@ -39,10 +41,30 @@ class BoundCondition:
     attributes: Any
     text: str
 
+    @classmethod
+    def of(cls, rows: DataFrame, analyzed: Column, text: str) -> BoundCondition:
+        """A condition as Spark has analysed it over some rows."""
+        spark = rows.sparkSession
+        return cls(spark, Jvm.of(spark).tree(analyzed), analyzed_plan(rows).output(), text)
+
     @property
     def column(self) -> Column:
         """The condition; it fits what `over` gives, and no other rows."""
         return Jvm.of(self.spark).column(self.expression)
+
+    @property
+    def parts(self) -> tuple[Column | None, Column]:
+        """What AND joins: the parts without subqueries, None if there is none; and the others."""
+        jvm = Jvm.of(self.spark)
+        plain: list[Any] = []
+        asking: list[Any] = []
+        for part in conjuncts(self.expression):
+            (asking if has_subquery(jvm, part) else plain).append(part)
+        both = jvm.catalyst.expressions.And
+        return (
+            jvm.column(reduce(both, plain)) if plain else None,
+            jvm.column(reduce(both, asking)),
+        )
 
     def over(self, rows: DataFrame) -> DataFrame:
         """Rows of the table with the columns that the condition is bound to.
@@ -73,6 +95,15 @@ class BoundCondition:
         """The condition whose subqueries read as those of `rows`, which is made of `as_rows`."""
         plan = analyzed_plan(rows)
         return replace(self, expression=plan.condition())
+
+
+def conjuncts(expression: Any) -> Iterator[Any]:
+    """The parts of an expression of Spark's that AND joins."""
+    if str(expression.getClass().getSimpleName()) == "And":
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
+    else:
+        yield expression
 
 
 def has_subquery(jvm: Jvm, expression: Any) -> bool:

@@ -24,7 +24,13 @@ from optimist.spark.conditions.connect_condition import read_sent_condition
 from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["Condition", "JoinedCondition", "resolve_condition", "resolve_joined_condition"]
+__all__ = [
+    "Condition",
+    "JoinedCondition",
+    "resolve_condition",
+    "resolve_joined_condition",
+    "subquery_refused",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +226,22 @@ class JoinedCondition:
         column: What Spark evaluates.
         names: The columns that it reads, and perhaps more, in lower case.
         readable: What `read_join` reads: the same, or what a client of Spark Connect was given.
+        bound: The condition where it holds a subquery: then it fits only rows with the columns of
+            the frame that it was resolved against, and is asked once; see `Condition`.
     """
 
     text: str
     column: Column
     names: frozenset[str]
     readable: Column | str
+    bound: BoundCondition | None = None
+
+    def reading(self, rows: DataFrame) -> JoinedCondition:
+        """The condition whose subqueries read as those of `rows`; see `BoundCondition`."""
+        if self.bound is None:
+            return self
+        bound = self.bound.reading(rows)
+        return replace(self, bound=bound, column=bound.column, readable=bound.column)
 
 
 def resolve_joined_condition(
@@ -249,7 +265,7 @@ def resolve_joined_condition(
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve it.
-        UsageError: It is not deterministic, or holds a subquery or a `*`.
+        UsageError: It is not deterministic, or holds a `*`, or in Spark Connect a subquery.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
     if is_connect(frame.sparkSession):
@@ -257,11 +273,15 @@ def resolve_joined_condition(
     else:
         reading = read_analyzed_condition(frame, column, schema, ())
     text = condition if isinstance(condition, str) else reading.text
-    if reading.obstacle is not None:
+    is_bound = reading.obstacle == "subquery" and reading.analyzed is not None
+    if reading.obstacle is not None and not is_bound:
         raise _refusal(text, reading.obstacle, _KINDS_OF_JOINED)
     fixed, analyzed = time.fixed(column), reading.analyzed
     if fixed is not column and analyzed is not None:
         analyzed = read_analyzed_condition(frame, fixed, schema, ()).analyzed
+    if is_bound and analyzed is not None:
+        bound = BoundCondition.of(frame, analyzed, text)
+        return JoinedCondition(text, analyzed, reading.names, analyzed, bound)
     found = _for_every_pass(fixed, analyzed, own, alias)
     readable = condition if is_connect(frame.sparkSession) else found
     return JoinedCondition(text, found, reading.names, readable)
@@ -275,7 +295,7 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
     ),
     "subquery": (
         "DELTA_UNSUPPORTED_SUBQUERY",
-        "holds a subquery, which is not supported. Compute its answer first.",
+        "holds a subquery, which is not supported here. Compute its answer first.",
     ),
     "star": (
         "INVALID_USAGE_OF_STAR_OR_REGEX",
@@ -289,6 +309,11 @@ _KINDS_OF_JOINED: Mapping[Obstacle, str] = {
     "non-deterministic": "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
 }
 """What Delta calls otherwise in a MERGE."""
+
+
+def subquery_refused(text: str) -> UsageError:
+    """The error for a condition that holds a subquery where none can be."""
+    return _refusal(text, "subquery")
 
 
 def _refusal(

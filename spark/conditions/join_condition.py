@@ -6,7 +6,7 @@ value of the other rows do so once the values are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.attributes import attributes_of
+from optimist.spark.conditions.bound_condition import conjuncts, has_subquery
 from optimist.spark.conditions.catalyst_expressions import kind_of
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.conditions.connect_join import read_sent_join
@@ -25,7 +26,7 @@ from optimist.spark.conditions.join_reading import JoinKey, JoinReading
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["conjuncts", "read_join"]
+__all__ = ["read_join"]
 
 
 _EQUALITIES = {"EqualTo": False, "EqualNullSafe": True}
@@ -60,6 +61,8 @@ def read_join(
     sides = _Sides(_ids(attributes_of(own)), _ids(attributes_of(other)))
     predicates, keys, others = [], [], []
     for part in conjuncts(plan.condition()):
+        if has_subquery(jvm, part):
+            continue  # it is asked once, by what joins the rows
         if sides.is_own(part):
             found = resolve_condition(
                 own,
@@ -98,15 +101,6 @@ class _Sides:
 
 def _ids(attributes: Any) -> frozenset[int]:
     return frozenset(int(item.exprId().id()) for item in iterate(attributes))
-
-
-def conjuncts(expression: Any) -> Iterator[Any]:
-    """The parts of an expression that AND joins."""
-    if kind_of(expression) == "And":
-        yield from conjuncts(expression.left())
-        yield from conjuncts(expression.right())
-    else:
-        yield expression
 
 
 def _key(jvm: Jvm, expression: Any, sides: _Sides) -> JoinKey | None:

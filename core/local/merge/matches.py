@@ -76,8 +76,6 @@ def _matches(
     own, other = keys.matching(rows)
     seen = pc.unique(other)
     keeps_out = pc.unique(own) if merge.of_kind("NOT MATCHED") else own.slice(0, 0)
-    if not merge.only_inserts:
-        own, other = _once(own, other, merge)
     parts = []
     matched = merge.of_kind("MATCHED")
     if matched and len(own):
@@ -89,7 +87,7 @@ def _matches(
             },
             len(own),
         )
-        parts.append(_changed(own, other, "MATCHED", found))
+        parts.append(_once(_changed(own, other, "MATCHED", found), merge))
     by_source = merge.of_kind("NOT MATCHED BY SOURCE")
     if by_source and rows.num_rows:
         all_rows = row_numbers(rows.num_rows)
@@ -106,15 +104,15 @@ def _matches(
     return FileMatches(changed, seen, positions_of(needed.combine_chunks()))
 
 
-def _once(own: pa.Array, other: pa.Array, merge: ResolvedMerge) -> tuple[pa.Array, pa.Array]:
-    """The pairs, one for each row of the table."""
-    if len(pc.unique(own)) == len(own):
-        return own, other
+def _once(changed: pa.Table, merge: ResolvedMerge) -> pa.Table:
+    """The changes of rows that match, one for each row of the table."""
+    if len(pc.unique(changed["position"])) == changed.num_rows:
+        return changed
     if not merge.takes_several_matches:
         raise several_matches()
-    pairs = pa.table({"own": own, "other": other}).group_by("own", use_threads=False)
-    single = pairs.aggregate([("other", "min")])
-    return single["own"].combine_chunks(), single["other_min"].combine_chunks()
+    first = changed.group_by("position", use_threads=False).aggregate([("source", "min")])
+    own, other = (first[name].combine_chunks() for name in ("position", "source_min"))
+    return _changed(own, other, "MATCHED", pa.repeat(pa.scalar(0, pa.int32()), len(own)))
 
 
 def _changed(own: pa.Array, other: pa.Array, kind: Kind, clause: pa.Array) -> pa.Table:

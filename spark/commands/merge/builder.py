@@ -117,9 +117,10 @@ class DeltaMergeBuilder:
                 was written.
             ProtocolError: The table has a feature under which files can't be rewritten yet.
             SchemaError: A column does not exist, or a row violates a constraint.
-            UsageError: Several rows of the source match one of the table (kind
+            UsageError: Several rows of the source would change one of the table (kind
                 `DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`); the clauses stand in an
-                impossible order; or a condition is not deterministic or holds a subquery.
+                impossible order; or a condition is not deterministic, or holds a subquery in Spark
+                Connect or, with a clause for NOT MATCHED BY SOURCE, in ON.
         """
         return self._run(self._request)
 

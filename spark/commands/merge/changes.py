@@ -1,7 +1,7 @@
 """What a MERGE changes in the table: one pass that joins its rows with the source (spec 10.15).
 
 The pass keeps on the executors, for each match, where the row stands, the number of the source's
-row, the clause and, where rows are written by themselves, the new values. So it is as long as the
+row, the clause and, where changed rows are written, the new values. So it is as long as the
 changes, and values are computed once. The driver gets a bit per row of the files that hold any, and
 counts.
 """
@@ -28,7 +28,6 @@ from optimist.spark.rows.row_shape import quoted
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import (
     Matches,
-    aliased,
     distinct_positions,
     matches_of,
 )
@@ -77,7 +76,7 @@ class MergeSearch:
             num_source_rows: How many these are.
 
         Raises:
-            UsageError: Several rows of the source match one of the table.
+            UsageError: Several rows of the source change one of the table.
         """
         if candidates.num_rows and self._is_worth_narrowing(candidates, num_source_rows):
             candidates = self._narrowed(candidates, other)
@@ -99,7 +98,8 @@ class MergeSearch:
         """
         by_source = self.stages.merge.of_kind("NOT MATCHED BY SOURCE")
         is_small = 2 * num_source_rows <= candidates.num_rows
-        return self.with_values and not by_source and is_small
+        is_asked_once = self.stages.merge.on.bound is not None
+        return self.with_values and not by_source and is_small and not is_asked_once
 
     def _narrowed(self, candidates: pa.Table, other: DataFrame) -> pa.Table:
         """The files that hold rows which match."""
@@ -112,7 +112,7 @@ class MergeSearch:
         snapshot, merge = self.target.snapshot, self.stages.merge
         wanted = snapshot.schema.names if with_all else merge.columns_for_search()
         rows = self.target.plane.placed_rows(snapshot, files, places, wanted, with_row_ids=with_all)
-        return aliased(rows, self.stages.alias)
+        return merge.with_own_columns(rows, self.stages.alias)
 
     def _gathered(self, rows: DataFrame, candidates: pa.Table) -> MergeChanges:
         merge, names = self.stages.merge, self.stages.names
@@ -122,8 +122,10 @@ class MergeSearch:
             for item in merge.clauses
             if item.clause.kind != "NOT MATCHED"
         }
-        sums["matches"] = f"count_if({is_match})"
-        sums["matched"] = distinct_positions(names.position, is_match)
+        # A match that no clause takes changes nothing, however many of them a row has.
+        is_change = f"{is_match} AND {clause} <> {COPIED}"
+        sums["matches"] = f"count_if({is_change})"
+        sums["matched"] = distinct_positions(names.position, is_change)
         with violations_raised():
             found = matches_of(rows, names.places, chosen=f"{clause} <> {COPIED}", sums=sums)
         if found.sums["matches"] > found.sums["matched"] and not merge.takes_several_matches:

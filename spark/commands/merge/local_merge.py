@@ -42,13 +42,13 @@ from optimist.spark.commands.merge.resolution import ResolvedClause as SparkClau
 from optimist.spark.commands.merge.resolution import ResolvedMerge as SparkMerge
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.attributes import attributes_of
+from optimist.spark.conditions.bound_condition import conjuncts
 from optimist.spark.conditions.catalyst_expressions import (
     CatalystPredicates,
     ColumnPath,
     kind_of,
     type_name,
 )
-from optimist.spark.conditions.join_condition import conjuncts
 from optimist.spark.session.jvm import iterate
 
 __all__ = ["merge_here"]
@@ -76,7 +76,7 @@ def merge_here(
         watch: Told how long each part took.
     """
     shortcut, snapshot = target.shortcut, target.snapshot
-    if not shortcut.max_bytes:
+    if not shortcut.max_bytes or merge.bound:
         return None
     if not (is_in_plan(request.source) or shortcut.takes(snapshot.files)):
         return None

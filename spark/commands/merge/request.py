@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame
 
@@ -26,12 +26,21 @@ class MergeRequest:
         condition: When a row of the table and one of the source match.
         clauses: What is done; of those for a row, the first whose condition is true counts.
         evolves_schema: Columns that only the source has become columns of the table.
+        own_attributes: The columns of the table that expressions are bound to, as far as Spark has
+            resolved them: a Scala `Seq`. None where they name columns.
     """
 
     source: DataFrame
     condition: ExpressionOrColumn
     clauses: tuple[MergeClause, ...] = ()
     evolves_schema: bool = False
+    own_attributes: Any = None
+
+    @property
+    def conditions(self) -> tuple[ExpressionOrColumn, ...]:
+        """The conditions of ON and of the clauses."""
+        given = (clause.condition for clause in self.clauses)
+        return (self.condition, *(item for item in given if item is not None))
 
     def expressions_changed(
         self,

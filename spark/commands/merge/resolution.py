@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 
 from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import UsageError
-from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.merge_clauses import Action, Kind
 from optimist.core.schema.identity_columns import (
@@ -24,9 +24,13 @@ from optimist.core.schema.types import StructType
 from optimist.spark.commands.merge.all_columns import AllColumns
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.commands.target import Target
+from optimist.spark.conditions.attributes import attributes_of
+from optimist.spark.conditions.bound_condition import BoundCondition, rebound
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
 from optimist.spark.conditions.one_time import OneTime
+from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.touched_files import aliased
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.table_sql import TableSql
 
@@ -64,12 +68,16 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         on: The condition by which rows match.
         clauses: The clauses in their order.
         time: Makes the current time the same in all expressions; those above have it already.
+        own: The table's rows that Spark resolved the expressions against.
+        other: The source.
     """
 
     sql: TableSql
     on: JoinedCondition
     clauses: tuple[ResolvedClause, ...]
     time: OneTime
+    own: DataFrame
+    other: DataFrame
 
     @classmethod
     def of(cls, target: Target, rows: DataFrame, request: MergeRequest) -> ResolvedMerge:
@@ -88,7 +96,32 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         scopes = _Scopes(target, rows, request, sql, target.one_time(rows, request.source))
         on = scopes.condition(scopes.both, request.condition)
         clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
-        return cls(sql, on, tuple(clauses), scopes.time)
+        merge = cls(sql, on, tuple(clauses), scopes.time, rows, request.source)
+        if on.bound is not None and merge.of_kind("NOT MATCHED BY SOURCE"):
+            raise _refused_outer_join(on.text)
+        return merge
+
+    @property
+    def bound(self) -> tuple[BoundCondition, ...]:
+        """The conditions that hold subqueries, which fit only the columns of `own` and `other`."""
+        conditions = (self.on, *(item.condition for item in self.clauses))
+        found = (item.bound for item in conditions if item is not None)
+        return tuple(item for item in found if item is not None)
+
+    @property
+    def reads(self) -> tuple[DataFrame, ...]:
+        """What the MERGE reads beside the table's rows: the source, and what subqueries read."""
+        return (self.other, *(item.as_rows() for item in self.bound))
+
+    def with_own_columns(self, rows: DataFrame, alias: str) -> DataFrame:
+        """Rows of the table, whose columns every condition fits, under their alias."""
+        if not self.bound:
+            return aliased(rows, alias)
+        return aliased(rebound(rows, attributes_of(self.own)), alias)
+
+    def with_other_columns(self, rows: DataFrame) -> DataFrame:
+        """Rows of the source, whose columns every condition fits."""
+        return rebound(rows, attributes_of(self.other)) if self.bound else rows
 
     def numbers_of(self, action: Action) -> list[int]:
         """The numbers of the clauses that do this."""
@@ -138,9 +171,17 @@ class _Scopes:
 
     def condition(self, frame: DataFrame, condition: Column | str) -> JoinedCondition:
         schema, alias = self.target.snapshot.schema, self.target.alias or ""
-        return resolve_joined_condition(
-            frame, condition, own=self.rows, schema=schema, alias=alias, time=self.time
+        found = resolve_joined_condition(
+            frame,
+            condition,
+            own=self.rows,
+            schema=schema,
+            alias=alias,
+            time=self.time,
         )
+        if found.bound is None:
+            return found
+        return found.reading(of_fixed_versions(found.bound.as_rows()))
 
     def resolved(self, number: int, clause: MergeClause) -> ResolvedClause:
         frame = self.of(clause.kind)
@@ -173,6 +214,16 @@ class _Scopes:
             ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
             ensure_kept(self.sql.schema, assignments.columns)
         return ResolvedClause(number, clause, condition, assignments)
+
+
+def _refused_outer_join(text: str) -> UsageError:
+    return UsageError(
+        f"The condition {quoted(text)} of ON holds a subquery, which is not supported together "
+        "with WHEN NOT MATCHED BY SOURCE. Nothing was written. Compute its answer first, as a "
+        "column of the source.",
+        kind="DELTA_UNSUPPORTED_SUBQUERY",
+        condition=text,
+    )
 
 
 def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructType) -> None:

@@ -4,11 +4,13 @@
 2. The source's rows are stored on the executors, each with a number.
 3. One pass over them counts them, and collects the values of the columns that must be equal. With
    these, the log tells which files can hold rows that match; they are recorded as read.
-4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
-   rows that match more than once; see `changes`.
-5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
-   written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
-   again, and written again, changed. Rows of the source that match none are written beside them.
+4. One pass joins their rows with the source, and finds which rows change, what happens to each,
+   their new values, and rows that change more than once; see `changes`.
+5. Where the table has deletion vectors, those rows are marked in vectors. Elsewhere the other rows
+   of their files are read by their places, and written again. The new values, and rows of the
+   source that match none, are written beside them.
+
+Each condition is asked in one pass, because a subquery in it may answer otherwise the next time.
 
 If the MERGE can only add rows, steps 4 and 5 are one: the source's rows that match none of the
 table's are added, and no file is removed.
@@ -55,6 +57,7 @@ from optimist.spark.commands.merge.written_rows import WrittenRows
 from optimist.spark.commands.own_reads import own_versions, transaction_from
 from optimist.spark.commands.row_rewrite import run
 from optimist.spark.commands.target import Target
+from optimist.spark.conditions.bound_condition import has_subquery, rebound
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
 from optimist.spark.planes.sources import of_fixed_versions
@@ -62,6 +65,8 @@ from optimist.spark.rows.changed_rows import with_changes
 from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["OWN_ALIAS", "merge"]
@@ -89,19 +94,46 @@ def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: s
 
     def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
         target = Target.of(spark, log, txn, alias)
-        if own_versions(log, txn, source):
-            # What becomes of the table is made of its own rows: any change of it is a conflict.
-            txn.read_whole_table()
         if evolves_schema:
             evolve_schema(txn, from_spark_schema(source.schema), request.clauses, alias)
         watch = target.stopwatch()
         command = _Merge.of(target, request, watch)
         merge = command.stages.merge
+        if any(own_versions(log, txn, rows) for rows in merge.reads):
+            # What becomes of the table is made of its own rows: any change of it is a conflict.
+            txn.read_whole_table()
         done = merge_here(target, command.rows, request, merge, pending, watch)
         done = done or command.run(pending)
         return changes_of_merge(done, merge, merge.on.text, txn.table, watch)
 
-    return counts_frame(spark, run(spark, log, work, lambda: transaction_from(log, source)))
+    def begin() -> OptimisticTransaction:
+        txn = transaction_from(log, source)
+        if not _asks_subqueries(spark, request):
+            return txn
+        if evolves_schema:
+            evolve_schema(txn, from_spark_schema(source.schema), request.clauses, alias)
+        target = Target.of(spark, log, txn, alias)
+        merge = ResolvedMerge.of(target, _own_columns(target, request), request)
+        return transaction_from(log, *merge.reads)
+
+    return counts_frame(spark, run(spark, log, work, begin))
+
+
+def _asks_subqueries(spark: SparkSession, request: MergeRequest) -> bool:
+    """Whether a condition holds a subquery, which may read the table at a version of its own."""
+    if is_connect(spark):
+        return False
+    jvm = Jvm.of(spark)
+    given = (sf.expr(item) if isinstance(item, str) else item for item in request.conditions)
+    return any(has_subquery(jvm, jvm.tree(item)) for item in given)
+
+
+def _own_columns(target: Target, request: MergeRequest) -> DataFrame:
+    """The table's columns for Spark to resolve expressions, which may be bound to some already."""
+    rows = target.columns()
+    if request.own_attributes is None:
+        return rows
+    return aliased(rebound(rows, request.own_attributes), target.alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +149,7 @@ class _Merge:
 
     @classmethod
     def of(cls, target: Target, request: MergeRequest, watch: Stopwatch) -> _Merge:
-        rows, alias = target.columns(), target.alias or OWN_ALIAS
+        rows, alias = _own_columns(target, request), target.alias or OWN_ALIAS
         merge = ResolvedMerge.of(target, rows, request)
         snapshot = target.snapshot
         reading = JoinReading()
@@ -147,8 +179,7 @@ class _Merge:
             if self.stages.merge.only_inserts:
                 rewrite, counts = self._insert(other, candidates, pending)
             else:
-                with_values = self._is_by_vectors and self.stages.merge.has_updates
-                search = MergeSearch(self.target, self.stages, with_values)
+                search = MergeSearch(self.target, self.stages, self._writes_changed_rows)
                 with search.run(candidates, other, facts.num_rows) as found:
                     if not self.stages.merge.needs_unchanged_rows:
                         touched = found.touched
@@ -160,6 +191,13 @@ class _Merge:
     def _is_by_vectors(self) -> bool:
         """Whether changed rows are marked in vectors, and no other row is written."""
         return marks_rows(self.target.txn, "MERGE")
+
+    @property
+    def _writes_changed_rows(self) -> bool:
+        """Whether rows that change are written: with new values, or to be recorded as deleted."""
+        if self.stages.merge.has_updates:
+            return True
+        return self.stages.columns.records_changes and not self._is_by_vectors
 
     def _predicate(self, facts: SourceFacts) -> Predicate | None:
         """A predicate that is true for the table's rows that can match; None if all are needed."""
@@ -174,7 +212,8 @@ class _Merge:
         """Add the rows of the source that match none; no row of the table changes."""
         if candidates.num_rows:
             rows = self.target.plane.scan_files(self.target.snapshot, candidates)
-            other = self._unmatched(other, aliased(rows, self.stages.alias))
+            own = self.stages.merge.with_own_columns(rows, self.stages.alias)
+            other = self._unmatched(other, own)
         self.watch.lap("scanTimeMs")
         written = self._write([self.stages.inserted(other)], pending)
         self.watch.lap("rewriteTimeMs")
@@ -187,6 +226,8 @@ class _Merge:
         of it.
         """
         on, can_match = self.stages.merge.on.column, self.reading.other
+        if self.stages.merge.on.bound is not None:
+            return self.stages.unmatched(other, self.stages.matching(own, other))
         if can_match is None:
             return other.join(own, on, "left_anti")
         never = other.where(~sf.coalesce(can_match, sf.lit(False)))
@@ -199,7 +240,7 @@ class _Merge:
         self.watch.lap("scanTimeMs")
         merge, touched, counts = self.stages.merge, found.touched, found.counts
         chosen = touched.choose_rows(self.target.txn.table) if self._is_by_vectors else None
-        parts = self._changed_rows(other, found)
+        parts = self._rows_instead(found)
         is_rewrite = bool(parts)
         if merge.has_inserts:
             alone = other if found.rows is None else self.stages.unmatched(other, found.rows)
@@ -214,28 +255,24 @@ class _Merge:
         rewrite = Rewrite(marks.emptied, written, None, marks.marked)
         return rewrite, replace(counts, copied=copied, inserted=inserted)
 
-    def _changed_rows(self, other: DataFrame, found: MergeChanges) -> list[DataFrame]:
-        """The rows that take the place of those of the touched files."""
-        if found.rows is None or not found.touched.files.num_rows:
+    def _rows_instead(self, found: MergeChanges) -> list[DataFrame]:
+        """The rows that take the place of those of the touched files.
+
+        Those that change were computed in the pass that found them; the others are read by their
+        places. So no condition is asked again.
+        """
+        touched, stages = found.touched, self.stages
+        if found.rows is None or not touched.files.num_rows:
             return []
         if self._is_by_vectors and not found.counts.all_updated:
             return []
-        touched = found.touched.files
-        self.target.ensure_rewritable(touched, "MERGE")
-        if self._is_by_vectors:
-            return [self.stages.changed(found.rows)]
-        return [self.stages.rewritten(self._own(touched), other)]
-
-    def _own(self, files: pa.Table) -> DataFrame:
-        """The rows of files that are written again, with their places where `Stages` asks so."""
-        plane, snapshot, stages = self.target.plane, self.target.snapshot, self.stages
-        if stages.columns.records_changes and stages.merge.takes_several_matches:
-            rows = plane.placed_rows(
-                snapshot, files, stages.names.places, snapshot.schema.names, with_row_ids=True
-            )
-        else:
-            rows = plane.scan_files(snapshot, files, with_row_ids=True)
-        return aliased(rows, stages.alias)
+        self.target.ensure_rewritable(touched.files, "MERGE")
+        parts = [stages.changed(found.rows)] if self._writes_changed_rows else []
+        if not self._is_by_vectors:
+            others = touched.others(self.target.txn.table)
+            rows = self.target.plane.scan_files(self.target.snapshot, others, with_row_ids=True)
+            parts.append(stages.kept(aliased(rows, stages.alias)))
+        return parts
 
     def _num_copied(self, found: MergeChanges, written: WrittenFiles) -> int:
         """How many rows of the touched files were written as they were."""

@@ -25,7 +25,6 @@ from optimist.spark.commands.merge.columns import COPIED, LEFT_OUT, MergeColumns
 from optimist.spark.commands.merge.names import Names
 from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
 from optimist.spark.rows.row_shape import column_of, quoted
-from optimist.spark.rows.touched_files import aliased
 
 __all__ = ["Stages"]
 
@@ -76,19 +75,18 @@ class Stages:
         is_match = self._is_there(names.other)
         return rows.where(is_match | (column_of(names.clause) != COPIED)) if by_source else rows
 
-    def rewritten(self, own: DataFrame, other: DataFrame) -> DataFrame:
-        """The rows of some files after the MERGE, with their clauses and values.
+    def kept(self, own: DataFrame) -> DataFrame:
+        """Rows of the table that stay as they are, as rows with their clauses and values.
 
         Args:
-            own: The rows, under the alias, with the columns `carried`, and with `Names.places` if a
-                row may match several rows of the source and is to be told once.
-            other: The source's rows, numbered.
+            own: The rows, with the columns `carried`.
         """
-        names = self.names
-        places = [name for name in (names.path, names.position) if name in own.columns]
-        carried = [names.other, *places]
-        rows = self._joined(own, other, "left", carried=carried, with_values=True)
-        return rows.dropDuplicates(places) if places else rows
+        names, columns = self.names, self.columns
+        copies = columns.copies(own)
+        fields, before = columns.stored_fields, columns.before_names
+        values = [copies[item.name].alias(names.value(at)) for at, item in fields]
+        values += [copies[name].alias(hidden) for name, hidden in before.items()]
+        return own.select(sf.lit(COPIED).alias(names.clause), *values)
 
     def changed(self, changes: DataFrame) -> DataFrame:
         """Those of `changes` that are written: updated rows, and deleted ones to be recorded."""
@@ -99,6 +97,18 @@ class Stages:
         if self.columns.records_changes and self.merge.takes_several_matches:
             rows = rows.dropDuplicates([self.names.path, self.names.position])
         return rows
+
+    def matching(self, own: DataFrame, other: DataFrame) -> DataFrame:
+        """The pairs of a row of the table and one of the source for which ON is true.
+
+        Subqueries are asked of pairs that match otherwise: Spark takes few of them within a join.
+        """
+        on = self.merge.on
+        if on.bound is None:
+            return own.join(other, on.column, "inner")
+        plain, asking = on.bound.parts
+        pairs = own.crossJoin(other) if plain is None else own.join(other, plain, "inner")
+        return pairs.where(asking)
 
     def unmatched(self, other: DataFrame, changes: DataFrame) -> DataFrame:
         """The rows of the source that match none of the table's.
@@ -117,7 +127,7 @@ class Stages:
             other: Rows of the source that match none of the table's.
         """
         clause = sf.lit(COPIED).alias(self.names.clause)
-        frame = other.select("*", clause, *self.columns.nothing)
+        frame = self.merge.with_other_columns(other).select("*", clause, *self.columns.nothing)
         inserts = self.merge.of_kind("NOT MATCHED")
         before = list(self.columns.before_names.values())
         # Always true, but not deterministic to Spark: a filter by the clause would otherwise get
@@ -139,7 +149,9 @@ class Stages:
         """Rows of the table with their clauses; a row is there once for each match."""
         names, merge, columns = self.names, self.merge, self.columns
         matched, by_source = merge.of_kind("MATCHED"), merge.of_kind("NOT MATCHED BY SOURCE")
-        joined = own.join(other, merge.on.column, how)
+        joined = (
+            self.matching(own, other) if how == "inner" else own.join(other, merge.on.column, how)
+        )
         clause = sf.when(self._is_there(names.other), columns.clause_of(matched)).otherwise(COPIED)
         frame = joined.select("*", clause.alias(names.clause))
         kept = [name for name in own.columns if name not in carried] if by_source else []
@@ -167,7 +179,8 @@ class Stages:
         """The values of joined rows after the clauses for matches, and those before."""
         columns, matched = self.columns, self.merge.of_kind("MATCHED")
         copies = columns.copies(own)
-        all_have_one = how == "inner" and bool(matched) and matched[-1].condition is None
+        has_updates = any(item.clause.action == "update" for item in matched)
+        all_have_one = how == "inner" and has_updates and matched[-1].condition is None
         values = columns.values(matched, self.names.clause, copies, all_have_one=all_have_one)
         before = columns.before_names
         return [*values, *(copies[name].alias(hidden) for name, hidden in before.items())]
@@ -215,4 +228,5 @@ class Stages:
     def _shown(self, frame: DataFrame, names: Sequence[str], carried: Sequence[str]) -> DataFrame:
         """The table's columns under their own names again, and no others but those carried."""
         columns = [column_of(self.names.hidden(at)).alias(name) for at, name in enumerate(names)]
-        return aliased(frame.select(*columns, *map(column_of, carried)), self.alias)
+        rows = frame.select(*columns, *map(column_of, carried))
+        return self.merge.with_own_columns(rows, self.alias)

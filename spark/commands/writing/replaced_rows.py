@@ -19,7 +19,11 @@ from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.spark.commands.merge.source import facts_of
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.conditions.condition import Condition, resolve_joined_condition
+from optimist.spark.conditions.condition import (
+    Condition,
+    resolve_joined_condition,
+    subquery_refused,
+)
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.row_shape import quoted as quoted_name
@@ -65,6 +69,8 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
         alias=alias,
         time=target.one_time(own, rows),
     )
+    if found.bound is not None:
+        raise subquery_refused(found.text)
     reading = read_join(
         own,
         rows,

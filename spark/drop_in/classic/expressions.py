@@ -11,6 +11,7 @@ from pyspark.sql import Column, SparkSession
 from optimist.core.errors import UsageError
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.spark.conditions.attributes import by_name
+from optimist.spark.conditions.bound_condition import has_subquery
 from optimist.spark.conditions.own_names import OwnNames, path_of
 from optimist.spark.session.jvm import Jvm, iterate
 
@@ -43,17 +44,27 @@ class TargetExpressions:
 
     def column(self, expression: Any) -> Column:
         """The expression, with what it takes from the table taken by name."""
-        own = self._own_names.in_tree(expression, self.source) if self.sees_table else expression
-        column = Jvm.of(self.spark).column(own)
+        column = Jvm.of(self.spark).column(self._under_alias(expression))
         return by_name(self.spark, column, [self.table.output()], qualifier=self.alias)
+
+    def merge_condition(self, expression: Any) -> Column:
+        """A condition of a MERGE, which Spark may have resolved.
+
+        One with a subquery stays bound to the table as far as it is resolved: names can't be put
+        into the subquery.
+        """
+        jvm = Jvm.of(self.spark)
+        if has_subquery(jvm, expression):
+            return jvm.column(self._under_alias(expression))
+        return self.column(expression)
 
     def condition(self, expression: Any) -> Column | None:
         """The condition; None for one that is always true, as a DELETE without WHERE has."""
         return None if str(expression.sql()) == _ALWAYS else self.column(expression)
 
-    def optional(self, expression: Any) -> Column | None:
-        """The expression in a Scala `Option`."""
-        return self.column(expression.get()) if expression.isDefined() else None
+    def optional_merge_condition(self, expression: Any) -> Column | None:
+        """The condition of a clause, in a Scala `Option`."""
+        return self.merge_condition(expression.get()) if expression.isDefined() else None
 
     def assignments(self, assignments: Any, *, inserts: bool = False) -> dict[str, Column | str]:
         """The names of columns, or of fields within structs, to their new values.
@@ -95,6 +106,10 @@ class TargetExpressions:
                 "its source.",
                 kind="DELTA_UNSUPPORTED_SUBQUERY",
             )
+
+    def _under_alias(self, expression: Any) -> Any:
+        """The expression, with what has the table's name before it under the command's alias."""
+        return self._own_names.in_tree(expression, self.source) if self.sees_table else expression
 
     def _path(self, key: Any) -> tuple[str, ...]:
         """The path within the table, whose name stands only before what Spark has not resolved."""

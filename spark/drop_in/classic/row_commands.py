@@ -69,13 +69,14 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     expressions = TargetExpressions(spark, target, alias, source.output())
     request = MergeRequest(
         Jvm.of(spark).frame(source),
-        expressions.column(node.mergeCondition()),
+        expressions.merge_condition(node.mergeCondition()),
         tuple(
             _clause(kind, action, _of_kind(kind, expressions))
             for kind, actions in _ACTIONS.items()
             for action in iterate(getattr(node, actions)())
         ),
         evolves_schema=bool(node.withSchemaEvolution()),
+        own_attributes=target.output() if _asks_subqueries(spark, node) else None,
     )
     return merge(spark, open_log(spark, table.path), request, alias)
 
@@ -115,6 +116,14 @@ def _of_kind(kind: Kind, expressions: TargetExpressions) -> TargetExpressions:
     return replace(expressions, source=None)
 
 
+def _asks_subqueries(spark: SparkSession, node: Any) -> bool:
+    """Whether a condition of a MERGE holds a subquery."""
+    jvm = Jvm.of(spark)
+    actions = (action for name in _ACTIONS.values() for action in iterate(getattr(node, name)()))
+    given = [action.condition().get() for action in actions if action.condition().isDefined()]
+    return any(has_subquery(jvm, item) for item in (node.mergeCondition(), *given))
+
+
 def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeClause:
     """One clause, from an action of Spark's such as `UpdateStarAction`."""
     name = str(action.getClass().getSimpleName())
@@ -122,4 +131,4 @@ def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeCla
     values: dict[str, Column | str] | None = None
     if verb != "delete" and not name.endswith("StarAction"):
         values = expressions.assignments(action.assignments(), inserts=verb == "insert")
-    return Clause(kind, verb, expressions.optional(action.condition()), values)
+    return Clause(kind, verb, expressions.optional_merge_condition(action.condition()), values)

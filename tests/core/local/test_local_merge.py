@@ -112,6 +112,22 @@ def test_a_merge_that_only_inserts_removes_nothing(tmp_path):
     assert log.to_arrow("id = 80").to_pylist() == [{"id": 80, "p": None, "s": "c!"}]
 
 
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_a_row_may_match_several_of_which_at_most_one_changes_it(tmp_path, has_vectors):
+    log = sixty_rows(tmp_path / "t", has_vectors=has_vectors)
+    before = log.to_arrow("id <> 3").sort_by("id")
+    source = pa.table({"id": [3, 3, 3, 4, 4], "s": ["old", "new", "none", "none", "none"]})
+    merge = log.merge(source, "t.id = s.id").when_matched_update({"s": "s.s"}, "s.s = 'new'")
+    assert merge.execute().num_updated == 1
+    assert log.to_arrow("id = 3")["s"].to_pylist() == ["new"]
+    assert log.to_arrow("id <> 3").sort_by("id") == before
+    both = merge.when_matched_delete("s.s = 'old'")
+    with pytest.raises(UsageError) as caught:
+        both.execute()
+    assert caught.value.kind == SEVERAL
+    assert log.to_arrow("id = 3")["s"].to_pylist() == ["new"]
+
+
 def test_a_commit_that_adds_a_matching_row_is_a_conflict(tmp_path):
     log = sixty_rows(tmp_path / "t", has_vectors=True)
     source = pa.table({"id": [3, 70], "p": pa.array([7, 7], pa.int32()), "s": ["a", "c"]})

@@ -210,16 +210,21 @@ def merged(model: list[Row], source: list[Row], join: Join, found: list[Clause])
     """
     result, changes, counts = [], [], Counter[tuple[str, str]]()
 
+    def chosen(kind: str, row: Row) -> Clause | None:
+        return next((c for c in found if c.kind == kind and is_true(c.condition, row)), None)
+
     def first(kind: str, row: Row) -> Clause | None:
-        clause = next((c for c in found if c.kind == kind and is_true(c.condition, row)), None)
+        clause = chosen(kind, row)
         if clause is not None:
             counts[kind, clause.action] += 1
         return clause
 
     for own in model:
         others = [other for other in source if join.matches(own, other)]
-        if len(others) > 1 and not _takes_several(found):
+        changing = [other for other in others if chosen("MATCHED", {"t": own, "src": other})]
+        if len(changing) > 1 and not _takes_several(found):
             raise SeveralMatchesError
+        others = changing or others
         seen = {"t": own, "src": others[0]} if others else own
         clause = first("MATCHED" if others else "NOT MATCHED BY SOURCE", seen)
         if clause is None:

@@ -74,6 +74,11 @@ DIFFERENT = {
     "'delta.columnMapping.mode' = 'none'": "no command writes the files of a mapped table anew",
     "'delta.minWriterVersion' = '1'": "a smaller version than the table has asks for nothing",
     "i BIGINT GENERATED ALWAYS AS IDENTITY": "INSERT * numbers rows whose source has no numbers",
+    "id IN (SELECT max(id)": "conditions may hold subqueries",
+    "EXISTS (SELECT 1 FROM {t} x": "the same of EXISTS",
+    "t.id IN (SELECT 1) THEN DELETE": "the same of the clauses of a MERGE",
+    "id IN (1, 2) AND id IN (SELECT 1)": "the same of an UPDATE",
+    "x.k = 1 THEN UPDATE SET s = 'one'": "of several matches at most one changes the row",
     "CHECK (pos(id))": "a function of the session is none that all writers of a table could call",
 }
 """What stands in cases that end otherwise, and why they do."""

@@ -50,7 +50,13 @@ MISTAKES = {
     "delete: no column": (deleting("nope = 1"), "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
     "delete: aggregate": (deleting("max(id) = 1"), "INVALID_WHERE_CONDITION"),
     "delete: random": (deleting("rand() > 0"), "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
-    "delete: subquery": (deleting("id = (SELECT 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
+    "merge: subquery": (
+        merging(
+            lambda builder: builder.whenNotMatchedBySourceDelete(),
+            "t.id = s.id AND t.id IN (SELECT 1)",
+        ),
+        "DELTA_UNSUPPORTED_SUBQUERY",
+    ),
     "update: no column": (updating("id = 1", nope="1"), "DELTA_COLUMN_NOT_FOUND"),
     "update: no struct": (updating(pos="1"), "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
     "update: no number": (updating(n="concat('x', id)"), "CAST_INVALID_INPUT"),

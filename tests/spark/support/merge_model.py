@@ -182,15 +182,20 @@ class Merge:
         for t in self.rows:
             found = [at for at, s in enumerate(self.source) if self.is_match(t, s)]
             met.update(found)
-            if len(found) > 1 and sole != [("delete", None)] and not only_inserts:
-                raise SeveralMatchesError
             kind = "MATCHED" if found else "NOT MATCHED BY SOURCE"
+            changing = [at for at in found if self._takes(kind, t, self.source[at])]
+            if len(changing) > 1 and sole != [("delete", None)] and not only_inserts:
+                raise SeveralMatchesError
+            found = changing or found
             s = self.source[found[0]] if found else None
             rows += self._changed(kind, t, s, counts, [t])
         for at, s in enumerate(self.source):
             if at not in met:
                 rows += self._changed("NOT MATCHED", None, s, counts, [])
         return rows, counts
+
+    def _takes(self, kind, t, s):
+        return any(clause.kind == kind and clause.matches(t, s) for clause in self.clauses)
 
     def _changed(self, kind, t, s, counts, otherwise):
         for clause in self.clauses:

@@ -66,6 +66,24 @@ def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, se
     assert values(read_elsewhere(table_path)) == values(merge.table(rows))
 
 
+@pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}, FEED])
+def test_a_row_may_match_several_of_which_at_most_one_changes_it(
+    spark, table_path, plane, properties
+):
+    DeltaLog.for_path(table_path, properties).append(numbers(0, 6))
+    rows = [(3, "old"), (3, "new"), (3, "none"), (4, "none"), (4, "none"), (5, "gone"), (5, "none")]
+    source = spark.createDataFrame(rows, "id long, v string").alias("s")
+    merge = target(spark, table_path).merge(source, "t.id = s.id")
+    merge = merge.whenMatchedUpdateAll("s.v = 'new'").whenMatchedDelete("s.v = 'gone'")
+    (told,) = merge.whenNotMatchedInsertAll().execute().collect()
+    assert (told.num_updated_rows, told.num_deleted_rows, told.num_inserted_rows) == (1, 1, 0)
+    wanted = [(0, "v0"), (1, "v1"), (2, "v2"), (3, "new"), (4, "v4")]
+    assert [tuple(row.values()) for row in read_locally(table_path).to_pylist()] == wanted
+    with pytest.raises(UsageError) as caught:
+        merge.whenMatchedUpdate("s.v = 'old'", {"v": "'x'"}).execute()
+    assert caught.value.kind == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
 def changes_of(path):
     """What the newest version changed."""
     log = DeltaLog.for_path(path, {})

@@ -33,7 +33,6 @@ MISUSES = [
         lambda b: b.whenMatchedDelete("rand() > 0.5"),
         "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
     ),
-    (lambda b: b.whenNotMatchedInsertAll("id IN (SELECT 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
     (lambda b: b.whenMatchedUpdate(set={}), "OPTIMIST_EMPTY_UPDATE"),
     (lambda b: b.whenMatchedUpdate(set={"nope": "1"}), "DELTA_COLUMN_NOT_FOUND"),
     (lambda b: b.whenMatchedUpdate(set={"v": "1", "V": "2"}), "DELTA_CONFLICT_SET_COLUMN"),
