@@ -60,13 +60,14 @@ def alias_beside(parts: tuple[str, ...], source: Any, otherwise: str) -> str:
 
     Args:
         parts: The table's name, or the alias that the user gave it.
-        source: The columns of the source, a Scala `Seq` of attributes.
+        source: The columns of the source, a Scala `Seq` of attributes; asked for a name of several
+            parts only.
         otherwise: The alias where the name can't be it.
     """
-    if not parts:
-        return otherwise
+    if len(parts) < 2:
+        return parts[0] if parts else otherwise
     others = {str(part).lower() for item in iterate(source) for part in _last(item.qualifier())}
-    return otherwise if len(parts) > 1 and parts[-1].lower() in others else parts[-1]
+    return otherwise if parts[-1].lower() in others else parts[-1]
 
 
 def _last(qualifier: Any) -> Iterator[Any]:
