@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from optimist.core.data.copied_file import CopyRule, FileCopy, copy_file
 from optimist.core.data.deletion_vectors import read_deletion_vectors
+from optimist.core.data.directory_names import ensure_nameable
 from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.listed_files import is_on_disk
 from optimist.core.data.partition_values import partition_directory, uri_reference
 from optimist.core.data.stored_files import files_below
 from optimist.core.data.table_ref import TableRef
@@ -114,6 +116,9 @@ def _copy_all(
     table.data_paths.ensure_not_led_out(root)  # anybody can tell the name beforehand
     sizes = {each.path: each.size_bytes for each in files_below(root, access)}
     left = [each for each in copies if sizes.get(each.target) != each.size_bytes]
+    if is_on_disk(table.table_path):
+        for each in left:
+            ensure_nameable(each.target)
     rule = CopyRule(source.data_access(), access, table.options.retry_policy)
     copy(left, rule, table.clock)
     filesystem, top = filesystem_for(table.table_path, access)

@@ -29,7 +29,8 @@ def restored_mark(target: Snapshot, current: Snapshot) -> tuple[DomainMetadata, 
     Raises:
         TableError: As `high_water_mark`.
     """
-    known = high_water_mark(current.domain_metadata.values(), default=NO_ROW_IDS)
+    # One without its feature begins to count again as the feature comes back.
+    known = high_water_mark(current.stored_domains.values(), default=NO_ROW_IDS)
     if high_water_mark(target.domain_metadata.values(), default=NO_ROW_IDS) <= known:
         return ()
     return (target.domain_metadata[ROW_TRACKING_DOMAIN],)

@@ -58,8 +58,9 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
             return _decode(match["data"], text[: match.start()])
         if (match := _MISSING_FILE.search(text)) and is_listed(match["path"]):
             return _missing_data_file(match["path"])
-        if match := _UNNAMEABLE.search(text):
-            return too_long_name(match["local"] or match["hdfs"])
+        match = _UNNAMEABLE.search(text)
+        if match and (found := too_long_name(match["local"] or match["hdfs"])):
+            return found
         if _NOT_INSTALLED in text:
             return ConfigError(
                 "Spark's Python workers can't import optimist. Nothing was written. Install it "

@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
+from names_of_tables import Layout, Use, failures
 from optimist.spark import DeltaTable
 
 NAMES = ("t", "shop.t", "spark_catalog.shop.t")
@@ -103,3 +104,19 @@ def test_two_tables_of_one_name_are_told_apart_by_their_databases(
         merged(*given, "1", on="t.id = mall.t.id")
     merged(*given, "mall.t.v + shop.t.v + t.only + shop.t.t.id")
     assert [row[3] for row in rows(table)] == [0, 21, 22, 0]
+
+
+LAYOUT = Layout("t", "t", ("spark_catalog", "t", "a"), ("a", "t", "x"), None, False)
+USES = [
+    Use(("t", "t", "a"), 0, "update", "text"),
+    Use(("spark_catalog", "t", "t", "T", "a"), 3, "update", "column"),
+    Use(("t", "a"), 1, "merge", "SQL"),
+    Use(("mall", "t", "a"), 2, "merge", "text"),
+    Use(("spark_catalog",), 1, "merge", "column"),
+    Use(("t", "t", "spark_catalog"), 0, "delete", "text"),
+]
+
+
+def test_a_name_in_a_command_is_that_of_a_query(enabled, tmp_path):
+    """A sample of `exhaustive/test_random_table_names.py`, where names are drawn."""
+    assert failures(enabled, tmp_path, LAYOUT, USES) == []
