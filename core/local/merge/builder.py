@@ -93,7 +93,7 @@ class LocalMerge:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
             SchemaError: A column does not exist, a row breaks a rule of the table, or the source
                 has two columns of one name, in whatever case.
-            UsageError: Several rows of the source match one of the table (kind
+            UsageError: Several rows of the source change one of the table (kind
                 `DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`); the clauses stand in an
                 impossible order; or only Spark can evaluate an expression (kind
                 `OPTIMIST_NEEDS_SPARK`).

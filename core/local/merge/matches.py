@@ -51,7 +51,7 @@ def find_matches(
     """Search the files, in their order; only the columns that decide are read.
 
     Raises:
-        UsageError: Several rows of the source match one of the table, and it matters.
+        UsageError: Several rows of the source change one of the table, and it matters.
     """
     schema = target.snapshot.schema
     needed = merge.columns_for_search()

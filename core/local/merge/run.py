@@ -55,7 +55,7 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge, watch: Stopwatch) -> Mer
 
     Raises:
         SchemaError: A new value does not fit its column, or breaks a rule of the table.
-        UsageError: Several rows of the source match one of the table.
+        UsageError: Several rows of the source change one of the table.
         TableError: A file is outside the table, or can't be read.
         StorageError: The file system failed.
     """

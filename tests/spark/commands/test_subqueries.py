@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random  # noqa: TID251 - a case is its seed: the same chance each time it is run
 import shutil
 
 import deltalake
@@ -13,6 +14,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, UsageError
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.target import Target
+from subquery_runs import COMMANDS, run_case
 
 CONDITIONS = {
     "in": "id IN (SELECT k FROM o)",
@@ -335,3 +337,8 @@ def test_unknown_columns_are_told_as_in_a_select(enabled, own):
     with pytest.raises(UsageError) as refused:
         write(enabled.sql(OWN_ROWS), path, mode="overwrite", replaceWhere="id IN (SELECT k FROM o)")
     assert refused.value.kind == "DELTA_UNSUPPORTED_SUBQUERY"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_random_subquery_chooses_the_rows_of_a_select(enabled, tmp_path, command):
+    run_case(enabled, tmp_path, random.Random(f"7 {command}"), command)
