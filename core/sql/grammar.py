@@ -73,7 +73,7 @@ def parse_command(
         return None
     reader = Reader(text, parameters, start)
     if reader.is_at("EXPLAIN"):
-        _refuse_explained(text, reader)
+        _refuse_explained(text, reader, is_of_spark)
         return None
     first = reader.peek().text.upper()
     try:
@@ -87,12 +87,12 @@ def parse_command(
     return command
 
 
-def _refuse_explained(text: str, reader: Reader) -> None:
+def _refuse_explained(text: str, reader: Reader, is_of_spark: Callable[[], bool]) -> None:
     """Refuse EXPLAIN of a statement of ours, which Spark's parser would call an error of syntax."""
     reader.advance()
     if reader.is_at_any("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL"):
         reader.advance()
-    command = parse_command(text[reader.peek().start :])
+    command = parse_command(text[reader.peek().start :], is_of_spark=is_of_spark)
     if command is not None:
         raise UsageError(
             f"{command.statement} can't be explained: it is not a query, so Spark has no plan "

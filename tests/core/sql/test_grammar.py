@@ -296,7 +296,8 @@ UNFINISHED = [
 def test_what_only_spark_can_finish_is_left_to_it(text):
     with pytest.raises(UsageError):
         parse_command(text)
-    assert parse_command(text, is_of_spark=lambda: True) is None
+    for whole in (text, f"EXPLAIN EXTENDED {text}"):
+        assert parse_command(whole, is_of_spark=lambda: True) is None
     with pytest.raises(UsageError):
         parse_command("VACUUM t TWICE", is_of_spark=lambda: True)
 
