@@ -71,6 +71,7 @@ def every_kind_of_call(spark, folder):
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
     writer.start(f"{folder}/s").awaitTermination()
     spark.sql("DROP TABLE with_secrets")
+    spark.sql(f"SELECT * FROM delta.`{path}` WITH ({_in_sql()})").collect()
 
 
 def test_no_kind_of_call_writes_a_secret_among_its_options_into_the_event_log(
@@ -81,6 +82,18 @@ def test_no_kind_of_call_writes_a_secret_among_its_options_into_the_event_log(
     assert NAMES[0] in told
     shown = {_around(line) for line in told.splitlines() if MARK in line}
     assert not shown
+
+
+def test_no_secret_among_the_options_of_a_table_comes_into_its_log(enabled, tmp_path):
+    create = f"CREATE TABLE with_secrets USING delta OPTIONS ({_in_sql()})"
+    enabled.sql(f"{create} LOCATION '{tmp_path}/t' AS SELECT 1 AS id")
+    enabled.sql("INSERT INTO with_secrets VALUES (2)")
+    enabled.sql("DROP TABLE with_secrets")
+    assert not [file for file in tmp_path.rglob("*.json") if MARK in file.read_text()]
+
+
+def _in_sql():
+    return ", ".join(f"'{key}' = '{value}'" for key, value in SECRETS.items())
 
 
 def _around(line):
