@@ -213,7 +213,7 @@ def test_pytest_leaves_out_one_folder_and_no_test() -> None:
     assert sorted(left_out) == sorted(EXHAUSTIVE)
 
 
-def test_a_session_runs_a_third_of_many_cases_and_no_parameter_loses_a_value(request) -> None:
+def test_a_session_runs_a_quarter_of_the_cases_and_no_parameter_loses_a_value(request) -> None:
     conftest = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
     cases = [f"tests/spark/test_x.py::test_many[{x}-{y}]" for x in range(12) for y in "abc"]
     few = [f"tests/spark/test_x.py::test_few[{x}]" for x in range(2)]
@@ -227,8 +227,9 @@ def test_a_session_runs_a_third_of_many_cases_and_no_parameter_loses_a_value(req
     ]
     left_out = [item.nodeid for item in conftest._beyond_the_sample(items)]
     stay = [case for case in cases if case not in left_out]
-    assert (len(left_out), len(stay)) == (24, 12)
+    assert (len(left_out), len(stay)) == (28, 9)
     assert {case[-2] for case in stay} == set("abc")
+    assert len(set(few) - set(left_out)) == 1
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
