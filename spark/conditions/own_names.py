@@ -95,7 +95,8 @@ class OwnNames:
     def in_value(self, value: Column | str, source: Any = None) -> Column | str:
         """A condition or a value, with columns that have the table's name under its alias.
 
-        What has no such column is returned as it is.
+        What has no such column is returned as it is, and so is everything under an alias of the
+        user's, as all of Spark Connect is.
 
         Args:
             value: SQL text or a column.
@@ -104,7 +105,7 @@ class OwnNames:
         Raises:
             pyspark.errors.AnalysisException: A name may mean a column of either.
         """
-        if isinstance(value, str) and not self._may_stand_in(value):
+        if len(self.parts) < 2 or (isinstance(value, str) and not self._may_stand_in(value)):
             return value
         jvm = Jvm.of(self.spark)
         tree = jvm.tree(sf.expr(value) if isinstance(value, str) else value)
