@@ -270,7 +270,7 @@ def tell_read_values(spark: SparkSession, folder: str) -> None:
     spark.sql(f"CREATE TABLE {other} AS SELECT id, id * 100 AS w FROM range(3)")
     spark.sql(f"UPDATE {name} SET v = (SELECT max({other}.w) + 1 FROM {other}) WHERE id = 1")
     older = f"USING {name} VERSION AS OF 0 s ON t.id = s.id AND t.id = 2"
-    value = f"s.v + (SELECT min(w) FROM {other} TIMESTAMP AS OF now())"
+    value = f"s.v + (SELECT min(w) FROM {other} VERSION AS OF 0)"
     spark.sql(f"MERGE INTO {name} t {older} WHEN MATCHED THEN UPDATE SET v = {value}")
     views = [view.name for view in spark.catalog.listTables() if view.name.startswith("optimist")]
     tell("read values", [sorted(rows(spark.table(name))), views])
