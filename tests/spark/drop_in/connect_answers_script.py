@@ -255,7 +255,7 @@ def tell_variables(spark: SparkSession, folder: str) -> None:
     tell("variables", [told, rows(spark.sql(query)), rows(spark.sql("SELECT ${x.n} + 1"))])
     spark.sql("UPDATE ${x.table} SET v = length('${env:TZ}${no.such}') WHERE id = 2")
     tell("environment", sorted(rows(spark.table(f"delta.`{path}`")))[2])
-    odd = "UPDATE ${x.table} SET v = length(r'${x.odd}')"
+    odd = f"UPDATE delta.`{path}` SET v = length(r'${{x.odd}}')"
     tell("odd variable", kind_of(lambda: spark.sql(odd)))
     spark.conf.set("spark.sql.variable.substitute", "false")
     spark.sql(f"UPDATE delta.`{path}` SET v = length('${{x.n}}') WHERE id = 2")
