@@ -268,7 +268,7 @@ def tell_variables(spark: SparkSession, folder: str) -> None:
     tell("variables", [told, rows(spark.sql(query)), rows(spark.sql("SELECT ${x.n} + 1"))])
     spark.sql("UPDATE ${x.table} SET v = length('${env:TZ}${no.such}') WHERE id = 2")
     tell("environment", sorted(rows(spark.table(f"delta.`{path}`")))[2])
-    odd = "UPDATE ${x.table} SET v = length(r'${x.odd}')"
+    odd = f"UPDATE delta.`{path}` SET v = length(r'${{x.odd}}')"
     tell("odd variable", kind_of(lambda: spark.sql(odd)))
     spark.conf.set("spark.sql.variable.substitute", "false")
     spark.sql(f"UPDATE delta.`{path}` SET v = length('${{x.n}}') WHERE id = 2")
@@ -283,7 +283,7 @@ def tell_read_values(spark: SparkSession, folder: str) -> None:
     spark.sql(f"CREATE TABLE {other} AS SELECT id, id * 100 AS w FROM range(3)")
     spark.sql(f"UPDATE {name} SET v = (SELECT max({other}.w) + 1 FROM {other}) WHERE id = 1")
     older = f"USING {name} VERSION AS OF 0 s ON t.id = s.id AND t.id = 2"
-    value = f"s.v + (SELECT min(w) FROM {other} TIMESTAMP AS OF now())"
+    value = f"s.v + (SELECT min(w) FROM {other} VERSION AS OF 0)"
     spark.sql(f"MERGE INTO {name} t {older} WHEN MATCHED THEN UPDATE SET v = {value}")
     views = [view.name for view in spark.catalog.listTables() if view.name.startswith("optimist")]
     tell("read values", [sorted(rows(spark.table(name))), views])
