@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from numbered_histories import NumberedHistory
 from optimist.core import Column, DeltaLog, Identity, NewColumn
 from optimist.core.care.restore import RestoreTo, restore
 from optimist.core.errors import (
@@ -538,3 +539,8 @@ def test_a_path_that_had_row_ids_once_gets_the_same_again(tmp_path):
         assert {path: row[name] for path, row in again.items()} == {
             path: row[name] for path, row in given.items()
         }
+
+
+@pytest.mark.parametrize("seed", [116])
+def test_no_two_rows_share_an_id_whatever_came_before_a_restore(tmp_path, seed):
+    NumberedHistory(tmp_path / "table", seed).live(16)
