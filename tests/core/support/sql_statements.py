@@ -220,6 +220,7 @@ def texts_of(draw, statement):
     text = "".join(draw(st.lists(st.sampled_from(_BLANKS), max_size=2)))
     for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
         text += draw(st.sampled_from([piece.upper(), piece.lower()])) if piece.is_keyword else piece
+        text += " " * piece.endswith("*")  # to Spark `*/` is one sign, also where `/*` is meant
         must = following is not None and _is_wordlike(piece[-1]) and _is_wordlike(following[0])
         text += "".join(draw(st.lists(st.sampled_from(_BLANKS), min_size=int(must), max_size=2)))
     return text + draw(st.sampled_from(["", ";", " ; ;\n"]))
