@@ -78,7 +78,8 @@ def test_a_row_may_match_several_of_which_at_most_one_changes_it(
     (told,) = merge.whenNotMatchedInsertAll().execute().collect()
     assert (told.num_updated_rows, told.num_deleted_rows, told.num_inserted_rows) == (1, 1, 0)
     wanted = [(0, "v0"), (1, "v1"), (2, "v2"), (3, "new"), (4, "v4")]
-    assert [tuple(row.values()) for row in read_locally(table_path).to_pylist()] == wanted
+    found = read_locally(table_path).sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in found] == wanted
     with pytest.raises(UsageError) as caught:
         merge.whenMatchedUpdate("s.v = 'old'", {"v": "'x'"}).execute()
     assert caught.value.kind == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
