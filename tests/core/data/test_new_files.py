@@ -129,7 +129,7 @@ class Emptied(MemoryFileSystem):
 def test_file_of_a_driver_that_is_short_at_the_end_is_an_error():
     filesystem = fs.PyFileSystem(fs.FSSpecHandler(Emptied()))
     file = new_file(
-        "memory://t/x", filesystem, "/t/x", access=None, clock=ManualClock(), policy=POLICY
+        "memory://new/x", filesystem, "/new/x", access=None, clock=ManualClock(), policy=POLICY
     )
     file.sink.write(b"content")
     with pytest.raises(StorageError) as caught:

@@ -153,7 +153,7 @@ def test_a_commit_leaves_the_domains_of_the_system_alone(table, domain, removed)
     with pytest.raises(UsageError) as caught:
         txn.commit([DomainMetadata(domain, "mine", removed)], Operation("Manual Update"))
     assert caught.value.kind == "OPTIMIST_RESERVED_METADATA_DOMAIN"
-    assert table.open().snapshot().domain_metadata[domain].configuration == "{}"
+    assert table.open().snapshot().stored_domains[domain].configuration == "{}"
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "checkpointMetadata"])
