@@ -18,9 +18,13 @@ pytestmark = pytest.mark.again  # test_spark_connect.py has a server already
 SCRIPT = Path(__file__).with_name("connect_answers_script.py")
 LOST = ["ConcurrentAppendException DELTA_CONCURRENT_APPEND", [0, 1, 2, 10, 11]]
 DRAWN = "UsageError INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+NO_TABLE = "TableNotFoundError DELTA_MISSING_DELTA_TABLE"
 OLDER = {
-    **dict.fromkeys(("delete", "update", "merge", "truncate"), "DELTA_MISSING_DELTA_TABLE"),
-    **dict.fromkeys(("insert", "insertInto", "append", "partitions"), "PATH_NOT_FOUND"),
+    **dict.fromkeys(("delete", "update", "merge", "truncate"), NO_TABLE),
+    **dict.fromkeys(
+        ("insert", "insertInto", "append", "partitions", "saveAsTable"),
+        "UsageError DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+    ),
 }
 EXPECTED = {
     "cached: overwrite": LOST,
@@ -62,8 +66,7 @@ EXPECTED = {
     "cast: append": [[0, 1, 7, 7], "struct<id:bigint>"],
     "cast: overwrite": [0, 1, 7],
     "cast: partitions": [7],
-    **{f"a version: {way}": f"TableNotFoundError {kind}" for way, kind in OLDER.items()},
-    "a version: saveAsTable": "UsageError DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+    **{f"a version: {way}": kind for way, kind in OLDER.items()},
     "a version: afterwards": [[7], False],
     "changed conf": "ConfigError OPTIMIST_SESSION_CHANGED",
     "changed conf left": 9,
