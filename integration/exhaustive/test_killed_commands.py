@@ -16,6 +16,7 @@ import pytest
 
 from crashing import Kill, kill_at, record_steps
 from optimist.core import DeltaLog
+from optimist.core.data.intents import INTENTS
 
 FILES = 2
 ROWS = 6_000
@@ -55,7 +56,8 @@ def rows_of(path):
 def ensure_leftovers_can_be_found(path):
     for file in path.rglob("*"):
         parts = file.relative_to(path).parts
-        if file.is_file() and parts[0] != "_delta_log":
+        # VACUUM finds intents where they are: that of a process that is dead is stale.
+        if file.is_file() and parts[0] not in ("_delta_log", INTENTS):
             assert not any(part.startswith(("_", ".")) for part in parts), file
 
 
