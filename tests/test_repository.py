@@ -157,7 +157,7 @@ def test_the_gate_tells_how_long_each_part_took_and_which_one_failed(tmp_path: P
     status, told = run("exhaustive-again")
     assert status != 0
     assert "servers are down" in told
-    assert re.search(r"^ +failed: races and left-out cases, one in 12$", told, re.MULTILINE)
+    assert re.search(r"^ +failed: races and left-out tests, one in 12$", told, re.MULTILINE)
     assert "made exhaustive-examples" not in told
 
 
