@@ -7,7 +7,8 @@ listing of nothing.
 | request | evidence |
 |---|---|
 | creates or reads an object, sends a part | the entity tag |
-| lists, deletes many, begins or completes an upload | the root element of its own answer |
+| begins or completes an upload | the upload's id, the entity tag; roots have several names |
+| lists, deletes many | the root element of its own answer |
 | deletes, aborts an upload | the status 204 |
 """
 
@@ -25,11 +26,13 @@ __all__ = ["UnclearAnswerError", "ensure_evidence"]
 
 _WITH_TAG: Final = ("GetObject", "PutObject", "UploadPart")
 _ROOTS: Final = {
-    "CompleteMultipartUpload": b"CompleteMultipartUploadResult",
-    "CreateMultipartUpload": b"InitiateMultipartUploadResult",
     "DeleteObjects": b"DeleteResult",
     "ListMultipartUploads": b"ListMultipartUploadsResult",
     "ListObjectsV2": b"ListBucketResult",
+}
+_ELEMENTS: Final = {
+    "CompleteMultipartUpload": re.compile(rb"<(?:\w+:)?ETag>\s*[^<\s]"),
+    "CreateMultipartUpload": re.compile(rb"<(?:\w+:)?UploadId>\s*[^<\s]"),
 }
 _ROOT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?\s*<(?:\w+:)?(\w+)")
 
@@ -70,6 +73,8 @@ def _has_evidence(operation_model: Any, response: Mapping[str, Any]) -> bool:
     name = operation_model.name
     if name in _WITH_TAG:
         return bool(response["headers"].get("ETag"))
+    if name in _ELEMENTS:
+        return _ELEMENTS[name].search(response["body"]) is not None
     if name in _ROOTS:
         root = _ROOT.match(response["body"])
         return root is not None and root[1] == _ROOTS[name]

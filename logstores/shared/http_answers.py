@@ -99,13 +99,20 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         "Look for leases, holds and snapshots of the file, and run the operation again.",
     ),
     AnswerRow(
-        ("3xx", "4xx"),
+        ("4xx",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_REQUEST_REFUSED",
         "{place} refused the request",
         "Check the path and the options; look the code up in the documentation of the service.",
     ),
-    # The request may still be carried out.
+    # The request may have been carried out, or still be.
+    AnswerRow(
+        ("3xx",),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_REQUEST_REFUSED",
+        "{place} sends the request to another address, which is not followed",
+        "Check the path and the endpoint.",
+    ),
     AnswerRow(
         ("408",),
         PutMeaning.UNKNOWN,

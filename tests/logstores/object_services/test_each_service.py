@@ -32,6 +32,7 @@ from scripted_http import LOST
         (GCS, (502, ""), PutOutcome.UNKNOWN),
         (GCS, (504, ""), PutOutcome.UNKNOWN),
         (GCS, (408, ""), PutOutcome.UNKNOWN),
+        (GCS, (307, ""), PutOutcome.UNKNOWN),
         (GCS, (409, "conflict"), PutOutcome.UNKNOWN),
         (GCS, LOST, PutOutcome.UNKNOWN),
     ],
@@ -71,7 +72,6 @@ def test_lost_answer_leaves_the_file(service, probed, commit):
         (GCS, (403, "forbidden"), "OPTIMIST_PERMISSION_DENIED"),
         (GCS, (413, "uploadTooLarge"), "OPTIMIST_FILE_TOO_LARGE"),
         (GCS, (400, "invalid"), "OPTIMIST_REQUEST_REFUSED"),
-        (GCS, (307, ""), "OPTIMIST_REQUEST_REFUSED"),
     ],
     indirect=["kind"],
 )

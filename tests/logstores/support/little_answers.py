@@ -107,7 +107,11 @@ class Harm:
 def _says_all(harmed, reply):
     """Whether the answer has all of its evidence in spite of the harm, so that it must be true."""
     if not isinstance(harmed, Bytes):
-        return harmed == reply
+        # The parts of a batch say the same in any order.
+        lines = (sorted(each.body.splitlines()) for each in (harmed, reply))
+        return harmed == reply or (
+            harmed.status == reply.status and len(set(map(tuple, lines))) == 1
+        )
     end = b"\r\n\r\n" if reply.body else b"Content-Length"
     whole = reply.wire if reply.body else reply.wire[: reply.wire.index(end)]
     return harmed.sent.startswith(whole)
