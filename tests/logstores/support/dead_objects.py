@@ -53,6 +53,9 @@ def options(server):
         "fs.s3a.endpoint.region": "us-east-1",
         "fs.s3a.access.key": "test",
         "fs.s3a.secret.key": "test",
+        # A request that a busy machine answers late is not to be sent again, and counted twice.
+        "optimist.storage.budgetSeconds": "7200",
+        "optimist.store.s3.readTimeoutSeconds": "600",
     }
 
 
