@@ -287,6 +287,7 @@ def test_a_view_of_an_old_frame_of_the_table_misses_no_commit(enabled, own):
         enabled.sql(f"DELETE FROM delta.`{path}` WHERE {condition}")
     read(enabled, path, versionAsOf=0).createOrReplaceTempView("old_rows")
     enabled.sql(f"DELETE FROM delta.`{path}` WHERE {condition}")
+    enabled.catalog.dropTempView("old_rows")
     assert not chosen(enabled, path, "id IN (3, 7, 11)")
 
 
