@@ -72,9 +72,12 @@ class TouchedFiles:
 
         Raises:
             TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+            ValueError: The positions were not asked for, so nobody knows which rows stay.
         """
         if self.rows is None:
-            return self.files.slice(0, 0)
+            if self.num_matching is not None and self.files.num_rows:
+                raise ValueError("The search did not ask for positions. Nothing was written.")
+            return self.files.slice(0, 0)  # every row matches
         files = self.adds
         deleted = deleted_rows(table, files) if self.deleted is None else self.deleted
         gone = [old | found for old, found in zip(deleted, self.rows, strict=True)]

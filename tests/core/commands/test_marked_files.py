@@ -18,6 +18,7 @@ from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, choose_rows, only_chosen
 from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.errors import (
@@ -248,3 +249,15 @@ def test_an_interrupted_commit_keeps_its_vectors_since_it_may_have_landed(tmp_pa
     with pytest.raises(KeyboardInterrupt):
         delete(log, {2}, txn)
     assert len(vector_files(tmp_path / "t")) == 1
+
+
+def test_rows_that_stay_are_not_guessed_where_positions_were_not_asked_for(tmp_path):
+    log = opened(tmp_path / "t")
+    log.append(pa.table({"id": range(3)}))
+    files = log.files()
+    assert TouchedFiles(files, None).others(log.table).num_rows == 0  # every row matches
+    assert TouchedFiles(files.slice(0, 0), 0).others(log.table).num_rows == 0
+    [kept] = add_files(TouchedFiles(files, 1, (BitMap64([1]),)).others(log.table))
+    assert kept.deletion_vector == inline_vector(BitMap64([1]))
+    with pytest.raises(ValueError, match="positions"):
+        TouchedFiles(files, 1).others(log.table)
