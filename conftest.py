@@ -260,5 +260,5 @@ def every_plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]
 
 def _use(name: str, conf: Callable[[str, str], None]) -> str:
     conf("spark.optimist.spark.plane", "native" if name == "driver" else name)
-    conf("spark.optimist.spark.localPlane.maxBytes", str(1 << 30) if name == "driver" else "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", str(1 << 30) if name == "driver" else "0")
     return name

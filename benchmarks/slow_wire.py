@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 
 __all__ = ["slow_wire"]
 

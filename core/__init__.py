@@ -10,10 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optimist.core.care.clone import ClonedTable
-    from optimist.core.care.optimize_metrics import FileSizes, Optimized
-    from optimist.core.care.restore import RestoredTable
-    from optimist.core.care.vacuum import Vacuumed, VacuumProgress
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
@@ -21,6 +17,10 @@ if TYPE_CHECKING:
     from optimist.core.local.progress import FileProgress
     from optimist.core.local.recomputed_statistics import Recomputed
     from optimist.core.log.last_checkpoint import LastCheckpoint
+    from optimist.core.maintenance.copies.clone import ClonedTable
+    from optimist.core.maintenance.copies.restore import RestoredTable
+    from optimist.core.maintenance.optimize.optimize_metrics import FileSizes, Optimized
+    from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
     from optimist.core.options.engine import EngineOptions
     from optimist.core.predicates import Predicate, col
     from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
@@ -77,7 +77,7 @@ __all__ = [
 
 _PLACES = {
     "AddFile": "optimist.core.protocol.actions",
-    "ClonedTable": "optimist.core.care.clone",
+    "ClonedTable": "optimist.core.maintenance.copies.clone",
     "Column": "optimist.core.requests.table_definition",
     "ColumnChange": "optimist.core.requests.columns",
     "CommitRecord": "optimist.core.snapshot.time_travel",
@@ -87,7 +87,7 @@ _PLACES = {
     "DeltaLog": "optimist.core.table.delta_log",
     "EngineOptions": "optimist.core.options.engine",
     "FileProgress": "optimist.core.local.progress",
-    "FileSizes": "optimist.core.care.optimize_metrics",
+    "FileSizes": "optimist.core.maintenance.optimize.optimize_metrics",
     "FollowedCommit": "optimist.core.streams.follow",
     "Identity": "optimist.core.requests.table_definition",
     "LastCheckpoint": "optimist.core.log.last_checkpoint",
@@ -97,19 +97,19 @@ _PLACES = {
     "Operation": "optimist.core.transaction.conflicts.operations",
     "OptimistError": "optimist.core.errors",
     "OptimisticTransaction": "optimist.core.transaction.optimistic",
-    "Optimized": "optimist.core.care.optimize_metrics",
+    "Optimized": "optimist.core.maintenance.optimize.optimize_metrics",
     "Predicate": "optimist.core.predicates",
     "Protocol": "optimist.core.protocol.actions",
     "RemoveFile": "optimist.core.protocol.actions",
     "Recomputed": "optimist.core.local.recomputed_statistics",
-    "RestoredTable": "optimist.core.care.restore",
+    "RestoredTable": "optimist.core.maintenance.copies.restore",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
     "TableTransaction": "optimist.core.table.table_transaction",
-    "VacuumProgress": "optimist.core.care.vacuum",
-    "Vacuumed": "optimist.core.care.vacuum",
+    "VacuumProgress": "optimist.core.maintenance.vacuum.vacuum",
+    "Vacuumed": "optimist.core.maintenance.vacuum.vacuum",
     "col": "optimist.core.predicates",
 }
 

@@ -3,7 +3,7 @@
 A path is kept as it was written, without trailing slashes; what it means is up to the store. (The
 path of a local table is made absolute before that, see `table_path`.) Names of log files need no
 escaping. `add.path` is a URI reference relative to the table (spec 10.2);
-`optimist.core.data.data_paths` turns it into a path, and decides which paths may be opened.
+`optimist.core.data.storage.data_paths` turns it into a path, and decides which paths may be opened.
 """
 
 from __future__ import annotations

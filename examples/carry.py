@@ -30,8 +30,8 @@ from pyarrow import fs
 
 from conf_file import read_conf
 from optimist.core import DeltaLog, Operation
-from optimist.core.data.filesystem import filesystem_for, make_directories
-from optimist.core.data.new_file import new_file
+from optimist.core.data.storage.filesystem import filesystem_for, make_directories
+from optimist.core.data.storage.new_file import new_file
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.data_access import DataAccess

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from optimist.core import Column, DeltaLog
-from optimist.core.care import copied_files
 from optimist.core.errors import OptimistError
+from optimist.core.maintenance.copies import copied_files
 
 
 @pytest.fixture

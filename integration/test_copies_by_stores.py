@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from optimist.core import Column, DeltaLog
-from optimist.core.data import copied_file
+from optimist.core.data.storage import copied_file
 from optimist.core.errors import OptimistError
 
 STORES = ("s3", "azure", "gcs")

@@ -7,7 +7,7 @@ import pytest
 
 from counting import counting_clients, summary
 from optimist.core import DeltaLog
-from optimist.core.data import stored_intents
+from optimist.core.data.intents import stored_intents
 from optimist.core.errors import StorageError
 
 UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}

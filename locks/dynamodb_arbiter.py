@@ -27,7 +27,7 @@ from optimist.core.errors import OptimistError, StorageError
 from optimist.core.errors.kinds import ARBITER_ENTRY_DAMAGED
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.dynamodb_table import (
     CONDITION_FAILED,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.errors.kinds import LEASE_LAPSED
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.dynamodb_table import (
     CONDITION_FAILED,

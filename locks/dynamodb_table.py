@@ -31,10 +31,10 @@ from botocore.exceptions import (
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.errors.kinds import STORE_BUSY, STORE_NO_ANSWER, STORE_UNREACHABLE
 from optimist.core.forking import ForkSafeLock
-from optimist.core.running.budget import PerTimeout
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import Patience, call_once, call_patiently
-from optimist.core.running.whole_answer import is_whole
+from optimist.core.runtime.budget import PerTimeout
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import Patience, call_once, call_patiently
+from optimist.core.runtime.whole_answer import is_whole
 from optimist.core.secrets import revealed
 from optimist.locks.dynamodb_options import DynamoDBOptions
 

@@ -53,7 +53,7 @@ from optimist.core.forking import closed_in_child
 from optimist.core.options.engine import STORE_PREFIX
 from optimist.core.options.fields import option, parse_options
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import masked_repr
 from optimist.locks.lease_state import LeaseState, damaged_lease, parse_lease
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.locks.lease_state import LeaseState
 
 __all__ = ["InProcessLease"]

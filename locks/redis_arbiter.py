@@ -41,7 +41,7 @@ from optimist.core.errors.foreign_text import quoted
 from optimist.core.forking import ForkSafeLock
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.locks.redis_server import (
     RedisOptions,
     RedisServer,

@@ -25,7 +25,7 @@ import redis
 from optimist.core.errors import OptimistError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.locks.lease_state import damaged_lease
 from optimist.locks.redis_server import RedisOptions, RedisServer, key_of, redis_error
 

@@ -34,9 +34,9 @@ from optimist.core.options.values import (
     parse_seconds,
     parse_whole_seconds,
 )
-from optimist.core.running.budget import PerTimeout
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import Patience, call_once, call_patiently
+from optimist.core.runtime.budget import PerTimeout
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import Patience, call_once, call_patiently
 from optimist.core.secrets import Secret, masked_repr
 
 __all__ = [

@@ -70,9 +70,9 @@ from optimist.core.options.values import (
 )
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.budget import try_limit_s
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience, call_once, call_patiently
+from optimist.core.runtime.budget import try_limit_s
+from optimist.core.runtime.clock import Clock, SystemClock
+from optimist.core.runtime.retry import Patience, call_once, call_patiently
 from optimist.core.secrets import Secret, masked_repr
 from optimist.locks.connection_limit import broken_off_after
 

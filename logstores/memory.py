@@ -22,7 +22,7 @@ from optimist.core.errors import ConfigError, LogFileNotFoundError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.logstores.shared.store_options import ensure_no_options
 
 __all__ = ["MemoryLogStore"]

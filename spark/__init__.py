@@ -1,7 +1,7 @@
 """PySpark in, PySpark out: read, write and change Delta tables from a Spark session."""
 
+from optimist.spark.commands.maintenance.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
-from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.reading.count import count
 from optimist.spark.commands.reading.read import read
 from optimist.spark.commands.table_builder import DeltaTableBuilder, IdentityGenerator

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from optimist.core import errors
-from optimist.core.data import filesystem
+from optimist.core.data.storage import filesystem
 from optimist.core.errors.kinds import CLASS_OF_KIND
 from optimist.core.plugins import lock_registry, logstore_registry
 from optimist.core.table import delta_log

@@ -15,8 +15,8 @@ from optimist.core.changes.files import FEED_COLUMNS, FileCollector
 from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
 from optimist.core.data.change_files import CHANGE_TYPE
-from optimist.core.data.row_counts import rows_by_footer
-from optimist.core.data.second_look import UNREADABLE
+from optimist.core.data.parquet.row_counts import rows_by_footer
+from optimist.core.data.storage.unreadable_files import UNREADABLE
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import listed, shown
@@ -35,7 +35,7 @@ from optimist.core.snapshot.time_travel import list_commit_files
 
 __all__ = [
     "ChangeFeed",
-    "TableState",
+    "DescribedVersion",
     "change_feed",
     "change_rows",
     "changes_of",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class DescribedVersion:
     """What the log says of the rows of a version.
 
     Attributes:
@@ -78,7 +78,7 @@ class ChangeFeed:
     versions: range
     derived: FilesView
     recorded: FilesView
-    end: TableState | None = None
+    end: DescribedVersion | None = None
 
     @property
     def schema(self) -> StructType:
@@ -131,7 +131,7 @@ def changes_of(
     versions: range,
     read_as: Metadata | None = None,
     *,
-    before: TableState | None = None,
+    before: DescribedVersion | None = None,
 ) -> ChangeFeed:
     """The files that hold the changes of versions that the table has.
 
@@ -152,7 +152,7 @@ def changes_of(
     base = latest
     if before is None:
         base = _first_state(table, latest, versions)
-        before = TableState(first, base.metadata, base.protocol)
+        before = DescribedVersion(first, base.metadata, base.protocol)
     run = _Run(table.table_path, before.metadata, before.protocol, before.version)
     written = _WrittenBy()
     for commit in read_commits(table.store, table.log_path, first, last):
@@ -167,7 +167,7 @@ def changes_of(
     reading = read_as or run.metadata
     written.ensure_read_as(reading, last)
     feed = _feed(table, base, reading, collector, versions)
-    return replace(feed, end=TableState(last, run.metadata, run.protocol))
+    return replace(feed, end=DescribedVersion(last, run.metadata, run.protocol))
 
 
 def ensure_recorded(metadata: Metadata, table_path: str, version: int, versions: range) -> None:

@@ -22,7 +22,7 @@ from optimist.core.changes.commits import ReadCommit
 from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE, INSERT
 from optimist.core.data.partition_values import serialize_partition_value
-from optimist.core.data.stats_text import num_rows
+from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import MALFORMED_COMMIT

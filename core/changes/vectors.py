@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap64
 
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import (
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors.deletion_vectors import (
     ensure_rows_exist,
     inline_vector,
     read_deletion_vectors,

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.data_paths import ANY, OUTSIDE_TABLE_KEY
+from optimist.core.data.storage.data_paths import ANY, OUTSIDE_TABLE_KEY
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError, TableError
 from optimist.core.errors.foreign_text import quoted, shown

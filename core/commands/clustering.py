@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optimist.core.data.stats_columns import stats_columns
+from optimist.core.data.statistics.stats_columns import stats_columns
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.actions import Metadata

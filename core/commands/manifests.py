@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimist.core.data.stored_files import files_below, remove_file
+from optimist.core.data.storage.stored_files import files_below, remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted

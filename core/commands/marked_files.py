@@ -14,22 +14,22 @@ from pyroaring import BitMap64
 
 from optimist.core.changes.vectors import all_but
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.deletion_vectors import (
+from optimist.core.data.parquet.row_counts import rows_by_footer
+from optimist.core.data.statistics.loose_bounds import loosen_bounds
+from optimist.core.data.statistics.stats_text import num_rows
+from optimist.core.data.storage.unreadable_files import UNREADABLE
+from optimist.core.data.table_ref import TableRef
+from optimist.core.data.vectors.deletion_vectors import (
     ensure_rows_exist,
     inline_vector,
     read_deletion_vectors,
 )
-from optimist.core.data.row_counts import rows_by_footer
-from optimist.core.data.second_look import UNREADABLE
-from optimist.core.data.stats_text import num_rows
-from optimist.core.data.table_ref import TableRef
-from optimist.core.data.vector_writer import write_deletion_vectors
-from optimist.core.data.wide_stats import wide_stats
+from optimist.core.data.vectors.vector_writer import write_deletion_vectors
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import files_table
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 
 __all__ = [
     "ChosenRows",
@@ -210,7 +210,7 @@ def _ensure_live(item: ChosenRows) -> None:
 
 
 def _marked(item: ChosenRows, vector: DeletionVectorDescriptor) -> MarkedFile:
-    stats = wide_stats(
+    stats = loosen_bounds(
         item.file.stats,
         num_rows=item.num_rows,
         num_live=item.num_rows - len(item.deleted),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from optimist.core.data.parquet_format import DEFAULT_CODEC
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
+from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
 from optimist.core.schema.identity_columns import identity_columns

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from optimist.core.errors import DeltaConcurrentModificationException
-from optimist.core.running.retry import pause_s
+from optimist.core.runtime.retry import pause_s
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["run_until_it_lands"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from optimist.core.commands.marked_files import MarkedFile
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.stats_text import num_live_rows_in
+from optimist.core.data.statistics.stats_text import num_live_rows_in
 from optimist.core.protocol.actions import Action, AddFile
 
 __all__ = ["Rewrite"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from optimist.core.data.stats_text import num_live_rows_in
+from optimist.core.data.statistics.stats_text import num_live_rows_in
 from optimist.core.errors import TableError
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 
 __all__ = ["Stopwatch"]
 

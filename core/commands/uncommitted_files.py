@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 from types import TracebackType
 
-from optimist.core.data.intents import Intent, begin_intent
-from optimist.core.data.parquet_writer import delete_files
-from optimist.core.data.stored_files import remove_directory, try_remove_file
+from optimist.core.data.intents.intents import Intent, begin_intent
+from optimist.core.data.parquet.parquet_writer import delete_files
+from optimist.core.data.storage.stored_files import remove_directory, try_remove_file
 from optimist.core.errors import OptimistError
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile

@@ -15,10 +15,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.parquet_writer import FileSet, FileSpec
+from optimist.core.data.parquet.parquet_writer import FileSpec, TaskFiles
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddCDCFile, AddFile
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 
 __all__ = [
     "CHANGE_TYPE",
@@ -59,11 +59,11 @@ def change_files(files: Sequence[AddFile]) -> tuple[AddCDCFile, ...]:
 
 
 class RowFiles:
-    """The files of both sorts that one task writes. End them as a `FileSet`.
+    """The files of both sorts that one task writes. End them as a `TaskFiles`.
 
     Args:
         spec: What the data files have in common.
-        clock: See `FileSet`.
+        clock: See `TaskFiles`.
         task: The task's number, for the names.
 
     Attributes:
@@ -72,8 +72,8 @@ class RowFiles:
 
     def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
         self.num_rows = 0
-        self._rows = FileSet(spec, clock, task=task)
-        self._changes = FileSet(change_spec(spec), clock, task=task)
+        self._rows = TaskFiles(spec, clock, task=task)
+        self._changes = TaskFiles(change_spec(spec), clock, task=task)
 
     def write(self, rows: pa.Table, kinds: pa.ChunkedArray | None = None) -> None:
         """Write some rows, which have the table's columns (void ones may be missing).

@@ -12,8 +12,8 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.row_numbers import row_numbers
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.log.file_table import deletion_vector_of
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.values.exact_sums import exact_sum

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.far_times import (
+from optimist.core.data.wide_timestamps import (
     CYCLE_DAYS,
     date_text,
     days_since_1970,

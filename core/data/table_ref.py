@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.log.names import log_path_of
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.table_path import resolve_table_path
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 
 __all__ = ["TableRef"]
 

@@ -13,12 +13,12 @@ from optimist.core.commands.row_rules import ensure_constraints_hold, local_cons
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows, value_at
 from optimist.core.data.declared_text import with_declared_length
-from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.parquet_writer import (
-    FileSet,
+from optimist.core.data.parquet.parquet_writer import (
     FileSpec,
+    TaskFiles,
     without_empty_text,
 )
+from optimist.core.data.storage.filesystem import filesystem_for, make_durable
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
@@ -112,7 +112,7 @@ def _write(txn: OptimisticTransaction, spec: FileSpec, rows: pa.Table) -> tuple[
     table = txn.table
     if txn.read_version < 0:
         table.ensure_log_directory()
-    writer = FileSet(spec, table.clock)
+    writer = TaskFiles(spec, table.clock)
     filesystem, root = filesystem_for(spec.table_path, spec.access)
     try:
         writer.write(rows)

@@ -26,7 +26,7 @@ from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.merge.resolution import ResolvedMerge
 from optimist.core.local.merge.run import merge_rows
 from optimist.core.local.progress import Progress, ProgressReport
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import LocalUpdate
 from optimist.core.predicates import Predicate

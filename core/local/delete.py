@@ -21,9 +21,9 @@ from optimist.core.commands.marked_files import ChosenRows
 from optimist.core.commands.row_rewrite import RowCommand
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.parquet_reader import Positions
+from optimist.core.data.parquet.parquet_reader import Positions
 from optimist.core.local.conditions import LocalCondition
-from optimist.core.local.rewriting import DELETED, KEPT, RowWriter, Written
+from optimist.core.local.row_writer import DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import is_among
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

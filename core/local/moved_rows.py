@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.care.compacted_bin import GoneRows
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
-from optimist.core.data.parquet_reader import Positions, RowLayout, read_located_batches
+from optimist.core.data.parquet.parquet_reader import Positions, RowLayout, read_located_batches
 from optimist.core.data.row_tracking import carried_columns
-from optimist.core.data.stats_text import num_rows
+from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.local.target import LocalTarget, is_among, positions_of
 from optimist.core.log.file_table import files_table
+from optimist.core.maintenance.optimize.compacted_bin import GoneRows
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.types import StructType
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 
 __all__ = ["FileProgress", "Progress", "ProgressReport", "Step"]
 

@@ -20,16 +20,16 @@ from optimist.core.commands.new_files import new_files
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import find_field
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.footer_statistics import (
+from optimist.core.data.parquet.footer_statistics import (
     ColumnPath,
     nan_free_columns,
     stats_from_footer,
 )
-from optimist.core.data.parquet_reader import read_batches
-from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.data.second_look import UNREADABLE, read_surely
-from optimist.core.data.stats_text import num_rows
-from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.parquet.parquet_reader import read_batches
+from optimist.core.data.parquet.parquet_writer import FileSpec
+from optimist.core.data.statistics.stats_text import num_rows
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.unreadable_files import UNREADABLE, read_surely
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.local.target import LocalTarget

@@ -17,11 +17,11 @@ from pyroaring import BitMap64
 
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
-from optimist.core.data.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
 from optimist.core.data.table_ref import TableRef
 from optimist.core.local.conditions import RUN_WITH_SPARK, LocalCondition
 from optimist.core.local.progress import FileProgress, ProgressReport, Step
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import row_mask, with_columns_of

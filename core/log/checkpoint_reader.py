@@ -56,7 +56,7 @@ from optimist.core.protocol.actions import (
     UnknownAction,
     action_from_dict,
 )
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 
 __all__ = ["CheckpointReader"]
 

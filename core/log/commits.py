@@ -13,7 +13,7 @@ from optimist.core.protocol.actions import (
     actions_from_bytes,
     malformed_commit,
 )
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 
 __all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]
 

@@ -19,8 +19,8 @@ from optimist.core.log.names import LAST_CHECKPOINT
 from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
-from optimist.core.running.budget import is_budget_spent
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.budget import is_budget_spent
+from optimist.core.runtime.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.foreign_json import parse_json

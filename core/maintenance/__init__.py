@@ -1,1 +1,1 @@
-"""Upkeep of the log: checkpoints, compacted commits, cleanup of what has expired."""
+"""Table maintenance: OPTIMIZE, VACUUM, RESTORE, CLONE, CONVERT and DROP FEATURE."""

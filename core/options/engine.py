@@ -25,8 +25,8 @@ from optimist.core.options.values import (
     parse_seconds,
     parse_whole,
 )
-from optimist.core.running.budget import DEFAULT_BUDGET_S
-from optimist.core.running.retry import RetryPolicy
+from optimist.core.runtime.budget import DEFAULT_BUDGET_S
+from optimist.core.runtime.retry import RetryPolicy
 from optimist.core.secrets import Options
 
 __all__ = [
@@ -269,7 +269,9 @@ class EngineOptions:
     )
     ignore_missing_files: bool = option(False, parse_bool, "spark.sql.files.ignoreMissingFiles")
     spark_plane: str = _key("auto", one_of("auto", "native", "arrow"), own="spark.plane")
-    local_plane_max_bytes: int = _key(128 << 20, at_least(0), own="spark.localPlane.maxBytes")
+    driver_shortcut_max_bytes: int = _key(
+        128 << 20, at_least(0), own="spark.driverShortcut.maxBytes"
+    )
     commit_lock_lease_s: float = _key(60.0, _lasting, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""

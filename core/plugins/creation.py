@@ -31,9 +31,9 @@ from optimist.core.errors import (
     TableError,
 )
 from optimist.core.plugins.logstore import LogStore, PutOutcome
-from optimist.core.running.budget import is_budget_spent, within_budget
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import RetryPolicy, pause_s
+from optimist.core.runtime.budget import is_budget_spent, within_budget
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import RetryPolicy, pause_s
 from optimist.core.secrets import without_secrets
 
 __all__ = ["FileToCreate", "create_file"]

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.deletion_vectors import inline_rows
+from optimist.core.data.vectors.deletion_vectors import inline_rows
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import deletion_vector_of
 from optimist.core.values.field_types import LARGEST_LONG

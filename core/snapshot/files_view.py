@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.log.replay import TableState

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
-from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_filter import (

@@ -18,7 +18,7 @@ from optimist.core.log.replay import UNREADABLE_CHECKPOINT
 from optimist.core.log.segment import LogSegment, list_segment
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 

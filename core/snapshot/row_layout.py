@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot.files_view import FilesView

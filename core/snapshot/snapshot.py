@@ -36,7 +36,7 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
 
 __all__ = ["KnownCommit", "Snapshot"]

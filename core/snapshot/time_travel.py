@@ -19,7 +19,7 @@ from optimist.core.log.names import (
 from optimist.core.log.timestamps import format_timestamp, parse_timestamp
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import CommitInfo
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 
 __all__ = [

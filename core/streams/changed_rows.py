@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.changes.feed import ChangeFeed, TableState, changes_of
+from optimist.core.changes.feed import ChangeFeed, DescribedVersion, changes_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import canonical_paths
@@ -65,7 +65,7 @@ class ChangeReader:
     table: TableRef
     schema: StreamSchema
     options: StreamOptions
-    _ends: dict[int, TableState] = field(default_factory=dict)
+    _ends: dict[int, DescribedVersion] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Keep nothing of the table that was read before."""
@@ -106,7 +106,7 @@ class ChangeReader:
             if self.options.fail_on_data_loss or error.kind not in NOT_RECREATABLE:
                 raise
             # Behind lost commits a stream goes by what it has, as a stream of rows does.
-            before = TableState(versions[0] - 1, metadata, self.schema.protocol)
+            before = DescribedVersion(versions[0] - 1, metadata, self.schema.protocol)
             feed = changes_of(self.table, latest, versions, metadata, before=before)
         if feed.end is not None:
             self._ends[feed.end.version] = feed.end

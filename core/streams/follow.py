@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.errors import UsageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot.files_view import FilesView

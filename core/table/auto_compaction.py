@@ -16,14 +16,14 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.care.arrangements import Arrangement, Compaction, Rearrangement
-from optimist.core.care.bins import bins_of
-from optimist.core.care.optimize import optimize
-from optimist.core.data.data_paths import ANY
+from optimist.core.data.storage.data_paths import ANY
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.local.compaction import LocalBins
 from optimist.core.log.file_lines import distinct_partitions
+from optimist.core.maintenance.optimize.arrangements import Arrangement, Compaction, Rearrangement
+from optimist.core.maintenance.optimize.bins import bins_of
+from optimist.core.maintenance.optimize.optimize import optimize
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns

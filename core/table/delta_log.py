@@ -19,7 +19,7 @@ from optimist.core.errors import (
 )
 from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
-from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
+from optimist.core.log_upkeep.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.lease import Lease
@@ -30,8 +30,8 @@ from optimist.core.plugins.table_path import TablePath, path_text, resolve_table
 from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
-from optimist.core.running.budget import one_operation
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.budget import one_operation
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import load_version, table_not_found
@@ -54,9 +54,9 @@ from optimist.core.table.auto_compaction import (
     CompactsOne,
     compacts_by_itself,
 )
-from optimist.core.table.care_commands import CareCommands
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.table.handle_cache import HandleCache
+from optimist.core.table.maintenance_commands import MaintenanceCommands
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.partition_paths import partition_paths, within_table
@@ -74,7 +74,7 @@ _LOG = logging.getLogger(__name__)
 _Transaction = TypeVar("_Transaction", bound=OptimisticTransaction)
 
 
-class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
+class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:

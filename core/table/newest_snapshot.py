@@ -29,7 +29,7 @@ from optimist.core.log.segment import (
     newer_checkpoint,
 )
 from optimist.core.plugins.logstore import COMMIT_REPLACED, FileStatus
-from optimist.core.running.budget import within_budget
+from optimist.core.runtime.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.newest_version import load_newest
 

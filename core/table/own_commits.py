@@ -10,7 +10,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
-from optimist.core.maintenance.cleanup import LogCleaner
+from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import KnownCommit, Snapshot

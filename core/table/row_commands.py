@@ -16,7 +16,7 @@ from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.renamed import renamed_argument, warn_renamed
 from optimist.core.requests.arguments import Rows, arrow_table, several
-from optimist.core.running.budget import one_operation
+from optimist.core.runtime.budget import one_operation
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction

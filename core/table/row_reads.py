@@ -9,7 +9,7 @@ import pyarrow as pa
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.requests.arguments import several
-from optimist.core.running.budget import one_operation
+from optimist.core.runtime.budget import one_operation
 from optimist.core.snapshot.local_scan import count_rows, to_arrow
 from optimist.core.table.table_handle import TableHandle
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from optimist.core.care.conversion import ICEBERG, PARQUET, ConvertRequest
-from optimist.core.care.convert import convert
-from optimist.core.commands.create import create_table
+from optimist.core.commands.create.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import ICEBERG, PARQUET, ConvertRequest
+from optimist.core.maintenance.convert.convert import convert
 from optimist.core.requests.arguments import several
 from optimist.core.requests.table_definition import (
     Column,
@@ -19,7 +19,7 @@ from optimist.core.requests.table_definition import (
     columns_given,
     schema_given,
 )
-from optimist.core.running.budget import one_operation
+from optimist.core.runtime.budget import one_operation
 from optimist.core.schema.types import StructType
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult

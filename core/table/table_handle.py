@@ -8,7 +8,7 @@ from collections.abc import Collection
 from optimist.core.data.table_ref import TableRef
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

@@ -13,7 +13,7 @@ from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import table_not_found
 from optimist.core.table.row_commands import RowCommands

@@ -24,7 +24,7 @@ import pytest
 from optimist.core.errors import StorageError
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.testing.faulty_arbiter import ArbiterFault, FaultyArbiter
 from optimist.core.testing.faulty_store import When
 from optimist.core.testing.forked_children import run_in_forked_children

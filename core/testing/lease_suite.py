@@ -24,7 +24,7 @@ import pytest
 
 from optimist.core.errors import LeaseLapsedError
 from optimist.core.plugins.lease import Lease, LeaseGrant
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.testing.logstore_races import each_round, run_in_processes, run_in_threads
 

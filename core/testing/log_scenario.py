@@ -32,7 +32,7 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes, actions_to_bytes
 from optimist.core.protocol.group_tags import transactions_of
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
 from optimist.core.testing.simulated_store import LogState, SimulatedClock
 from optimist.core.transaction.outcome import VersionFile, create_version_file

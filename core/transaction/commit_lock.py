@@ -35,8 +35,8 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.table_place import place_of
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import pause_s
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import pause_s
 from optimist.core.secrets import without_secrets
 
 __all__ = [

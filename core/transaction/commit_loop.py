@@ -42,9 +42,9 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
-from optimist.core.running.begun_changes import note_change_begun
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import pause_s
+from optimist.core.runtime.begun_changes import note_change_begun
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import pause_s
 from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
 from optimist.core.transaction.conflicts.closer_look import CloserLook
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from optimist.core.data.stats_text import stats_of
+from optimist.core.data.statistics.stats_text import stats_of
 from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import (

@@ -8,7 +8,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.schema.column_mapping import largest_column_id, with_mapping
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX, StructType, schema_to_json
 

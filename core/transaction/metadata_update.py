@@ -39,7 +39,7 @@ from optimist.core.protocol.properties import (
     normalize_configuration,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.type_widening import with_type_changes

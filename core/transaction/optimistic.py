@@ -3,7 +3,7 @@
 What users call is here. Each step of a commit is a module of its own that can be read by itself:
 
 1. `metadata_update` derives the new metadata, and the protocol that it needs.
-2. `prepare` checks that the actions may be written, and `first_attempt` makes the commit as it is
+2. `prepare` checks that the actions may be written, and `prepared_commit` makes the commit as it is
    first tried, with its isolation level and commitInfo.
 3. `commit_loop` puts it, with `outcome` for an unclear answer of the store, `conflicts` for the
    winners and `commit_lock` for the stores that need one; `groups` puts several as one version.
@@ -32,7 +32,7 @@ from optimist.core.protocol.gates import ensure_writable, merge, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.running.budget import within_budget
+from optimist.core.runtime.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
 from optimist.core.transaction.after_commit import finish_commit, raise_loud
@@ -43,13 +43,13 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.conflicts.reads import ReadTracker
 from optimist.core.transaction.conflicts.row_ids import ensure_rows_are_numbered
-from optimist.core.transaction.first_attempt import first_attempt
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
 from optimist.core.transaction.large_commit import LargeCommitLoop, as_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.metadata_update import MetadataChange
+from optimist.core.transaction.prepared_commit import prepared_commit
 from optimist.core.transaction.rebase_files import RebaseFiles
 from optimist.core.transaction.result import CommitResult
 
@@ -421,7 +421,7 @@ class OptimisticTransaction:
         rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
         tags = self._with_identity_marks(tags)
         draft = replace(self._in_preparation(rest, operation), files=files or None)
-        return first_attempt(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
+        return prepared_commit(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
 
     def _in_preparation(self, rest: Sequence[Action], operation: Operation) -> prepare.Draft:
         """The commit in preparation, with the metadata and protocol that were set."""

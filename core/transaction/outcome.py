@@ -14,8 +14,8 @@ from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.plugins.creation import FileToCreate, create_file
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import RetryPolicy
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import RetryPolicy
 
 __all__ = ["VersionFile", "create_version_file", "read_txn_id"]
 

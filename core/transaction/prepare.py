@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.stats_text import num_rows, stats_of
+from optimist.core.data.statistics.stats_text import num_rows, stats_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.errors.foreign_text import shown

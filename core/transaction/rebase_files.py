@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from optimist.core.data.intents import Intent, begin_intent
-from optimist.core.data.stored_files import try_remove_file
+from optimist.core.data.intents.intents import Intent, begin_intent
+from optimist.core.data.storage.stored_files import try_remove_file
 from optimist.core.data.table_ref import TableRef
 
 __all__ = ["RebaseFiles"]

@@ -16,10 +16,10 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import prepare
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.reads import Reads
-from optimist.core.transaction.first_attempt import perform_cdc_metadata_check
 from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.prepared_commit import perform_cdc_metadata_check
 from optimist.core.transaction.result import CommitResult
 from optimist.core.transaction.staged import StagedStep
 

@@ -16,7 +16,7 @@ import pytest
 
 from crashing import Kill, kill_at, record_steps
 from optimist.core import DeltaLog
-from optimist.core.data.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS
 
 FILES = 2
 ROWS = 6_000

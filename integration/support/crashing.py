@@ -27,7 +27,7 @@ import urllib3
 
 from fleet import append_to
 from optimist.core import DeltaLog
-from optimist.core.data.new_file import _LocalFile
+from optimist.core.data.storage.new_file import _LocalFile
 from optimist.logstores.hdfs.native_client import NativeWriter
 
 __all__ = ["KILLED", "SURVIVOR", "Kill", "append_elsewhere", "kill_at", "record_steps"]

@@ -19,7 +19,7 @@ from google.cloud.storage import Client
 from lossy_proxy import LossyProxy, Request
 from lossy_redis import LossyRedis
 from optimist.core.plugins.logstore import LogStore
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.locks.dynamodb_arbiter import DynamoDBArbiter
 from optimist.locks.redis_arbiter import RedisArbiter
 from optimist.logstores.azure.store import AzureLogStore

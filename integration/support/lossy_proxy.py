@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from weather import Weather
 
 __all__ = [

@@ -12,7 +12,7 @@ import struct
 import threading
 from dataclasses import dataclass
 
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from weather import Weather
 
 __all__ = ["TCP_FAULTS", "LossyTcp", "TcpFault"]

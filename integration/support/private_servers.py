@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import pytest
 
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 
 __all__ = [
     "free_port",

@@ -49,7 +49,7 @@ from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.evidence import ensure_evidence

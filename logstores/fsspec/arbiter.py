@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 

@@ -54,7 +54,7 @@ from optimist.core.paths import normalize, scheme_of, with_authority
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import Options, Secret
 from optimist.logstores.fsspec.drivers import EXCLUSIVE_DRIVERS, ExclusiveDriver, find_driver
 from optimist.logstores.local.store import LocalLogStore

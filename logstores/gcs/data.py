@@ -20,7 +20,7 @@ from optimist.core.errors import ConfigError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.secrets import Options, Secret
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.errors import no_login

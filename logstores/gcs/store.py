@@ -52,7 +52,7 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.plugins.renewed_access import Renewal
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.logstores.gcs.batch import DELETIONS_A_REQUEST, PART_ID, deletions
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import DataTokens, gcs_data_access, gcs_origin

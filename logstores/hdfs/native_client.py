@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import hdfs_native
 
-from optimist.core.running.budget import try_limit_s
+from optimist.core.runtime.budget import try_limit_s
 from optimist.logstores.hdfs.client import (
     HdfsClient,
     HdfsClientError,

@@ -28,8 +28,8 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience, call_once, call_patiently
+from optimist.core.runtime.clock import Clock, SystemClock
+from optimist.core.runtime.retry import Patience, call_once, call_patiently
 from optimist.logstores.hdfs.client import (
     REPLACED,
     HdfsClient,

@@ -35,7 +35,7 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
 from optimist.logstores.local.queue import turn_at
 from optimist.logstores.shared.os_errors import storage_error

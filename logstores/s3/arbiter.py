@@ -30,7 +30,7 @@ from optimist.core.options.values import at_least, blank_as, one_of
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.logstores.s3.path import SCHEMES, S3Location
 from optimist.logstores.s3.reader import READ_RETRIES
 from optimist.logstores.s3.store import S3LogStore

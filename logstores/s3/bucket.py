@@ -17,8 +17,8 @@ from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.plugins.renewed_access import Renewal
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import Patience, call_patiently
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
 from optimist.logstores.s3.data import abort_uploads, s3_data_access
 from optimist.logstores.s3.errors import s3_error, s3_row

@@ -26,8 +26,8 @@ from botocore.credentials import CredentialResolver, DeferredRefreshableCredenti
 from botocore.exceptions import BotoCoreError, CredentialRetrievalError
 
 from optimist.core.errors import ConfigError
-from optimist.core.running.budget import PerTimeout
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.budget import PerTimeout
+from optimist.core.runtime.clock import Clock
 from optimist.core.secrets import Secret, revealed
 from optimist.logstores.s3.evidence import ensure_evidence
 from optimist.logstores.s3.options import S3Options

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from botocore.exceptions import IncompleteReadError
 
-from optimist.core.running.whole_answer import is_whole
+from optimist.core.runtime.whole_answer import is_whole
 
 __all__ = ["UnclearAnswerError", "ensure_evidence"]
 

@@ -29,7 +29,7 @@ from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.logstores.s3.bucket import S3Bucket
 from optimist.logstores.s3.client import S3Credentials, make_clients
 from optimist.logstores.s3.data import s3_origin

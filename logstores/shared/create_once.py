@@ -22,8 +22,8 @@ from typing import TypeVar
 
 from optimist.core.errors import OptimistError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.clock import Clock
-from optimist.core.running.retry import Patience, call_once
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import Patience, call_once
 from optimist.logstores.shared.answer_table import PutMeaning
 
 __all__ = ["create_once"]

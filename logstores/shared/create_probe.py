@@ -25,7 +25,7 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import join, parent_of
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, PutOutcome
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 
 __all__ = [
     "STORE_UNSUPPORTED",

@@ -46,8 +46,8 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
 from optimist.core.plugins.table_place import other_spellings, place_of
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience
+from optimist.core.runtime.clock import Clock, SystemClock
+from optimist.core.runtime.retry import Patience
 from optimist.logstores.shared.arbiter_errors import (
     given_back,
     no_answer,

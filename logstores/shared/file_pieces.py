@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypeVar
 
-from optimist.core.running.read_ahead import read_ahead
+from optimist.core.runtime.read_ahead import read_ahead
 
 __all__ = ["PIECE_BYTES", "md5_of", "pieces", "send_pieces", "size_of"]
 

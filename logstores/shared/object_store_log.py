@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience, call_patiently
+from optimist.core.runtime.clock import Clock, SystemClock
+from optimist.core.runtime.retry import Patience, call_patiently
 from optimist.logstores.shared.answer_table import CREATE, PutMeaning
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import ensure_exclusive, probe_once

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 
-from optimist.core.running.budget import try_limit_s
-from optimist.core.running.whole_answer import is_whole
+from optimist.core.runtime.budget import try_limit_s
+from optimist.core.runtime.whole_answer import is_whole
 
 __all__ = [
     "AnotherHostError",

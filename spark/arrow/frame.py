@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.data.table_ref import TableRef
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import COLLATIONS, StructField, StructType

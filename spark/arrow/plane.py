@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.types import StructType

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.parquet_reader import Positions
+from optimist.core.data.parquet.parquet_reader import Positions
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.schema.types import StructField

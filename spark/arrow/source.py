@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
-from optimist.core.data.data_paths import SAME_STORE
+from optimist.core.data.storage.data_paths import SAME_STORE
 from optimist.core.errors import TableError, UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate

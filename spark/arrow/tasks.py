@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
-from optimist.core.data.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.spark.rows.places import Places
 from optimist.spark.session.pyspark_versions import spark_arrow_schema
 

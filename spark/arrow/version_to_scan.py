@@ -8,7 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.file_parts import parts_of
-from optimist.core.data.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.core.snapshot.files_view import FilesView

@@ -22,10 +22,10 @@ from pyspark.sql import types as st
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import RowFiles, change_spec
 from optimist.core.data.column_shape import conform_column
-from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.parquet_format import ensure_codec
-from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.data.stored_files import files_below, remove_file
+from optimist.core.data.parquet.parquet_format import ensure_codec
+from optimist.core.data.parquet.parquet_writer import FileSpec
+from optimist.core.data.storage.filesystem import filesystem_for, make_durable
+from optimist.core.data.storage.stored_files import files_below, remove_file
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import LogStore
@@ -36,7 +36,7 @@ from optimist.core.protocol.actions import (
     action_from_json,
     action_to_json,
 )
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import StructType

@@ -22,7 +22,7 @@ from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import StructField
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import columns_read
-from optimist.spark.commands.driver_shortcut import readable_bytes, reading_cost
+from optimist.spark.commands.dml.driver_shortcut import readable_bytes, reading_cost
 from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.spark_schema import to_spark_type

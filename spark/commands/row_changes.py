@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.requests.merge_clauses import Kind
 from optimist.core.table.table_handle import TableHandle
-from optimist.spark.commands.delete import delete
+from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
-from optimist.spark.commands.update import update
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.conditions.own_names import (

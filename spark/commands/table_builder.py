@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from optimist.core.commands.create import create_table
+from optimist.core.commands.create.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, parse_type
@@ -21,8 +21,8 @@ from optimist.core.requests.table_definition import (
     columns_of,
 )
 from optimist.core.sql import path_in_name
-from optimist.spark.commands.named_tables import create_named
-from optimist.spark.commands.names import one_place
+from optimist.spark.commands.catalog.named_tables import create_named
+from optimist.spark.commands.catalog.names import one_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors

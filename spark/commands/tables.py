@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from optimist.core.care.arrangements import Rearrangement
-from optimist.core.care.conversion import ConvertRequest
-from optimist.core.care.vacuum import VacuumRequest
+from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
+from optimist.core.maintenance.optimize.arrangements import Rearrangement
+from optimist.core.maintenance.vacuum.vacuum import VacuumRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
@@ -18,29 +18,34 @@ from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
-from optimist.spark.commands.clone import CloneRequest, clone_path, clone_to_name, clone_to_path
-from optimist.spark.commands.convert import (
+from optimist.spark.commands.catalog.missing_tables import (
+    as_missing_name,
+    as_no_table_of_that_name,
+    open_existing,
+)
+from optimist.spark.commands.catalog.names import CatalogTable, is_enabled, known_path, named_table
+from optimist.spark.commands.maintenance.clone import (
+    CloneOptions,
+    clone_path,
+    clone_to_name,
+    clone_to_path,
+)
+from optimist.spark.commands.maintenance.convert import (
     convert_directory,
     convert_named,
     converted_path,
     parsed_conversion,
     partition_columns_of,
 )
-from optimist.spark.commands.drop_feature import drop_feature
-from optimist.spark.commands.missing_tables import (
-    as_missing_name,
-    as_no_table_of_that_name,
-    open_existing,
-)
-from optimist.spark.commands.names import CatalogTable, is_enabled, known_path, named_table
-from optimist.spark.commands.optimize import optimize
-from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
+from optimist.spark.commands.maintenance.drop_feature import drop_feature
+from optimist.spark.commands.maintenance.optimize import optimize
+from optimist.spark.commands.maintenance.optimize_builder import DeltaOptimizeBuilder
+from optimist.spark.commands.maintenance.restore import restore
+from optimist.spark.commands.maintenance.vacuum import vacuum_table
 from optimist.spark.commands.reading.history import detail_frame, history_frame
-from optimist.spark.commands.restore import restore
 from optimist.spark.commands.row_changes import RowChanges
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.commands.table_transaction import DeltaTableTransaction
-from optimist.spark.commands.vacuum import vacuum_table
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.arguments import (
@@ -418,7 +423,7 @@ class DeltaTable(RowChanges):
         if properties is not None:
             ensure_value(properties, dict, "properties", "a dict")
         mode = CreateMode.CREATE_OR_REPLACE if replace else CreateMode.CREATE
-        request = CloneRequest(mode, is_shallow, travel, properties or {})
+        request = CloneOptions(mode, is_shallow, travel, properties or {})
         with original_errors():
             path = clone_path(target)
             if path is None:

@@ -21,7 +21,7 @@ from optimist.spark.conditions.attributes import analyzed_by_name
 from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
-from optimist.spark.conditions.one_time import OneTime
+from optimist.spark.conditions.fixed_now import FixedNow
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = [
@@ -130,7 +130,7 @@ def resolve_condition(
     if began_ms is None:
         return found
     names = frozenset(name.lower() for name in frame.columns)
-    fixed = OneTime(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
+    fixed = FixedNow(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
     if fixed is not found.column:
         # What finds the rows and what reads them again must mean the same time.
         at_once, analyzed = _resolved(frame, fixed, schema, partition_columns, alias)
@@ -182,7 +182,7 @@ def _resolved_bound(
     column = condition.column
     if began_ms is not None:
         names = frozenset(name.lower() for name in frame.columns)
-        column = OneTime(frame.sparkSession, 1000 * began_ms, names).fixed(column)
+        column = FixedNow(frame.sparkSession, 1000 * began_ms, names).fixed(column)
     reading = read_analyzed_condition(rows, column, schema, partition_columns)
     if reading.obstacle not in (None, "subquery"):
         raise _refusal(condition.text, reading.obstacle)
@@ -251,7 +251,7 @@ def resolve_joined_condition(
     own: DataFrame,
     schema: StructType,
     alias: str,
-    time: OneTime,
+    time: FixedNow,
 ) -> JoinedCondition:
     """Resolve a condition against rows that are not, or not only, those of a table.
 

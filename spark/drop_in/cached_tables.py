@@ -14,7 +14,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.plugins.table_place import place_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.commit_watchers import watch_commits
-from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.table_identity import note_version
 from optimist.spark.session.conf import open_log

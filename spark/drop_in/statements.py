@@ -11,10 +11,10 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from optimist.core.care.arrangements import Rearrangement
-from optimist.core.care.dropped_columns import columns_by_footers
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
+from optimist.core.maintenance.optimize.arrangements import Rearrangement
+from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
 from optimist.core.sql import Command, Parameters, TableName, parse_command
 from optimist.core.sql.statements import (
     AddConstraint,
@@ -36,23 +36,23 @@ from optimist.core.sql.statements import (
 )
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
-from optimist.spark.commands.clone import CLONE_SCHEMA
-from optimist.spark.commands.drop_feature import drop_feature
-from optimist.spark.commands.missing_tables import (
+from optimist.spark.commands.catalog.missing_tables import (
     as_missing_name,
     as_no_delta_table,
     as_wrong_for,
 )
-from optimist.spark.commands.names import named_table, table_path
-from optimist.spark.commands.optimize import OPTIMIZE_SCHEMA, optimize
+from optimist.spark.commands.catalog.names import named_table, table_path
+from optimist.spark.commands.maintenance.clone import CLONE_SCHEMA
+from optimist.spark.commands.maintenance.drop_feature import drop_feature
+from optimist.spark.commands.maintenance.optimize import OPTIMIZE_SCHEMA, optimize
+from optimist.spark.commands.maintenance.restore import RESTORE_SCHEMA, restore
+from optimist.spark.commands.maintenance.vacuum import VACUUM_SCHEMA, vacuum
 from optimist.spark.commands.reading.history import (
     DETAIL_SCHEMA,
     HISTORY_SCHEMA,
     detail_frame,
     history_frame,
 )
-from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
-from optimist.spark.commands.vacuum import VACUUM_SCHEMA, vacuum
 from optimist.spark.drop_in.classic.cloned_tables import clone_table
 from optimist.spark.drop_in.classic.converted_tables import convert_table
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table

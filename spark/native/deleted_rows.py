@@ -27,8 +27,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vectors
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors.deletion_vectors import ensure_rows_exist, read_deletion_vectors
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_table import add_files

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme

@@ -25,9 +25,8 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, change_files, change_spec
-from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.footer_statistics import stats_from_footer
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet.footer_statistics import stats_from_footer
+from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.partition_values import (
     HIVE_NULL,
     canonical_partition_value,
@@ -35,8 +34,9 @@ from optimist.core.data.partition_values import (
     unescape_hive,
     uri_reference,
 )
-from optimist.core.data.storage_errors import storage_errors
-from optimist.core.data.stored_files import (
+from optimist.core.data.storage.filesystem import filesystem_for, make_durable
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.stored_files import (
     files_below,
     names_in,
     remove_directory,
@@ -48,7 +48,7 @@ from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import AddFile
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
 from optimist.spark.native.counted_save import save_counted

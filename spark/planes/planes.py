@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.table_ref import TableRef
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView

@@ -23,7 +23,7 @@ from pyspark.errors.exceptions.captured import install_exception_handler
 from optimist.core.errors import OptimistError, SchemaError, StorageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
-from optimist.core.running.begun_changes import num_changes_begun
+from optimist.core.runtime.begun_changes import num_changes_begun
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task

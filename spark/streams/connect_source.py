@@ -27,7 +27,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.commands.not_built_yet import not_built_yet
-from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.secrets import Options
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.streams.followed_schemas import PlacedSchemas

@@ -21,7 +21,7 @@ from optimist.core.forking import (
     renew_in_child,
 )
 from optimist.core.options.engine import EngineOptions
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.transaction.commit_lock import commit_lock
 from optimist.core.transaction.hooks.background import BackgroundWork

@@ -17,8 +17,8 @@ from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.plugins.arbiter import CommitEntry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.budget import within_budget
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.budget import within_budget
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.testing import ManualClock
 from optimist.locks.connection_limit import broken_off_after
 from optimist.locks.dynamodb_arbiter import DynamoDBArbiter

@@ -14,8 +14,8 @@ import pytest
 
 from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.running.budget import current_budget, within_budget
-from optimist.core.running.retry import Patience
+from optimist.core.runtime.budget import current_budget, within_budget
+from optimist.core.runtime.retry import Patience
 from optimist.core.testing import ManualClock
 from optimist.logstores.shared.answer_table import PutMeaning
 from optimist.logstores.shared.create_once import create_once

@@ -10,14 +10,15 @@ import pytest
 from botocore.credentials import Credentials
 from pyarrow import fs
 
-from optimist.core.data import filesystem, stored_intents
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.intents import stored_intents
+from optimist.core.data.storage import filesystem
+from optimist.core.data.storage.filesystem import filesystem_for
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.renewed_access import newest_access
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.secrets import Secret
 from optimist.core.testing import FaultyLogStore, ManualClock
 from optimist.logstores.azure.store import AzureLogStore

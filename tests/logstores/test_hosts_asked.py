@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.compute_engine import _metadata
 
 from hosts_asked import Outside, hosts
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.storage.filesystem import filesystem_for
 from optimist.core.errors import ConfigError, OptimistError, StorageError
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.testing import ManualClock

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.testing import Fault, FaultyLogStore, LogStoreSuite, When
 from optimist.core.testing.logstore_races import append_commits, commit_path, payload_of
 from optimist.logstores import LocalLogStore, MemoryLogStore

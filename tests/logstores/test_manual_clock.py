@@ -1,6 +1,6 @@
 import threading
 
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.testing import ManualClock
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
 from optimist.spark import disable, enable, read, write
-from optimist.spark.commands.driver_shortcut import DriverShortcut
+from optimist.spark.commands.dml.driver_shortcut import DriverShortcut
 from optimist.spark.commands.writing.data_writer import DataWriter
 from parts_of_rows import assert_parts_agree
 from table_contents import read_locally

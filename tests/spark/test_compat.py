@@ -13,7 +13,7 @@ from optimist.core import errors
 from optimist.core.errors import ConfigError
 from optimist.spark import DeltaTable, compat, configure_spark_with_delta_pip, disable
 from optimist.spark.__main__ import main
-from optimist.spark.commands.names import is_enabled
+from optimist.spark.commands.catalog.names import is_enabled
 
 
 @pytest.fixture(autouse=True)

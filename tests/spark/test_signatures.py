@@ -12,7 +12,7 @@ import re
 import pytest
 
 from optimist.spark import DeltaMergeBuilder, DeltaTable, exceptions
-from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
+from optimist.spark.commands.maintenance.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.table_builder import DeltaTableBuilder, IdentityGenerator
 
 CLASSES = {

@@ -28,8 +28,8 @@ from optimist.core.requests.columns import (
     NewColumn,
     path_of,
 )
-from optimist.core.running.budget import one_operation
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.budget import one_operation
+from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult

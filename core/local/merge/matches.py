@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from optimist.core.commands.merge_clauses import several_matches
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.parquet_reader import read_located_batches
+from optimist.core.data.parquet.parquet_reader import read_located_batches
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import SourceKeys
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause

@@ -26,12 +26,12 @@ from optimist.core.commands.row_rewrite import marks_rows
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.identity_numbers import with_identity_numbers
-from optimist.core.data.parquet_reader import Positions
+from optimist.core.data.parquet.parquet_reader import Positions
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import target_predicate
 from optimist.core.local.merge.matches import FileMatches, find_matches
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
-from optimist.core.local.rewriting import AFTER, BEFORE, DELETED, KEPT, RowWriter, Written
+from optimist.core.local.row_writer import AFTER, BEFORE, DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import positions_of
 from optimist.core.log.file_table import add_files, files_table
 from optimist.core.predicates import Predicate

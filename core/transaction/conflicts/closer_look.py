@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from pyroaring import BitMap64
 
-from optimist.core.data.deletion_vectors import deletion_vector_path, read_deletion_vectors
-from optimist.core.data.stored_files import try_remove_file
+from optimist.core.data.storage.stored_files import try_remove_file
 from optimist.core.data.table_ref import TableRef
-from optimist.core.data.vector_writer import belongs_in_file, write_deletion_vectors
+from optimist.core.data.vectors.deletion_vectors import deletion_vector_path, read_deletion_vectors
+from optimist.core.data.vectors.vector_writer import belongs_in_file, write_deletion_vectors
 from optimist.core.errors import OptimistError
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate

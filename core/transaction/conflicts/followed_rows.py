@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from pyroaring import BitMap64
 
-from optimist.core.data.deletion_vectors import inline_vector
-from optimist.core.data.stats_text import num_rows
-from optimist.core.data.wide_stats import wide_stats
+from optimist.core.data.statistics.loose_bounds import loosen_bounds
+from optimist.core.data.statistics.stats_text import num_rows
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 from optimist.core.transaction.conflicts.file_metrics import with_actions
@@ -57,5 +57,5 @@ def _in_new_files(moved: MovedRows, theirs: Theirs, now_ms: int) -> Iterator[Act
 def _without(file: AddFile, deleted: BitMap64, total: int | None) -> AddFile:
     stats = file.stats
     if total is not None:
-        stats = wide_stats(stats, num_rows=total, num_live=total)
+        stats = loosen_bounds(stats, num_rows=total, num_live=total)
     return replace(file, deletion_vector=inline_vector(deleted), stats=stats, data_change=True)

@@ -15,12 +15,12 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from optimist.core.data.stats_text import num_live_rows_in, num_rows
+from optimist.core.data.statistics.stats_text import num_live_rows_in, num_rows
 from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.transaction.conflicts.ours_and_theirs import MovedRows, Ours, Theirs
-from optimist.core.transaction.conflicts.row_search import FoundRows, RowSearch, WantedRows
+from optimist.core.transaction.conflicts.row_search import FoundRows, RowSearch, RowsToFind
 
 __all__ = ["moved_rows"]
 
@@ -141,7 +141,7 @@ class _Move:
             after = self._vector(marked[path]) if path in marked else _all_rows(total)
             deleted.append(after - before)
             needed = self.ours.reads.needed_rows.get(path, BitMap64()) - before
-            wanted.append(WantedRows(_as_file(remove), before, deleted[-1] | needed))
+            wanted.append(RowsToFind(_as_file(remove), before, deleted[-1] | needed))
         found = self.search.find(wanted, self.part.adds)
         if isinstance(found, str):
             return MovedRows(reason=found)
@@ -165,7 +165,7 @@ class _Move:
         return rows
 
 
-def _only(found: FoundRows, wanted: WantedRows, chosen: BitMap64) -> FoundRows:
+def _only(found: FoundRows, wanted: RowsToFind, chosen: BitMap64) -> FoundRows:
     """Those of the found rows that stood at chosen positions."""
     kept = [position in chosen for position in wanted.rows]
     return FoundRows(found.files[kept], found.positions[kept])

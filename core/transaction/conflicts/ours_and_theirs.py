@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from optimist.core.data.stats_text import num_live_rows_in
+from optimist.core.data.statistics.stats_text import num_live_rows_in
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.many_files import ManyFiles

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.stats_text import num_rows
+from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.errors import ProtocolError, SchemaError, TableError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.file_table import canonical_path, with_column

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.data.stats_text import num_rows
+from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.log.file_table import files_table
@@ -25,7 +25,7 @@ from optimist.core.protocol.actions import AddFile
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.local_scan import to_arrow
 
-__all__ = ["FoundRows", "RowSearch", "WantedRows"]
+__all__ = ["FoundRows", "RowSearch", "RowsToFind"]
 
 _TRACKED = ("_metadata.row_id", "_metadata.row_commit_version")
 _ID_BYTES = 16
@@ -38,7 +38,7 @@ _Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRows:
+class RowsToFind:
     """Rows of a file that is gone.
 
     Attributes:
@@ -83,7 +83,7 @@ class RowSearch:
     snapshot: Snapshot
 
     def find(
-        self, wanted: Sequence[WantedRows], adds: Sequence[AddFile]
+        self, wanted: Sequence[RowsToFind], adds: Sequence[AddFile]
     ) -> Sequence[FoundRows] | str:
         """Where the rows are in the new files, which have no vectors; or why that can't be told."""
         if any(add.deletion_vector for add in adds):
@@ -107,7 +107,7 @@ class RowSearch:
     # By their ids
 
     def _by_id(
-        self, wanted: Sequence[WantedRows], adds: Sequence[AddFile]
+        self, wanted: Sequence[RowsToFind], adds: Sequence[AddFile]
     ) -> Sequence[FoundRows] | str:
         counts = [num_rows(item.stats) for item in (*adds, *(item.file for item in wanted))]
         num_bytes = None if None in counts else _ID_BYTES * sum(filter(None, counts))
@@ -137,7 +137,7 @@ class RowSearch:
     # By their order
 
     def _by_order(
-        self, wanted: Sequence[WantedRows], adds: Sequence[AddFile]
+        self, wanted: Sequence[RowsToFind], adds: Sequence[AddFile]
     ) -> Sequence[FoundRows] | str:
         num_bytes = sum(item.size for item in (*adds, *(item.file for item in wanted)))
         if not self._may_read(adds, num_bytes):

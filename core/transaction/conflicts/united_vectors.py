@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optimist.core.data.deletion_vectors import inline_vector
-from optimist.core.data.stats_text import num_rows
-from optimist.core.data.wide_stats import wide_stats
+from optimist.core.data.statistics.loose_bounds import loosen_bounds
+from optimist.core.data.statistics.stats_text import num_rows
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 from optimist.core.transaction.conflicts.file_metrics import with_actions
@@ -53,7 +53,7 @@ def _united(ours: AddFile, item: SharedFile) -> AddFile | None:
         return None
     stats = item.after.stats
     if total is not None:
-        stats = wide_stats(stats, num_rows=total, num_live=total - item.num_deleted)
+        stats = loosen_bounds(stats, num_rows=total, num_live=total - item.num_deleted)
     return replace(
         item.after,
         deletion_vector=inline_vector(item.united),

@@ -34,7 +34,7 @@ from dataclasses import replace
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
 from optimist.core.forking import renew_in_child
-from optimist.core.running.begun_changes import note_change_begun
+from optimist.core.runtime.begun_changes import note_change_begun
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.after_commit import finish_commit
 from optimist.core.transaction.commit_lock import is_commit_lock_held_here

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.known_log import KnownLog
-from optimist.core.running.clock import Clock
+from optimist.core.runtime.clock import Clock
 from optimist.core.transaction.commit_loop import Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.winners import read_winners

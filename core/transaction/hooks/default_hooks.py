@@ -13,9 +13,9 @@ from optimist.core.log.checkpoint_kinds import Checkpoint, written_checkpoint
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.many_files import ManyFiles
-from optimist.core.maintenance.checkpoint import write_checkpoint
-from optimist.core.maintenance.cleanup import LogCleaner
-from optimist.core.maintenance.compaction import is_compaction_due, write_compaction
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
+from optimist.core.log_upkeep.cleanup import LogCleaner
+from optimist.core.log_upkeep.compaction import is_compaction_due, write_compaction
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata

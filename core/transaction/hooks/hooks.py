@@ -17,7 +17,7 @@ from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import Action
-from optimist.core.running.budget import within_budget
+from optimist.core.runtime.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.background import BackgroundWork
 

@@ -26,8 +26,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_directory
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, StorageError, TableError
 from optimist.core.paths import join

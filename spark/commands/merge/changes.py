@@ -19,10 +19,10 @@ from optimist.core.commands.merge_clauses import several_matches
 from optimist.core.commands.row_counts import RowCounts
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.spark.commands.checks import violations_raised
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.columns import COPIED
 from optimist.spark.commands.merge.outcome import counts_of
 from optimist.spark.commands.merge.stages import Stages
-from optimist.spark.commands.target import Target
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.rows.stored_rows import stored_rows

@@ -30,17 +30,17 @@ from optimist.core.local.merge.resolution import (
 )
 from optimist.core.local.merge.run import merge_rows, wanted_rows
 from optimist.core.local.merge.scope import Scope
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.value_building import needs_spark
 from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.column_paths import named_path
-from optimist.spark.commands.local_values import LocalValues, unknown
+from optimist.spark.commands.dml.local_values import LocalValues, unknown
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.local_source import collected, is_in_plan
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.resolution import ResolvedClause as SparkClause
 from optimist.spark.commands.merge.resolution import ResolvedMerge as SparkMerge
-from optimist.spark.commands.target import Target
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.bound_condition import conjuncts
 from optimist.spark.conditions.catalyst_expressions import (

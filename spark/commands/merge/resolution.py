@@ -21,13 +21,13 @@ from optimist.core.schema.identity_columns import (
     ensure_none_updated,
 )
 from optimist.core.schema.types import StructType
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.all_columns import AllColumns
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
-from optimist.spark.commands.target import Target
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.bound_condition import BoundCondition, rebound
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
-from optimist.spark.conditions.one_time import OneTime
+from optimist.spark.conditions.fixed_now import FixedNow
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.touched_files import aliased
@@ -75,7 +75,7 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
     sql: TableSql
     on: JoinedCondition
     clauses: tuple[ResolvedClause, ...]
-    time: OneTime
+    time: FixedNow
     own: DataFrame
     other: DataFrame
 
@@ -93,7 +93,7 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
             SchemaError, UsageError: As `DeltaMergeBuilder.execute`.
         """
         sql = target.writer.table_sql(target.spark)
-        scopes = _Scopes(target, rows, request, sql, target.one_time(rows, request.source))
+        scopes = _Scopes(target, rows, request, sql, target.fixed_now(rows, request.source))
         on = scopes.condition(scopes.both, request.condition)
         clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
         merge = cls(sql, on, tuple(clauses), scopes.time, rows, request.source)
@@ -158,7 +158,7 @@ class _Scopes:
     rows: DataFrame
     request: MergeRequest
     sql: TableSql
-    time: OneTime
+    time: FixedNow
 
     @property
     def both(self) -> DataFrame:

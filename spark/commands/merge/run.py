@@ -38,11 +38,14 @@ from optimist.core.commands.row_rewrite import marked_or_removed, marks_rows
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.stats_text import num_live_rows_in
+from optimist.core.data.statistics.stats_text import num_live_rows_in
 from optimist.core.predicates import Predicate
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import checked_rows
+from optimist.spark.commands.dml.own_reads import own_versions, transaction_from
+from optimist.spark.commands.dml.row_rewrite import run
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
 from optimist.spark.commands.merge.columns import MergeColumns
 from optimist.spark.commands.merge.evolution import evolve_schema
@@ -54,9 +57,6 @@ from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
 from optimist.spark.commands.merge.stages import Stages
 from optimist.spark.commands.merge.written_rows import WrittenRows
-from optimist.spark.commands.own_reads import own_versions, transaction_from
-from optimist.spark.commands.row_rewrite import run
-from optimist.spark.commands.target import Target
 from optimist.spark.conditions.bound_condition import has_subquery, rebound
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading

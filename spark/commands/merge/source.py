@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from optimist.core.predicates import Predicate
-from optimist.spark.commands.target import Target
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.conditions.join_reading import JoinKey, JoinReading
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.session.pyspark_versions import is_connect

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
-from optimist.core.commands.create import begin_creation
+from optimist.core.commands.create.create import begin_creation
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.table.delta_log import DeltaLog

@@ -17,8 +17,8 @@ from optimist.core.commands.recorded_changes import records_changes
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import change_spec
-from optimist.core.data.parquet_format import DEFAULT_CODEC
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
+from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.paths import join
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType

@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import listed, quoted, shown
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.source import facts_of
-from optimist.spark.commands.target import Target
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.condition import (
     Condition,
@@ -67,7 +67,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
         own=own,
         schema=schema,
         alias=alias,
-        time=target.one_time(own, rows),
+        time=target.fixed_now(own, rows),
     )
     if found.bound is not None:
         raise subquery_refused(found.text)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
-from optimist.core.commands.create import table_parameters
+from optimist.core.commands.create.create import table_parameters
 from optimist.core.commands.replaced_partitions import in_partitions, partitions_predicate
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_balance import RowBalance
@@ -28,10 +28,10 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import RowCheck
-from optimist.spark.commands.delete import delete_rows
+from optimist.spark.commands.dml.delete import delete_rows
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.source import repeatable
 from optimist.spark.commands.reading.read import open_target
-from optimist.spark.commands.target import Target
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.commands.writing.prepared_rows import prepared_rows

@@ -13,8 +13,8 @@ from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.spark.commands.alter import changes_of
-from optimist.spark.commands.catalog_entries import move
-from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.catalog.catalog_entries import move
+from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.session.conf import open_log
 
 __all__ = ["alter"]

@@ -7,21 +7,21 @@ from dataclasses import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.care.conversion import PARQUET, ConvertRequest
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import PARQUET, ConvertRequest
 from optimist.core.sql.statements import Clone, TableName
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.clone import (
-    CloneRequest,
+from optimist.spark.commands.catalog.missing_tables import as_missing_name, as_no_delta_table
+from optimist.spark.commands.catalog.names import catalog_entry, table_path
+from optimist.spark.commands.maintenance.clone import (
+    CloneOptions,
     clone_to_name,
     clone_to_path,
     cloned_frame,
 )
-from optimist.spark.commands.convert import path_of_files
-from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
-from optimist.spark.commands.names import catalog_entry, table_path
-from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
+from optimist.spark.commands.maintenance.convert import path_of_files
+from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
 from optimist.spark.session.conf import open_log, session_zone_name
 
 __all__ = ["clone_table"]
@@ -44,7 +44,7 @@ def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
     """
     source, files = _source(spark, command.source)
     properties = dict(command.properties)
-    request = CloneRequest(command.mode, command.is_shallow, command.travel, properties, files)
+    request = CloneOptions(command.mode, command.is_shallow, command.travel, properties, files)
     path = command.table.path
     if path is None:
         done = clone_to_name(spark, source, str(command.table), request, command.location)

@@ -11,19 +11,19 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from optimist.core.care.conversion import PARQUET, ConvertRequest
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import PARQUET, ConvertRequest
 from optimist.core.sql.statements import ConvertToDelta
-from optimist.spark.commands.catalog_entries import become_delta
-from optimist.spark.commands.convert import (
+from optimist.spark.commands.catalog.catalog_entries import become_delta
+from optimist.spark.commands.catalog.named_tables import ensure_names_known
+from optimist.spark.commands.catalog.names import catalog_entry, is_delta
+from optimist.spark.commands.maintenance.convert import (
     convert_directory,
     converted_path,
     partition_columns_of,
 )
-from optimist.spark.commands.named_tables import ensure_names_known
-from optimist.spark.commands.names import catalog_entry, is_delta
-from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, provider_of
+from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
 from optimist.spark.session.conf import session_zone_name
 
 __all__ = ["convert_table"]
@@ -38,7 +38,7 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
             statement names other partition columns than the catalog
             (`DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER`).
         AnalysisException: Spark knows no such table.
-        OptimistError: See `core.care.convert`.
+        OptimistError: See `core.maintenance.convert.convert`.
     """
     source = converted_path(command.table)
     given = partition_columns_of(command.partitioned_by)

@@ -18,7 +18,7 @@ from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.commands.truncate import truncate
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.commands.reading.read import TableVersion, read
 from optimist.spark.drop_in.classic.options import read_options
 from optimist.spark.drop_in.classic.partitions import show_partitions, truncates_partition

@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
-from optimist.spark.commands.delete import delete
+from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
-from optimist.spark.commands.update import update
 from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.own_names import alias_beside
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of

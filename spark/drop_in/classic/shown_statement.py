@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from optimist.core.commands.existing_definition import definition_of
+from optimist.core.commands.create.existing_definition import definition_of
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.snapshot import Snapshot
-from optimist.spark.commands.names import CatalogTable
-from optimist.spark.commands.table_statement import create_statement
+from optimist.spark.commands.catalog.names import CatalogTable
+from optimist.spark.commands.catalog.table_statement import create_statement
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.rows.local_rows import local_frame
 

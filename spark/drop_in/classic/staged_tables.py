@@ -14,11 +14,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.create import create_table
+from optimist.core.commands.create.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
-from optimist.spark.commands.catalog_entries import Place, register, register_new
+from optimist.spark.commands.catalog.catalog_entries import Place, register, register_new
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows

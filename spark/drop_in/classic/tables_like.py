@@ -11,14 +11,14 @@ from dataclasses import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from optimist.core.commands.create import create_table
-from optimist.core.commands.existing_definition import definition_of
+from optimist.core.commands.create.create import create_table
+from optimist.core.commands.create.existing_definition import definition_of
 from optimist.core.errors import UsageError
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
-from optimist.spark.commands.named_tables import create_named
-from optimist.spark.commands.names import catalog_entry, is_delta, table_path
+from optimist.spark.commands.catalog.named_tables import create_named
+from optimist.spark.commands.catalog.names import catalog_entry, is_delta, table_path
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import iterate

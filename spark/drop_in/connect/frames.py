@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.requests.arguments import ensure_text
 from optimist.core.sql import path_in_name
 from optimist.spark.arrow.sent_scans import follow
-from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import read
 from optimist.spark.drop_in.classic.options import only_path, read_options, schema_given
 

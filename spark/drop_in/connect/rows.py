@@ -11,13 +11,13 @@ from optimist.core.predicates.text import quote_path
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql import RowChange, SqlText, TableName
 from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause
-from optimist.spark.commands.delete import delete
+from optimist.spark.commands.catalog.missing_tables import open_existing
+from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.request import MergeClause as SparkClause
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
-from optimist.spark.commands.missing_tables import open_existing
 from optimist.spark.commands.tables import DeltaTable
-from optimist.spark.commands.update import update
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.value_tables import value_tables
 from optimist.spark.rows.local_rows import numbers_frame

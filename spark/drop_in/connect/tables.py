@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.alter.table_changes import TableChanges
-from optimist.core.commands.create import create_table
+from optimist.core.commands.create.create import create_table
 from optimist.core.sql.spark_statements import table_statements as ts
 from optimist.spark.commands.alter import changes_of
-from optimist.spark.commands.names import one_place
+from optimist.spark.commands.catalog.names import one_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest

@@ -17,7 +17,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.core.sql import path_in_name
-from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select

@@ -10,8 +10,8 @@ from pyroaring import BitMap64
 
 from change_histories import History, insert, replace_vector, steps
 from optimist.core.changes.vectors import all_but
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import read_deletion_vector
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors.deletion_vectors import read_deletion_vector
 
 
 @settings(

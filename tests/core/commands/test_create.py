@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable as OtherTable
 
 from optimist.core import DeltaLog
-from optimist.core.commands.create import begin_creation, create_table
+from optimist.core.commands.create.create import begin_creation, create_table
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,

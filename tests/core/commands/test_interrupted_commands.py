@@ -24,7 +24,7 @@ from optimist.logstores import LocalLogStore
 pytestmark = pytest.mark.usefixtures("quiet_log")
 STEPS = ("commands/command.py", "commands/uncommitted_files.py", "transaction/optimistic.py")
 ALL = ("commands/", "transaction/", "plugins/creation.py", "table/own_commits.py")
-PREPARING = tuple(f"transaction/{name}.py" for name in ("optimistic", "prepare", "first_attempt"))
+PREPARING = tuple(f"transaction/{name}.py" for name in ("optimistic", "prepare", "prepared_commit"))
 """Where no request can be under way yet, so that no file may be left."""
 WRITE = Operation.write("Append")
 _PATIENCE_S = 60
@@ -141,7 +141,7 @@ def test_whatever_ends_a_commit_before_its_first_request_leaves_no_file(
 
     scene = Scene(tmp_path / "t")
     old = scene.there()
-    monkeypatch.setattr("optimist.core.transaction.first_attempt.prepare_commit", fail)
+    monkeypatch.setattr("optimist.core.transaction.prepared_commit.prepare_commit", fail)
     with pytest.raises(type(error)), UncommittedFiles(scene.log.start_transaction()) as files:
         files.commit(written(scene, files), added(), WRITE)
     assert scene.there() == old

@@ -20,7 +20,7 @@ from optimist.core.commands.marked_files import MarkedFiles, choose_rows, only_c
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.deletion_vectors import inline_vector
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.errors import (
     ConcurrentDeleteReadException,
     TableError,
@@ -98,7 +98,7 @@ def test_delete_after_delete_leaves_the_rows_of_the_model(tmp_path_factory, step
     live, changed = set(range(ROWS)), Counter()
     limit = 256 if has_small else 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", limit)
+        patch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", limit)
         for step in steps:
             gone = step & live
             if not gone:
@@ -117,7 +117,7 @@ def test_delete_after_delete_leaves_the_rows_of_the_model(tmp_path_factory, step
 def test_another_engine_reads_what_is_left(tmp_path, monkeypatch):
     log = make(tmp_path / "t")
     delete(log, {1, 2, 30})
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     delete(log, {3, *range(40, 59)})
     engine = QueryBuilder().register("t", DeltaTable(str(tmp_path / "t")))
     found = pa.table(engine.execute("SELECT id FROM t ORDER BY id").read_all())
@@ -223,7 +223,7 @@ def test_no_row_is_chosen_of_a_file_whose_vector_names_rows_that_it_lacks(tmp_pa
 
 
 def test_two_vectors_with_one_row_conflict_and_the_loser_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
     late = log.start_transaction(log.snapshot())
     delete(log, {1})
@@ -238,7 +238,7 @@ def test_two_vectors_with_one_row_conflict_and_the_loser_leaves_nothing(tmp_path
 
 
 def test_an_interrupted_commit_keeps_its_vectors_since_it_may_have_landed(tmp_path, monkeypatch):
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
     txn = log.start_transaction(log.snapshot())
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
 from optimist.core.data.change_files import RowFiles
-from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.running.clock import SystemClock
+from optimist.core.data.parquet.parquet_writer import FileSpec
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.transaction.conflicts.operations import Operation
 
 FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from optimist.core import DeltaLog
-from optimist.core.data import filesystem as filesystem_module
-from optimist.core.data import parquet_writer
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
-from optimist.core.data.filesystem import filesystem_for, make_directories
-from optimist.core.data.parquet_format import ensure_codec
-from optimist.core.data.parquet_reader import RowLayout, read_batches
-from optimist.core.data.parquet_writer import FileSet, FileSpec
-from optimist.core.data.storage_errors import storage_errors
-from optimist.core.data.stored_files import remove_directory
+from optimist.core.data.parquet import parquet_writer
+from optimist.core.data.parquet.parquet_format import ensure_codec
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
+from optimist.core.data.parquet.parquet_writer import FileSpec, TaskFiles
+from optimist.core.data.storage import filesystem as filesystem_module
+from optimist.core.data.storage.filesystem import filesystem_for, make_directories
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.stored_files import remove_directory
 from optimist.core.errors import (
     ConfigError,
     SchemaError,
@@ -38,7 +38,7 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.protocol.actions import DomainMetadata, Metadata, Protocol
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation
@@ -58,7 +58,7 @@ def spec(path, rows=ROWS, **changes):
 
 
 def written(given, *batches):
-    files = FileSet(given, SystemClock(), task=7)
+    files = TaskFiles(given, SystemClock(), task=7)
     for batch in batches:
         files.write(batch)
     return files.close()
@@ -106,7 +106,7 @@ def test_statistics_are_left_out_where_nobody_wants_them(tmp_path):
 
 
 def test_aborting_removes_finished_and_unfinished_files(tmp_path):
-    files = FileSet(spec(tmp_path, max_rows_per_file=30), SystemClock())
+    files = TaskFiles(spec(tmp_path, max_rows_per_file=30), SystemClock())
     files.write(ROWS)
     assert len(list(tmp_path.rglob("*.parquet"))) == 4
     files.abort()
@@ -389,7 +389,7 @@ def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):
     metadata = Metadata("id", '{"type":"struct","fields":[]}', configuration=configuration)
     given = FileSpec.of(str(tmp_path), metadata, EngineOptions())
     with pytest.raises(UsageError, match="codec 'zip' is unknown"):
-        FileSet(given, SystemClock())
+        TaskFiles(given, SystemClock())
 
 
 def table_of(path, fields, **metadata):

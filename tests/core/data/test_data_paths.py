@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.core.data.data_paths import ANY, NEVER, SAME_STORE, DataPaths
+from optimist.core.data.storage.data_paths import ANY, NEVER, SAME_STORE, DataPaths
 from optimist.core.errors import StorageError, TableError
 from optimist.core.plugins.data_origin import DataOrigin
 from refusals import kind_if_refused

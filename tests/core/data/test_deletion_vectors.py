@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from optimist.core.data import deletion_vectors, parquet_reader, second_look
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import (
+from optimist.core.data.parquet import parquet_reader
+from optimist.core.data.storage import unreadable_files
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors import deletion_vectors
+from optimist.core.data.vectors.deletion_vectors import (
     deletion_vector_path,
     parse_bitmap,
     read_deletion_vector,
@@ -180,8 +182,8 @@ def test_many_vectors_of_one_file_are_read_with_one_open(tmp_path, monkeypatch):
     wanted = [{1, 2}, set(range(10_000)), {2**33}]
     descriptors = stored(tmp_path, *map(bitmap, wanted))
     opened = []
-    real = second_look.filesystem_for
-    monkeypatch.setattr(second_look, "filesystem_for", lambda *a: opened.append(a) or real(*a))
+    real = unreadable_files.filesystem_for
+    monkeypatch.setattr(unreadable_files, "filesystem_for", lambda *a: opened.append(a) or real(*a))
     asked = [descriptors[2], INLINE, descriptors[0], descriptors[1]]
     found = [set(item) for item in read_deletion_vectors(asked, DataPaths.of(str(tmp_path)))]
     assert found == [wanted[2], {3, 4, 7, 11, 18, 29}, wanted[0], wanted[1]]

@@ -17,7 +17,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from optimist.core import DeltaLog
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.storage.filesystem import filesystem_for
 from optimist.core.errors import PostCommitHookError, TableError
 from optimist.core.log.names import commit_path
 from optimist.core.log.sidecars import Sidecar

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.leaf_columns import leaf_columns
-from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.core.data.parquet.leaf_columns import leaf_columns
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.errors import TableError
 from optimist.core.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 

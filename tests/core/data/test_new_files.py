@@ -4,7 +4,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs
 
-from optimist.core.data.new_file import new_file
+from optimist.core.data.storage.new_file import new_file
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.data.far_times import date_text, days_since_1970
 from optimist.core.data.partition_values import (
     HIVE_NULL,
     canonical_partition_value,
@@ -29,6 +28,7 @@ from optimist.core.data.partition_values import (
     uri_reference,
     value_for_text,
 )
+from optimist.core.data.wide_timestamps import date_text, days_since_1970
 from optimist.core.errors import SchemaError, StorageError, TableError
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 

@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.data import parquet_reader
+from optimist.core.data.parquet import parquet_reader
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, actions_to_bytes
 

@@ -9,8 +9,8 @@ import pytest
 from fsspec import AbstractFileSystem
 
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.parquet_reader import RowLayout, read_located_batches
-from optimist.core.data.row_counts import rows_by_footer
+from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.parquet.row_counts import rows_by_footer
 from optimist.core.errors import StorageError, TableError
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimist.core.data import stored_files
+from optimist.core.data.storage import stored_files
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores import MemoryLogStore

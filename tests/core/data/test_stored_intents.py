@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.data.intents import intents_directory
-from optimist.core.data.stored_files import files_below
-from optimist.core.data.stored_intents import begin_stored, forget_ended
+from optimist.core.data.intents.intents import intents_directory
+from optimist.core.data.intents.stored_intents import begin_stored, forget_ended
+from optimist.core.data.storage.stored_files import files_below
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
 from optimist.core.paths import join, name_of
@@ -102,7 +102,7 @@ def test_intents_that_can_not_be_removed_are_known_to_have_ended(table, monkeypa
         def failing(*_):
             raise StorageError("No answer.", kind="OPTIMIST_STORAGE_FAILED")
 
-        patched.setattr("optimist.core.data.stored_intents.remove_files", failing)
+        patched.setattr("optimist.core.data.intents.stored_intents.remove_files", failing)
         assert [name_of(path) for path in forget_ended(table.ref)] == ["1"]
     assert [name_of(path) for path in forget_ended(table.ref, removes=False)] == ["1"]
     assert table.there() == ["1"]
@@ -118,7 +118,7 @@ def test_an_intent_that_can_not_be_made_is_an_error_and_the_next_write_tries_aga
         def failing(*_, **__):
             raise StorageError("No answer.", kind="OPTIMIST_STORAGE_FAILED")
 
-        patched.setattr("optimist.core.data.stored_intents.new_file", failing)
+        patched.setattr("optimist.core.data.intents.stored_intents.new_file", failing)
         with pytest.raises(StorageError):
             table.begin()
     table.begin()

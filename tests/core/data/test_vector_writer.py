@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.data import vector_writer
-from optimist.core.data.deletion_vectors import (
+from optimist.core.data.vectors import vector_writer
+from optimist.core.data.vectors.deletion_vectors import (
     deletion_vector_path,
     inline_vector,
     parse_bitmap,
     read_deletion_vectors,
     serialize_bitmap,
 )
-from optimist.core.data.vector_writer import write_deletion_vectors
+from optimist.core.data.vectors.vector_writer import write_deletion_vectors
 from optimist.core.errors import StorageError
 
 BY_DELTA = (

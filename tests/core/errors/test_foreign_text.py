@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import deletion_vector_path, read_deletion_vector
-from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.partition_values import parse_partition_value, partition_schema
-from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.storage.filesystem import filesystem_for
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.vectors.deletion_vectors import deletion_vector_path, read_deletion_vector
 from optimist.core.errors import Conflict, OptimistError, TableError
 from optimist.core.errors.foreign_text import FOREIGN_LIMIT, listed, quoted, shown
 from optimist.core.log.commit_lines import parse_commit_lines

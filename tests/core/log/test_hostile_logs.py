@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from optimist.core.data.column_shape import conform_column
-from optimist.core.data.deletion_vectors import inline_vector
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.errors import TableError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, v2_checkpoint_name
 from optimist.core.protocol.actions import CommitInfo, DomainMetadata, Protocol

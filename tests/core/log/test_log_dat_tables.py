@@ -13,7 +13,7 @@ from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import log_path_of
 from optimist.core.log.segment import list_segment
 from optimist.core.options.engine import EngineOptions
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import commit_history, ensure_version_exists
 from optimist.logstores import LocalLogStore

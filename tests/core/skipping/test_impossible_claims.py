@@ -15,10 +15,10 @@ from pyroaring import BitMap64
 from bounded import run_bounded
 from hostile_log import HostileTable, add
 from optimist.core import DeltaLog
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.data.file_parts import MAX_GROUPS, MAX_PIECES, balanced_groups, file_parts
-from optimist.core.data.vector_writer import write_deletion_vectors
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors.deletion_vectors import inline_vector
+from optimist.core.data.vectors.vector_writer import write_deletion_vectors
 from optimist.core.errors import TableError
 from optimist.core.log.checksum import VersionChecksum, read_checksum
 from optimist.core.log.file_table import files_table
@@ -51,7 +51,7 @@ def _vector(*rows: int) -> dict[str, object]:
 def _stored_vector(
     table: HostileTable, monkeypatch: pytest.MonkeyPatch, *rows: int
 ) -> dict[str, object]:
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = _open(table)
     (vector,) = write_deletion_vectors([BitMap64(rows)], log.table, lambda _: None)
     add = AddFile("f", {}, 1, 0, True, deletion_vector=vector)
@@ -204,7 +204,7 @@ def test_planning_takes_as_long_as_there_are_pieces_and_no_more_memory() -> None
     printed = run_bounded(
         """
         from optimist.core.protocol.actions import AddFile
-        from optimist.core.data.data_paths import DataPaths
+        from optimist.core.data.storage.data_paths import DataPaths
         from optimist.core.data.file_parts import balanced_groups, file_parts
         from optimist.core.log.file_table import files_table
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimist.core.data.footer_statistics import nan_free_columns, stats_from_footer
-from optimist.core.data.stats_columns import stats_columns
+from optimist.core.data.parquet.footer_statistics import nan_free_columns, stats_from_footer
+from optimist.core.data.statistics.stats_columns import stats_columns
 from optimist.core.predicates import Predicate, SplitPredicate, evaluate, split_conjuncts
 from optimist.core.predicates.tree import (
     Column,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.core.data.footer_statistics import nan_free_columns, stats_from_footer
-from optimist.core.data.stats_columns import stats_columns
-from optimist.core.data.string_bounds import lower_bound, upper_bound
+from optimist.core.data.parquet.footer_statistics import nan_free_columns, stats_from_footer
+from optimist.core.data.statistics.stats_columns import stats_columns
+from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.stats_property import bounded_columns

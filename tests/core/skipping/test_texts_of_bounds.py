@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core.data.string_bounds import lower_bound, upper_bound
+from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
 from optimist.core.log.file_table import files_table
 from optimist.core.log.parsed_columns import statistics_texts
-from optimist.core.maintenance.struct_columns import StructColumns
+from optimist.core.log_upkeep.struct_columns import StructColumns
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.tree import Column, Comparison, In, Literal, StartsWith
 from optimist.core.protocol.actions import AddFile

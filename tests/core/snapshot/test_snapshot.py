@@ -10,7 +10,7 @@ from optimist.core.errors import ProtocolError, SchemaError, TableError, UsageEr
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
-from optimist.core.maintenance.checkpoint import write_checkpoint
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.predicates import Predicate

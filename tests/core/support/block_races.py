@@ -14,7 +14,7 @@ import pytest
 
 from local_tables import opened
 from optimist.core import DeltaLog
-from optimist.core.data import vector_writer
+from optimist.core.data.vectors import vector_writer
 from optimist.core.errors import (
     CommitOutcomeUnknownError,
     DeltaConcurrentModificationException,

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.segment import list_segment
-from optimist.core.maintenance.checkpoint import write_checkpoint
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,

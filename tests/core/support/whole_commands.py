@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import deltalake
 
 from optimist.core import DeltaLog
-from optimist.core.data.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS
 
 BEFORE = {0: 0, 1: 0, 2: 0, 3: 3, 4: 3, 5: 3}
 AFTER = {

@@ -14,8 +14,8 @@ from pyroaring import BitMap64
 
 from local_tables import opened
 from optimist.core import DeltaLog, Operation
-from optimist.core.data.deletion_vectors import inline_vector
-from optimist.core.data.wide_stats import wide_stats
+from optimist.core.data.statistics.loose_bounds import loosen_bounds
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.errors import DeltaConcurrentModificationException, StorageError
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.logstore import PutOutcome
@@ -170,7 +170,7 @@ def raced(path: Path) -> tuple[DeltaLog, OptimisticTransaction, list[Action]]:
 
 def with_vector(file: AddFile, gone: Iterable[int]) -> AddFile:
     marked = BitMap64(gone)
-    stats = wide_stats(file.stats, num_rows=_ROWS, num_live=_ROWS - len(marked))
+    stats = loosen_bounds(file.stats, num_rows=_ROWS, num_live=_ROWS - len(marked))
     return replace(file, deletion_vector=inline_vector(marked), stats=stats)
 
 

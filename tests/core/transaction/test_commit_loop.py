@@ -11,7 +11,7 @@ from optimist.core.errors import MaxCommitAttemptsExceededError, StorageError
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import CommitInfo
-from optimist.core.running.retry import RetryPolicy, pause_s
+from optimist.core.runtime.retry import RetryPolicy, pause_s
 from optimist.core.testing import ManualClock
 from optimist.core.transaction.commit_loop import CommitLoop, Rebased, get_next_attempt_version
 from optimist.core.transaction.conflicts.operations import Operation

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pyroaring import BitMap64
 
-from optimist.core.data.deletion_vectors import inline_vector
+from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.errors import DeltaConcurrentModificationException, ProtocolError
 from optimist.core.protocol.actions import (
     AddFile,

@@ -107,7 +107,7 @@ def test_rows_with_ids_are_followed_in_whatever_order(tmp_path, loser, count):
 @pytest.mark.parametrize("has_files", [False, True])
 def test_a_chain_of_winners_is_followed(tmp_path, monkeypatch, has_files):
     if has_files:
-        monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+        monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t", **TRACKS_ROWS)
     winners = [
         deletes(0, 1),

@@ -166,7 +166,7 @@ def test_the_loser_removes_what_the_winner_left_and_adds_the_union(
     tmp_path, monkeypatch, has_files
 ):
     if has_files:
-        monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+        monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     path = tmp_path / "t"
     log = make(path)
     assert outcome(log, updates(0, 1, 100), deletes(2, 4)) == "ok"
@@ -211,7 +211,7 @@ def test_a_file_that_both_empty_together_is_removed(tmp_path):
 
 
 def test_a_later_conflict_leaves_no_file_of_vectors(tmp_path, monkeypatch):
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
     begun = log.start_transaction(log.snapshot())
     lost = put_after(log, [deletes(0, 1), deletes(2, 3)], monkeypatch)
@@ -240,7 +240,7 @@ def put_after(log, commands, monkeypatch):
 
 
 def test_a_command_that_runs_again_leaves_nothing_of_its_first_try(tmp_path, monkeypatch):
-    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     path = tmp_path / "t"
     log = make(path)
     put_after(log, [updates(1, 2, 100)], monkeypatch)
@@ -256,7 +256,7 @@ def test_a_command_that_runs_again_leaves_nothing_of_its_first_try(tmp_path, mon
 @pytest.mark.parametrize("has_files", [False, True])
 def test_many_winners_one_after_the_other(tmp_path, monkeypatch, has_files):
     if has_files:
-        monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+        monkeypatch.setattr("optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
     begun = log.start_transaction(log.snapshot())
     winners = [deletes(0, 1), updates(1, 2, 100), deletes(4, 6)]
@@ -357,7 +357,9 @@ def test_a_history_leaves_what_its_commits_make_one_after_the_other(
     tmp_path_factory, commands, schedule, has_files, has_vectors
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0 if has_files else 256)
+        patch.setattr(
+            "optimist.core.data.vectors.vector_writer._INLINE_BYTES", 0 if has_files else 256
+        )
         text = str(has_vectors).lower()
         path = tmp_path_factory.mktemp("history") / "t"
         log = make(path, {BY_VECTORS: text})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bounded import run_bounded
-from optimist.core.data.stats_text import num_live_rows, num_rows, stats_of
+from optimist.core.data.statistics.stats_text import num_live_rows, num_rows, stats_of
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, DomainMetadata
 from optimist.core.protocol.properties import TableProperties

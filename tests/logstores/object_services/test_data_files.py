@@ -2,14 +2,14 @@
 
 import pytest
 
-from optimist.core.data.parquet_writer import delete_files
-from optimist.core.data.second_look import whole_copy
-from optimist.core.data.stored_files import (
+from optimist.core.data.parquet.parquet_writer import delete_files
+from optimist.core.data.storage.stored_files import (
     files_below,
     names_in,
     remove_directory,
     remove_file,
 )
+from optimist.core.data.storage.unreadable_files import whole_copy
 from optimist.core.errors import StorageError
 from optimist.core.protocol.actions import AddFile
 from scripted_http import LOST, Reply

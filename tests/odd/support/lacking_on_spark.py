@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row, VariantVal
 
 from lacking_fields import Lacking, Rows, Step, arrow, breaks_not_null, differs, kind_of, values_of
-from optimist.core.care.arrangements import Rearrangement
 from optimist.core.errors import OptimistError
+from optimist.core.maintenance.optimize.arrangements import Rearrangement
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.optimize import optimize
+from optimist.spark.commands.maintenance.optimize import optimize
 
 ON_SPARK = ("native", "driver", "arrow")
 LOW = "id % 20 < 2"
@@ -24,7 +24,7 @@ LOW = "id % 20 < 2"
 def use_plane(name: str, conf: Callable[[str, str], None]) -> None:
     """Let a plane of `ON_SPARK` do the work; the driver stands before the native plane."""
     conf("spark.optimist.spark.plane", "native" if name == "driver" else name)
-    conf("spark.optimist.spark.localPlane.maxBytes", str(1 << 30) if name == "driver" else "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", str(1 << 30) if name == "driver" else "0")
 
 
 def steps_on_spark(table: Lacking, spark: SparkSession) -> dict[str, Callable[[], Step]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from optimist.core import DeltaLog
 from optimist.core.data.column_shape import arrow_rows
-from optimist.core.data.parquet_writer import FileSet, FileSpec
+from optimist.core.data.parquet.parquet_writer import FileSpec, TaskFiles
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.transaction.conflicts.operations import Operation
 from row_model import Condition, matching
@@ -78,7 +78,7 @@ class OddTable:
             ids = pa.array(range(start, start + chunk.num_rows), pa.int64())
             start += chunk.num_rows
             rows = chunk.set_column(0, "id", ids)
-            files = FileSet(spec, log.clock)
+            files = TaskFiles(spec, log.clock)
             files.write(arrow_rows(rows, spec.schema))
             added = files.close()
             adds += added

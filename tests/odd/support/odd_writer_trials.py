@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from odd_writers import HABITS, SCHEMA, UTC, Habit, OddWriter, Row
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError, ProtocolError
-from optimist.core.maintenance.cleanup import LogCleaner
+from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.options.engine import EngineOptions
 from optimist.core.testing import ManualClock
 from optimist.logstores import LocalLogStore

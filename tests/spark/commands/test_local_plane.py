@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import TableError
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.spark import DeltaTable, read, write
 from sixty_rows import write_sixty_rows
 
-OPTION = "spark.optimist.spark.localPlane.maxBytes"
+OPTION = "spark.optimist.spark.driverShortcut.maxBytes"
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 TIMES = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")
 

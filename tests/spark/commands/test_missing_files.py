@@ -24,7 +24,7 @@ def test_a_data_file_that_is_gone_is_one_clear_error_of_a_command(spark, tmp_pat
 
 
 def test_a_file_of_a_partition_with_an_odd_name_is_told_as_the_tables(spark, tmp_path, conf):
-    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
     path = str(tmp_path / "odd %41 name")
     write(spark.range(2).selectExpr("id", "concat('a b%=', id) AS p"), path, partitionBy="p")
     for file in Path(path).rglob("*.parquet"):
@@ -57,7 +57,7 @@ def test_a_command_loses_no_rows_of_a_file_that_a_session_would_ignore(spark, tm
     content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
     file.write_bytes(content)
     conf("spark.sql.files.ignoreCorruptFiles", "true")
-    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
     table = DeltaTable.forPath(spark, path)
     with pytest.raises(Exception, match=r"[Pp]arquet"):
         table.delete("id = 3")

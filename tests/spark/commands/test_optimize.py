@@ -16,7 +16,7 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.enableRowTracking": "true",
 }
-IN_SPARK = "spark.optimist.spark.localPlane.maxBytes"
+IN_SPARK = "spark.optimist.spark.driverShortcut.maxBytes"
 
 
 @pytest.fixture(params=["jobs", "driver"])

@@ -10,8 +10,8 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.local.target import LocalTarget
 from optimist.spark import DeltaTable, write
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.changes import MergeSearch
-from optimist.spark.commands.target import Target
 from restless_session import COMMANDS, PROPERTIES, ensure_one_choice
 from table_contents import read_locally
 
@@ -95,7 +95,7 @@ def test_the_rows_that_were_found_are_the_rows_that_change(spark, table_path, co
 
 @pytest.mark.usefixtures("plane", "session_changes")
 def test_no_row_is_lost_that_is_marked_and_read_again(spark, table_path, monkeypatch):
-    monkeypatch.setattr("optimist.spark.commands.target._ONE_PASS_BYTES", 0)
+    monkeypatch.setattr("optimist.spark.commands.dml.target._ONE_PASS_BYTES", 0)
     made(table_path, {VECTORS: "true"})
     table = DeltaTable.forPath(spark, table_path)
     table.update("at >= '2024-03-01 18:00:00'", {"id": "id + 100"})

@@ -17,7 +17,7 @@ from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.table_builder import IdentityGenerator
 from refusals import fails
 
-HERE = "spark.optimist.spark.localPlane.maxBytes"
+HERE = "spark.optimist.spark.driverShortcut.maxBytes"
 
 
 @pytest.fixture(params=["here", "spark"])

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, UsageError
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.target import Target
+from optimist.spark.commands.dml.target import Target
 from subquery_runs import COMMANDS, run_case
 
 CONDITIONS = {

@@ -15,7 +15,7 @@ from optimist.spark import DeltaTable, read
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 KEYS = ("enableDeletionVectors", "enableChangeDataFeed", "enableRowTracking")
-IN_SPARK = "spark.optimist.spark.localPlane.maxBytes"
+IN_SPARK = "spark.optimist.spark.driverShortcut.maxBytes"
 LARGE_BYTES = 300 << 20
 
 

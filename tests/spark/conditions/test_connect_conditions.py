@@ -10,7 +10,7 @@ from pyspark.sql.connect import functions as sf
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts
-from optimist.spark.conditions.one_time import OneTime
+from optimist.spark.conditions.fixed_now import FixedNow
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 SCHEMA = StructType(
@@ -195,6 +195,6 @@ def test_obstacles_in_messages(column, expected):
     ],
 )
 def test_what_asks_for_the_time_in_a_text_is_fixed(text, expected):
-    one_time = OneTime(None, 5, frozenset({"current_date"}))
-    message = one_time._sent(sf.expr(text)).to_plan(None)
+    fixed_now = FixedNow(None, 5, frozenset({"current_date"}))
+    message = fixed_now._sent(sf.expr(text)).to_plan(None)
     assert message.expression_string.expression == expected

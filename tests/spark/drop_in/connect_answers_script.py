@@ -19,7 +19,7 @@ from connect_process import kind_of, tell
 from far_filters import OF_ONE_PARTITION, QUERIES
 from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
-from optimist.spark.commands.target import Target
+from optimist.spark.commands.dml.target import Target
 from optimist.spark.drop_in.connect import client as connect
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.session.conf import open_log

@@ -9,8 +9,8 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.errors import ArgumentTypeError, TableError, TableNotFoundError, UsageError
 from optimist.spark import DeltaTable, disable, enable, write
-from optimist.spark.commands.restore import RESTORE_SCHEMA
-from optimist.spark.commands.vacuum import VACUUM_SCHEMA
+from optimist.spark.commands.maintenance.restore import RESTORE_SCHEMA
+from optimist.spark.commands.maintenance.vacuum import VACUUM_SCHEMA
 
 UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
 

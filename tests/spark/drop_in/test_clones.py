@@ -8,7 +8,7 @@ import pytest
 
 from optimist.core.errors import OptimistError, UsageError
 from optimist.spark import DeltaTable, write
-from optimist.spark.commands.clone import CLONE_SCHEMA
+from optimist.spark.commands.maintenance.clone import CLONE_SCHEMA
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_a_path_is_cloned_to_a_path_and_both_go_their_own_ways(delta, table, pla
 
 
 def test_executors_copy_where_the_bytes_are_many(delta, table, table_path, place, monkeypatch):
-    monkeypatch.setattr("optimist.spark.commands.clone._FILES_PER_TASK", 1)
-    delta.conf.set("spark.optimist.spark.localPlane.maxBytes", "0")
+    monkeypatch.setattr("optimist.spark.commands.maintenance.clone._FILES_PER_TASK", 1)
+    delta.conf.set("spark.optimist.spark.driverShortcut.maxBytes", "0")
     try:
         delta.sql(f"CREATE TABLE {place} DEEP CLONE {table}")
         assert ids(delta, place) == [0, 1, 2, 3, 9]
@@ -62,7 +62,7 @@ def test_executors_copy_where_the_bytes_are_many(delta, table, table_path, place
             delta.sql(f"CREATE TABLE {place[:-1]}-again` DEEP CLONE {table}")
         assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
     finally:
-        delta.conf.unset("spark.optimist.spark.localPlane.maxBytes")
+        delta.conf.unset("spark.optimist.spark.driverShortcut.maxBytes")
 
 
 @pytest.mark.again

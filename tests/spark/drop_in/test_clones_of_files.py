@@ -93,13 +93,13 @@ def test_a_table_of_iceberg_is_cloned(delta, tmp_path, place, how):
 @pytest.mark.again
 def test_executors_read_the_footers_and_copy_the_files(delta, tmp_path, place, monkeypatch):
     delta.sql(ROWS).repartition(5).write.parquet(f"{tmp_path}/files")
-    monkeypatch.setattr("optimist.spark.commands.convert._MANY_FILES", 1)
-    monkeypatch.setattr("optimist.spark.commands.convert._FILES_PER_TASK", 2)
-    delta.conf.set("spark.optimist.spark.localPlane.maxBytes", "0")
+    monkeypatch.setattr("optimist.spark.commands.maintenance.convert._MANY_FILES", 1)
+    monkeypatch.setattr("optimist.spark.commands.maintenance.convert._FILES_PER_TASK", 2)
+    delta.conf.set("spark.optimist.spark.driverShortcut.maxBytes", "0")
     try:
         delta.sql(f"CREATE TABLE {place} DEEP CLONE parquet.`{tmp_path}/files`")
     finally:
-        delta.conf.unset("spark.optimist.spark.localPlane.maxBytes")
+        delta.conf.unset("spark.optimist.spark.driverShortcut.maxBytes")
     assert rows(delta, place) == EXPECTED
     assert DeltaLog.for_path(f"{tmp_path}/clone").count("id < 3") == 3
 

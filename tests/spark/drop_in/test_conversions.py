@@ -8,7 +8,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable
-from optimist.spark.commands import convert
+from optimist.spark.commands.maintenance import convert
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from optimist.core import DeltaLog
-from optimist.core.commands.existing_definition import definition_of
+from optimist.core.commands.create.existing_definition import definition_of
 from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.schema.types import schema_from_json
 from optimist.spark import DeltaTable
-from optimist.spark.commands import catalog_entries
+from optimist.spark.commands.catalog import catalog_entries
 from optimist.spark.commands.table_builder import IdentityGenerator
 
 

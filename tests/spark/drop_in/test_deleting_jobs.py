@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from optimist.core.care import deletion
-from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import TableError
+from optimist.core.maintenance.vacuum import file_deletion
 from optimist.logstores.s3 import S3LogStore
 from optimist.spark import DeltaTable, disable, enable, write
-from optimist.spark.commands import vacuum as module
+from optimist.spark.commands.maintenance import vacuum as module
 from optimist.spark.rows.local_rows import local_frame
 
 PREFIX = "spark.databricks.delta"
@@ -36,7 +36,7 @@ def dead(delta, table_path, conf, monkeypatch):
         path.write_bytes(b"x")
     conf(f"{PREFIX}.retentionDurationCheck.enabled", "false")
     conf(f"{PREFIX}.vacuum.parallelDelete.enabled", "true")
-    monkeypatch.setattr(deletion, "_BATCH", 2)
+    monkeypatch.setattr(file_deletion, "_BATCH", 2)
     return paths
 
 
@@ -87,7 +87,7 @@ def test_the_method_deletes_as_the_statement_does(delta, dead, table_path, drive
 
 
 def test_one_request_is_no_job(delta, dead, table_path, monkeypatch):
-    monkeypatch.setattr(deletion, "_BATCH", 9)
+    monkeypatch.setattr(file_deletion, "_BATCH", 9)
     monkeypatch.setattr(module, "_DeletionTask", None)
     DeltaTable.forPath(delta, table_path).vacuum(0)
     assert not any(path.exists() for path in dead)
@@ -122,7 +122,7 @@ def test_credentials_show_neither_in_the_plan_nor_in_the_task(delta):
     path = "s3a://bucket/table"
     keys = {"access.key": "AKIA", "secret.key": SECRET, "endpoint.region": "us-east-1"}
     store = S3LogStore({f"fs.s3a.{key}": value for key, value in keys.items()})
-    rule = deletion.DeletionRule(DataPaths.of(path), store.data_access(path), 1)
+    rule = file_deletion.DeletionRule(DataPaths.of(path), store.data_access(path), 1)
     task = module._DeletionTask(rule)
     rows = local_frame(delta, pa.table({"paths": [["x.parquet"]]}), module._BATCHES)
     plan = rows.mapInArrow(task, module._COUNT)._jdf.queryExecution().toString()

@@ -9,7 +9,7 @@ from pyiceberg.types import IntegerType
 from iceberg_tables import IcebergFolder
 from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable
-from optimist.spark.commands import convert
+from optimist.spark.commands.maintenance import convert
 
 SCHEMA = pa.schema(
     [

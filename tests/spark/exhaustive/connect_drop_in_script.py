@@ -18,7 +18,7 @@ from connect_process import kind_of, tell
 from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, disable, enable, read
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.commands import vacuum
+from optimist.spark.commands.maintenance import vacuum
 from read_back import ids
 
 

@@ -22,7 +22,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark import DeltaTable, write
 from row_histories import FILES, Command, after, as_table, ensure_serial, make, rows_of, within
 
-IN_DRIVER = "spark.optimist.spark.localPlane.maxBytes"
+IN_DRIVER = "spark.optimist.spark.driverShortcut.maxBytes"
 ATTEMPTS = 20
 IS_FULL = CASES > 100_000
 STRIDE = 1 if IS_FULL else 29

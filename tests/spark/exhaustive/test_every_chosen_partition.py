@@ -21,7 +21,7 @@ def table(enabled, tmp_path_factory):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_changes_what_its_condition_names(table, conf, command, by):
     if by == "jobs":
-        conf("spark.optimist.spark.localPlane.maxBytes", "0")
+        conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
     wrong = {}
     for condition, wanted in zip(CONDITIONS, table.matching(CONDITIONS), strict=True):
         found = table.changed(command, condition)

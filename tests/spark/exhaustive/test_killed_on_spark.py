@@ -12,14 +12,14 @@ import zipfile
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.data import vector_writer
-from optimist.core.data.new_file import _LocalFile
+from optimist.core.data.storage.new_file import _LocalFile
+from optimist.core.data.vectors import vector_writer
 from optimist.spark import DeltaTable
 from optimist.spark.session.jvm import Jvm
 from row_histories import DEFAULTS, as_table
 from whole_commands import AFTER, ensure_whole
 
-IN_DRIVER = "spark.optimist.spark.localPlane.maxBytes"
+IN_DRIVER = "spark.optimist.spark.driverShortcut.maxBytes"
 WATCHED = "optimist.steps.WatchedFileSystem"
 JAVA = """
 package optimist.steps;

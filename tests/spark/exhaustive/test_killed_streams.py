@@ -13,7 +13,7 @@ import pytest
 
 from connect_process import environment
 from optimist.core import DeltaLog
-from optimist.core.running.clock import SystemClock
+from optimist.core.runtime.clock import SystemClock
 
 SCRIPT = Path(__file__).with_name("killed_stream_script.py")
 KILLS = int(os.environ.get("KILLS", "3"))

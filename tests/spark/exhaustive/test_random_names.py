@@ -30,7 +30,7 @@ CONFS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": ("true", "false"),
     "spark.sql.parser.escapedStringLiterals": ("true", "false"),
     "spark.sql.session.timeZone": ("UTC", "Asia/Tokyo"),
-    "spark.optimist.spark.localPlane.maxBytes": ("0", "1000000"),
+    "spark.optimist.spark.driverShortcut.maxBytes": ("0", "1000000"),
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": ("true", "false"),
 }
 

@@ -38,7 +38,7 @@ def uses(draw, layout):
 
 @pytest.mark.parametrize("local_bytes", ["0", "1000000"])
 def test_a_name_in_a_command_is_that_of_a_query(enabled, conf, tmp_path_factory, local_bytes):
-    conf("spark.optimist.spark.localPlane.maxBytes", local_bytes)
+    conf("spark.optimist.spark.driverShortcut.maxBytes", local_bytes)
 
     @settings(
         max_examples=in_proportion(100),

@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 from grown_tables import ID, NAME, GrownTable, numbers
 from hand_made_tables import field, inline_vector
 from optimist.core import DeltaLog
-from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import read_deletion_vector
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.vectors.deletion_vectors import read_deletion_vector
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import add_files, files_table
 from optimist.spark import DeltaTable, read, write

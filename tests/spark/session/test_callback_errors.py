@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.care.deletion import Deletion
 from optimist.core.errors import StorageError, TableError
-from optimist.core.running.begun_changes import note_change_begun, num_changes_begun
+from optimist.core.maintenance.vacuum.file_deletion import Deletion
+from optimist.core.runtime.begun_changes import note_change_begun, num_changes_begun
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.spark import read, write
-from optimist.spark.commands.optimize import OPTIMIZE_SCHEMA
+from optimist.spark.commands.maintenance.optimize import OPTIMIZE_SCHEMA
 from optimist.spark.native.index import TableFileIndex
 from optimist.spark.rows import local_rows
 from optimist.spark.session.callback_errors import callback, original_errors

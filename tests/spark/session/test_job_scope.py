@@ -55,7 +55,7 @@ def test_a_write_is_stopped_with_its_session(spark, held, table_path, optimizes)
 
 
 def test_optimize_by_jobs_has_the_group_and_the_tags_of_its_caller(spark, jobs, table_path, conf):
-    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
     rows = spark.range(0, 8, 1, 2).selectExpr("id", "id % 2 AS p")
     write(rows, table_path, partitionBy="p")
     spark.addTag("of the test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from optimist.core.data.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS
 
 
 def add_row(spark, path):

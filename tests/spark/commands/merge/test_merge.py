@@ -183,7 +183,7 @@ def test_days_of_any_year_find_their_files(spark, table_path, conf, more):
     days = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(9999, 12, 31)]
     for day in days:
         DeltaLog.for_path(table_path, {}).append(pa.table({"day": [day], "n": [0]}))
-    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
     texts = ", ".join(f"DATE '{day}'" for day in (*days, *more))
     source = spark.sql(f"SELECT explode(array({texts})) AS day")
     merge = (

@@ -1,1 +1,0 @@
-"""Commands that care for a table as it is kept: RESTORE and VACUUM."""

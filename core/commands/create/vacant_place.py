@@ -1,0 +1,63 @@
+"""Whether a place is free for a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from optimist.core.data.intents.intents import INTENTS
+from optimist.core.data.storage.stored_files import names_in
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.log.names import log_path_of
+from optimist.core.paths import join, name_of
+
+__all__ = ["ensure_vacant", "not_vacant"]
+
+_LOG = name_of(log_path_of("table"))
+
+
+def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
+    """Refuse a place where files are that would lie in the new table without being part of it.
+
+    A `_delta_log` without commits passes, with whatever is beside it: a write that failed left it.
+
+    Args:
+        table: The table that is to be there.
+        but_for: Names that may be there: what an attempt to make this very table has left.
+
+    Raises:
+        UsageError: There are other files (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
+        StorageError: The place can't be listed.
+    """
+    names = _names_at(table)
+    if _LOG in names:
+        return
+    names = [name for name in names if name not in (INTENTS, *but_for)]
+    if names:
+        raise not_vacant(table, f"{shown(names[0])}, among others" if names[1:] else names[0])
+
+
+def not_vacant(table: TableRef, found: str) -> UsageError:
+    """The error for a place that is taken."""
+    return UsageError(
+        f"The location {table.table_path} of the new table is not empty: it has {found}. Nothing "
+        "was written. Remove what is there, or choose another location.",
+        kind="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+        path=table.table_path,
+    )
+
+
+def _names_at(table: TableRef) -> list[str]:
+    """The names of files and directories at the place, as far as they can be listed from here."""
+    try:
+        return names_in(table.table_path, table.data_access())
+    except ConfigError:
+        return _names_of_files(table)  # no driver for data files; the log's store knows the files
+
+
+def _names_of_files(table: TableRef) -> list[str]:
+    try:
+        return [status.name for status in table.store.list_from(join(table.table_path, ""))]
+    except LogFileNotFoundError:
+        return []

@@ -1,0 +1,1 @@
+"""Intents: writers tell VACUUM about files that no version names yet."""

@@ -1,0 +1,310 @@
+"""The statistics JSON of a new data file, from the footer of its Parquet file (spec 9.1 to 9.3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from optimist.core.data.parquet.legacy_calendar import LegacyCalendar
+from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
+from optimist.core.predicates.resolution import resolve_column
+from optimist.core.schema.stats_property import has_bounds
+from optimist.core.schema.types import DecimalType, StructType
+
+__all__ = ["ColumnPath", "FooterStatistics", "nan_free_columns", "stats_from_footer"]
+
+ColumnPath: TypeAlias = tuple[str, ...]
+
+_JVM_WRITER = "parquet-mr"
+_TEXT = json.JSONEncoder(ensure_ascii=False)
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROS_PER_UNIT = {"milliseconds": 1000, "microseconds": 1}
+
+
+_ReadBound: TypeAlias = Callable[[Any, str], Any]
+"""Reads one end, `min` or `max`, of a row group's statistics; None where it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredColumn:
+    """A leaf column of a table, as files store it.
+
+    Attributes:
+        path: Its physical path.
+        place: Its place among the files' leaves; None if footers say nothing of it.
+        is_missing: Whether the files lack it, so that all its values are null.
+        is_float: Whether NaN may be among its values.
+        read_bound: Reads a bound; None where there are none.
+    """
+
+    path: ColumnPath
+    place: int | None
+    is_missing: bool
+    is_float: bool
+    read_bound: _ReadBound | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What the row groups of a file say of one leaf column together; bounds are None if unknown."""
+
+    low: Any = None
+    high: Any = None
+    null_count: int | None = None
+
+
+class FooterStatistics:
+    """How the statistics of data files that store the same columns are taken from their footers.
+
+    A bound is left out where a footer does not give one for certain: INT96 timestamps, columns
+    with NaN, infinities, text that is not UTF-8, and old dates and times in the calendar of Spark
+    2, which readers take for others. Null counts of lists and maps are left out,
+    because a footer counts their elements.
+    """
+
+    def __init__(
+        self,
+        stored: pa.Schema,
+        schema: StructType,
+        stats_columns: Sequence[ColumnPath],
+        *,
+        string_prefix_length: int = 32,
+    ) -> None:
+        """Find each column's place in the files.
+
+        Args:
+            stored: The files' columns, by the table's physical names.
+            schema: The table's schema; columns of it that the files lack are all null.
+            stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
+            string_prefix_length: Text with more UTF-16 units than this is shortened.
+        """
+        leaves = dict(_parquet_leaves(stored))
+        self._columns = [_placed(path, schema, leaves) for path in stats_columns]
+        self._string_prefix_length = string_prefix_length
+
+    def of(
+        self,
+        metadata: pq.FileMetaData,
+        *,
+        tight_bounds: bool | None = None,
+        nan_free: Collection[ColumnPath] = (),
+    ) -> str:
+        """`add.stats` for one file.
+
+        Args:
+            metadata: The file's footer.
+            tight_bounds: What to write as `tightBounds`; None leaves it out.
+            nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes
+                over NaN, so its bounds of other float columns are not used; Spark's writer shows
+                NaN as a bound.
+        """
+        calendar = LegacyCalendar.of(metadata.metadata)
+        shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
+        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+        minimums: dict[str, Any] = {}
+        maximums: dict[str, Any] = {}
+        null_counts: dict[str, Any] = {}
+        for column in self._columns:
+            is_trusted = shows_nan or not column.is_float or column.path in nan_free
+            summary = _summarize(groups, column, is_trusted)
+            if calendar is not None and calendar.rebases(summary.low):
+                summary = _Summary(null_count=summary.null_count)
+            low, high = _shortened(summary, self._string_prefix_length)
+            _put(minimums, column.path, low)
+            _put(maximums, column.path, high)
+            _put(null_counts, column.path, summary.null_count)
+        fields: dict[str, Any] = {"numRecords": metadata.num_rows}
+        fields |= {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
+        if tight_bounds is not None:
+            fields["tightBounds"] = tight_bounds
+        return _json_text(fields)
+
+
+def stats_from_footer(
+    metadata: pq.FileMetaData,
+    schema: StructType,
+    stats_columns: Sequence[ColumnPath],
+    *,
+    string_prefix_length: int = 32,
+    tight_bounds: bool | None = None,
+    nan_free: Collection[ColumnPath] = (),
+) -> str:
+    """`add.stats` for one data file; see `FooterStatistics`."""
+    stored = metadata.schema.to_arrow_schema()
+    statistics = FooterStatistics(
+        stored, schema, stats_columns, string_prefix_length=string_prefix_length
+    )
+    return statistics.of(metadata, tight_bounds=tight_bounds, nan_free=nan_free)
+
+
+def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
+    """The paths of a file's float columns in which no value is NaN, those in structs included."""
+    found: list[ColumnPath] = []
+    for name in table.column_names:
+        pending: list[tuple[ColumnPath, Any]] = [((name,), table.column(name))]
+        while pending:
+            path, values = pending.pop()
+            if pa.types.is_struct(values.type):
+                pending += [
+                    ((*path, values.type.field(i).name), pc.struct_field(values, [i]))
+                    for i in range(values.type.num_fields)
+                ]
+            elif pa.types.is_floating(values.type) and not pc.any(pc.is_nan(values)).as_py():
+                found.append(path)
+    return frozenset(found)
+
+
+def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]]:
+    """Physical path and column index of each leaf; lists and maps are leaves without an index."""
+    index = 0
+    pending: list[tuple[ColumnPath, pa.Field]] = [((item.name,), item) for item in schema]
+    while pending:
+        path, field = pending.pop(0)
+        if pa.types.is_struct(field.type):
+            children = [field.type.field(i) for i in range(field.type.num_fields)]
+            pending = [((*path, child.name), child) for child in children] + pending
+            continue
+        width = _num_leaves(field.type)
+        yield path, index if width == 1 and field.type.num_fields == 0 else None
+        index += width
+
+
+def _num_leaves(arrow_type: pa.DataType) -> int:
+    if pa.types.is_map(arrow_type):
+        return _num_leaves(arrow_type.key_type) + _num_leaves(arrow_type.item_type)
+    if pa.types.is_nested(arrow_type):
+        children = [arrow_type.field(i).type for i in range(arrow_type.num_fields)]
+        return sum(_num_leaves(child) for child in children)
+    return 1
+
+
+def _placed(
+    path: ColumnPath, schema: StructType, leaves: dict[ColumnPath, int | None]
+) -> _StoredColumn:
+    column = resolve_column(path, schema)
+    if column is None:
+        raise ValueError(f"the schema has no column {'.'.join(path)}")
+    own, kind = column.physical_path, column.data_type
+    # A struct in the leaf's place means a file of another schema: say nothing about it.
+    is_other_shape = own not in leaves and any(leaf[: len(own)] == own for leaf in leaves)
+    return _StoredColumn(
+        own,
+        leaves.get(own),
+        is_missing=own not in leaves and not is_other_shape,
+        is_float=str(kind) in ("float", "double"),
+        read_bound=_READERS.get("decimal" if isinstance(kind, DecimalType) else str(kind))
+        if has_bounds(kind)
+        else None,
+    )
+
+
+def _summarize(
+    groups: Sequence[pq.RowGroupMetaData], column: _StoredColumn, is_trusted: bool
+) -> _Summary:
+    if column.is_missing:
+        return _Summary(null_count=sum(group.num_rows for group in groups))
+    if column.place is None:
+        return _Summary()
+    statistics = [(group.column(column.place).statistics, group.num_rows) for group in groups]
+    null_counts = [
+        item.null_count if item and item.has_null_count else None for item, _ in statistics
+    ]
+    total = None if None in null_counts else sum(count or 0 for count in null_counts)
+    read = column.read_bound
+    if read is None or not is_trusted:
+        return _Summary(null_count=total)
+    bounds = [
+        _group_bounds(item, read)
+        for (item, num_rows), nulls in zip(statistics, null_counts, strict=True)
+        if nulls != num_rows
+    ]
+    known = [item for item in bounds if item is not None]
+    if not known or len(known) < len(bounds):
+        return _Summary(null_count=total)
+    return _Summary(min(low for low, _ in known), max(high for _, high in known), total)
+
+
+def _group_bounds(statistics: Any, read: _ReadBound) -> tuple[Any, Any] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    try:
+        low, high = read(statistics, "min"), read(statistics, "max")
+    except (ValueError, OverflowError, TypeError, KeyError):
+        # A text that is not UTF-8, a date beyond year 9999, a column of another type: no bounds.
+        return None
+    return None if low is None or high is None else (low, high)
+
+
+def _read_plain(kind: type) -> _ReadBound:
+    def read(statistics: Any, end: str) -> Any:
+        value = getattr(statistics, end)
+        return value if type(value) is kind else None
+
+    return read
+
+
+def _read_float(statistics: Any, end: str) -> float | None:
+    value = float(getattr(statistics, end))
+    return value if math.isfinite(value) else None
+
+
+def _read_date(statistics: Any, end: str) -> dt.date | None:
+    value = getattr(statistics, end)
+    return value if type(value) is dt.date else None
+
+
+def _read_timestamp(statistics: Any, end: str) -> dt.datetime | None:
+    logical = json.loads(statistics.logical_type.to_json())
+    if logical.get("Type") != "Timestamp" or logical["timeUnit"] not in _MICROS_PER_UNIT:
+        return None
+    micros = getattr(statistics, f"{end}_raw") * _MICROS_PER_UNIT[logical["timeUnit"]]
+    # Both ends are cut down to milliseconds; readers know and add one to the upper (spec 9.5).
+    value = _EPOCH + dt.timedelta(milliseconds=micros // 1000)
+    return value.replace(tzinfo=dt.timezone.utc) if logical["isAdjustedToUTC"] else value
+
+
+_READERS: dict[str, _ReadBound] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), _read_plain(int)),
+    **dict.fromkeys(("float", "double"), _read_float),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), _read_timestamp),
+    "string": _read_plain(str),
+    "decimal": _read_plain(Decimal),
+    "date": _read_date,
+}
+
+
+def _shortened(summary: _Summary, prefix_length: int) -> tuple[Any, Any]:
+    if not isinstance(summary.low, str):
+        return summary.low, summary.high
+    return lower_bound(summary.low, prefix_length), upper_bound(summary.high, prefix_length)
+
+
+def _put(target: dict[str, Any], path: ColumnPath, value: Any) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        target = target.setdefault(name, {})
+    target[path[-1]] = value
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, dict):
+        items = (f"{_TEXT.encode(key)}:{_json_text(part)}" for key, part in value.items())
+        return "{" + ",".join(items) + "}"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, dt.datetime):
+        text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return _TEXT.encode(text + ("Z" if value.tzinfo else ""))
+    if isinstance(value, dt.date):
+        return _TEXT.encode(value.isoformat())
+    return _TEXT.encode(value)

@@ -1,0 +1,371 @@
+"""Data files of a table as Arrow batches: the table's columns, order and types (spec 10.8, 10.10).
+
+`read_batches` is a plain function of small picklable values, so that it runs alike in this process
+and on Spark's executors. Columns are found by their physical names; partition values come from the
+log, never from the file (spec 10.2). Rows that a deletion vector marks are left out by their
+positions in the file. These are known even if only a part of the file is read, because the footer
+says how many rows each row group has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyroaring import BitMap64
+
+from optimist.core.data.column_shape import conform_column, find_field, has_field_ids, nulls_of
+from optimist.core.data.file_parts import FilePart
+from optimist.core.data.parquet.leaf_columns import leaf_columns
+from optimist.core.data.parquet.legacy_calendar import LegacyCalendar
+from optimist.core.data.partition_values import partition_scalar
+from optimist.core.data.row_tracking import is_tracking_column, with_defaults
+from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.storage.filesystem import filesystem_for, open_to_read
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.unreadable_files import UNREADABLE, may_be_cut, whole_copy
+from optimist.core.data.vectors.deletion_vectors import ensure_rows_exist, read_deletion_vector
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
+from optimist.core.schema.types import StructField, StructType
+
+__all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
+
+Positions = Callable[[], pa.Array]
+"""Makes the positions of a batch's rows in their file, from 0 (int64)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLayout:
+    """Which columns to read, and what the table says of them.
+
+    Attributes:
+        schema: The columns wanted, in order, as the table's schema has them.
+        partition_columns: The table's partition columns, by logical name.
+        zone: The time zone in which partition values of timestamps without one were written.
+        batch_rows: How many rows a batch has at most.
+        access: How data files are reached.
+        data_paths: Where the files of deletion vectors are; None if no data file has a vector.
+        by_id: Whether columns are found in files by their ids, not by their physical names.
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    zone: str = "UTC"
+    batch_rows: int = 32_768
+    access: DataAccess | None = None
+    data_paths: DataPaths | None = None
+    by_id: bool = False
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return to_arrow_schema(self.schema)
+
+
+def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, or of a part of it, in the file's order; empty batches are left out.
+
+    Raises:
+        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is not a Parquet file
+            (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
+            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), columns are found by ids and the file has none
+            (`OPTIMIST_DATA_FILE_WITHOUT_IDS`), a partition value in the log does not (kind
+            `OPTIMIST_MALFORMED_PARTITION_VALUE`), the file's deletion vector can't be read (kinds
+            of `read_deletion_vector`) or names rows that the file lacks (kind
+            `OPTIMIST_MALFORMED_DELETION_VECTOR`), or it has dates in an old calendar (kind
+            `OPTIMIST_LEGACY_CALENDAR`).
+        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+    """
+    for batch, _ in read_located_batches(part, layout):
+        yield batch
+
+
+def read_located_batches(
+    part: FilePart, layout: RowLayout
+) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+    """As `read_batches`, each batch with what tells where its rows are in the file."""
+    constants = _constants(part, layout)
+    deleted = _vector_of(part, layout)
+    filesystem, path = filesystem_for(part.path, layout.access)
+    done = 0  # rows of the file, up to the last one that was given out
+    with _translated(part.path):
+        try:
+            with _opened(filesystem, path, part.path) as source:
+                for start, rows, found in _located_batches(
+                    source, part, layout, constants, deleted
+                ):
+                    yield from found
+                    done = start + rows
+                return
+        except UNREADABLE as error:
+            if not may_be_cut(filesystem, error):
+                raise
+        with whole_copy(part.path, layout.access) as copy:
+            for start, _, found in _located_batches(copy, part, layout, constants, deleted):
+                if start >= done:
+                    yield from found
+
+
+def _located_batches(
+    source: Any,
+    part: FilePart,
+    layout: RowLayout,
+    constants: dict[str, pa.Scalar],
+    deleted: BitMap64 | None,
+) -> Iterator[tuple[int, int, list[tuple[pa.RecordBatch, Positions]]]]:
+    """The batches of an open file, each with its first row's position and its number of rows.
+
+    They are cut in the same way whenever the same file is read. The list is empty if no row is
+    left of a batch, or else has one item.
+    """
+    # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+    columns = _Columns.of(file, part, layout, constants)
+    legacy = LegacyCalendar.of(file.metadata.metadata)
+    if deleted is not None:
+        ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
+    for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
+        if legacy is not None:
+            legacy.ensure_not_met(rows, part.path)
+        batch = columns.batch(rows, start)
+        num_rows = batch.num_rows
+        mask = None if deleted is None else _mask(deleted, start, num_rows)
+        kept = batch if mask is None else batch.filter(mask)
+        located = (kept, partial(_located, start, num_rows, mask))
+        yield start, num_rows, [located] if kept.num_rows else []
+
+
+def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
+    if part.deletion_vector is None:
+        return None
+    if layout.data_paths is None:
+        raise ValueError(f"the layout can't find the deletion vector of {part.path}")
+    return read_deletion_vector(part.deletion_vector, layout.data_paths, layout.access)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Turns a file's batches into the table's; constants and places are found once per file."""
+
+    part: FilePart
+    layout: RowLayout
+    arrow_schema: pa.Schema
+    constants: dict[str, pa.Scalar]
+    places: dict[str, str]
+    """From the names of the table's columns to those of the file's."""
+    stored_names: list[str]
+    """The columns to read from the file, of structs only the wanted parts."""
+
+    @classmethod
+    def of(
+        cls,
+        file: pq.ParquetFile,
+        part: FilePart,
+        layout: RowLayout,
+        constants: dict[str, pa.Scalar],
+    ) -> _Columns:
+        schema = file.schema_arrow
+        if layout.by_id:
+            _ensure_ids(schema, part)
+        places: dict[str, str] = {}
+        names: list[str] = []
+        for item in layout.schema:
+            index = find_field(schema, item, by_id=layout.by_id)
+            if index is not None and item.name not in constants:
+                places[item.name] = schema.names[index]
+                names += leaf_columns(file, index, item.data_type, by_id=layout.by_id)
+        return cls(part, layout, layout.arrow_schema, constants, places, names)
+
+    def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        """The file's rows as the table's; the first is at position `start`."""
+        columns = []
+        for item in self.layout.schema:
+            column = self._column(rows, item)
+            if is_tracking_column(item):
+                column = self._tracked(column, item, start)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+
+    def _column(self, rows: pa.RecordBatch, item: StructField) -> pa.Array:
+        if item.name in self.constants:
+            return pa.repeat(self.constants[item.name], rows.num_rows)
+        if item.name not in self.places:
+            return nulls_of(to_arrow_type(item.data_type), rows.num_rows)
+        values = rows.column(rows.schema.get_field_index(self.places[item.name]))
+        return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
+
+    def _tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
+        return with_defaults(
+            stored,
+            item,
+            _positions_from(start, len(stored)),
+            base_row_id=self.part.base_row_id,
+            commit_version=self.part.default_row_commit_version,
+        )
+
+
+def _ensure_ids(schema: pa.Schema, part: FilePart) -> None:
+    if has_field_ids(schema):
+        return
+    raise TableError(
+        f"The table finds columns in files by their ids (delta.columnMapping.mode is id), and the "
+        f"data file {shown(part.path)} has none. Nothing was read. The engine that wrote the file "
+        "broke the protocol; read an older version of the table.",
+        kind="OPTIMIST_DATA_FILE_WITHOUT_IDS",
+        path=part.path,
+    )
+
+
+def _constants(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:
+    partitions = {name.lower() for name in layout.partition_columns}
+    return {
+        item.name: _constant(part, item, layout.zone)
+        for item in layout.schema
+        if item.name.lower() in partitions
+    }
+
+
+def _constant(part: FilePart, item: StructField, zone: str) -> pa.Scalar:
+    text = part.partition_values.get(item.physical_name)
+    return partition_scalar(text, item.data_type, zone=zone, column=item.name)
+
+
+def _row_groups(metadata: pq.FileMetaData, part: FilePart) -> list[int]:
+    """The row groups that begin in the part's range."""
+    numbers = range(metadata.num_row_groups)
+    if part.start == 0 and part.end is None:
+        return list(numbers)
+    end = float("inf") if part.end is None else part.end
+    return [number for number in numbers if part.start <= _first_byte(metadata, number) < end]
+
+
+def _first_byte(metadata: pq.FileMetaData, number: int) -> int:
+    group = metadata.row_group(number)
+    if group.num_columns == 0:
+        return 0
+    column = group.column(0)
+    offset = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        offset = min(offset, column.dictionary_page_offset)
+    return int(offset)
+
+
+def _raw_batches(
+    file: pq.ParquetFile, part: FilePart, names: list[str], batch_rows: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of those columns, each with the position of its first row in the file."""
+    for start, groups in _runs(file.metadata, _row_groups(file.metadata, part)):
+        for rows in _batches_of(file, groups, names, batch_rows):
+            yield start, rows
+            start += rows.num_rows
+
+
+def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Row groups that follow each other in the file, with the position of their first row."""
+    wanted, position = set(groups), 0
+    run: list[int] = []
+    start = 0
+    for number in range(metadata.num_row_groups):
+        if number in wanted:
+            start = start if run else position
+            run.append(number)
+        elif run:
+            yield start, run
+            run = []
+        position += metadata.row_group(number).num_rows
+    if run:
+        yield start, run
+
+
+def _batches_of(
+    file: pq.ParquetFile, groups: list[int], names: list[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    if names:
+        yield from file.iter_batches(batch_rows, row_groups=groups, columns=names)
+        return
+    # Nothing of the file itself is asked for: its footer knows how many rows it has.
+    rest = sum(file.metadata.row_group(number).num_rows for number in groups)
+    while rest:
+        size = min(rest, batch_rows)
+        yield pa.RecordBatch.from_arrays([pa.nulls(size)], names=[""])
+        rest -= size
+
+
+def _mask(deleted: BitMap64, start: int, num_rows: int) -> pa.Array | None:
+    """Which of so many rows from position `start` on are not deleted; None if none is."""
+    end = start + num_rows
+    here = deleted & BitMap64(range(start, end))
+    return _kept(here, start, end) if here else None
+
+
+def _located(start: int, num_rows: int, mask: pa.Array | None) -> pa.Array:
+    """The positions of those of so many rows from position `start` on that the mask keeps."""
+    positions = _positions_from(start, num_rows)
+    return positions if mask is None else positions.filter(mask)
+
+
+def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
+    """Which of the positions are not deleted, as truth values.
+
+    Runs of kept and of deleted rows alternate. A run ends where the set of deleted positions
+    differs from itself shifted by one, so that none of the work is done row by row.
+    """
+    ends = deleted ^ deleted.shift(1)
+    ends.discard(start)
+    ends.add(end)
+    # The numbers as they stand in memory: a Python object for each would take far longer.
+    numbers = pa.Array.from_buffers(pa.uint64(), len(ends), [None, pa.py_buffer(ends.to_array())])
+    run_ends = pc.subtract(numbers, pa.scalar(start, pa.uint64())).cast(pa.int32())
+    turns = pc.bit_wise_and(_positions(len(ends)), pa.scalar(1, pa.uint64()))
+    kept = pc.equal(turns, pa.scalar(int(start in deleted), pa.uint64()))
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(run_ends, kept))
+
+
+def _positions(num_rows: int) -> pa.Array:
+    ones = pa.repeat(pa.scalar(1, pa.uint64()), num_rows)
+    return pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.uint64()))
+
+
+def _positions_from(start: int, num_rows: int) -> pa.Array:
+    return pc.add(_positions(num_rows).cast(pa.int64()), pa.scalar(start, pa.int64()))
+
+
+def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:
+    try:
+        return open_to_read(filesystem, path)
+    except OSError as error:
+        if may_be_cut(filesystem, error) or isinstance(error, FileNotFoundError):
+            raise
+        with storage_errors("read", name):
+            raise error from None
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise TableError(
+            f"The data file {shown(path)} is missing, although the table's log names it. It was "
+            "removed by hand, or by VACUUM while an old version was read. Restore it, or read a "
+            "newer version.",
+            kind="DELTA_FILE_NOT_FOUND_DETAILED",
+            path=path,
+        ) from None
+    except UNREADABLE as error:
+        raise TableError(
+            f"The data file {shown(path)} can't be read as Parquet: {shown(error)}. "
+            "Restore it, or read an older version of the table.",
+            kind="OPTIMIST_UNREADABLE_DATA_FILE",
+            path=path,
+        ) from None

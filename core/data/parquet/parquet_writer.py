@@ -1,0 +1,379 @@
+"""Writing Arrow rows to data files: Parquet, with statistics from the footers (spec 10.2).
+
+Rows come in batches of any size and go to one file per partition. No version of the table names a
+file before a commit does. Memory is bounded by a row group. It is best to give the rows of one
+partition one after the other, because a file ends where another partition begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from optimist.core.data.directory_names import ensure_nameable
+from optimist.core.data.parquet.footer_statistics import (
+    ColumnPath,
+    nan_free_columns,
+    stats_from_footer,
+)
+from optimist.core.data.parquet.parquet_format import (
+    DEFAULT_CODEC,
+    arrow_codec,
+    data_page_version,
+    ensure_codec,
+    wanted_codec,
+)
+from optimist.core.data.partition_values import (
+    partition_directory,
+    partition_schema,
+    serialize_partition_values,
+    uri_reference,
+    value_for_text,
+)
+from optimist.core.data.row_numbers import row_numbers
+from optimist.core.data.statistics.stats_columns import stats_columns
+from optimist.core.data.storage.filesystem import filesystem_for, make_directories
+from optimist.core.data.storage.listed_files import is_on_disk
+from optimist.core.data.storage.new_file import NewFile, new_file
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.stored_files import try_remove_file
+from optimist.core.data.stored_rows import StoredRows
+from optimist.core.errors import ConfigError
+from optimist.core.options.engine import EngineOptions
+from optimist.core.paths import join
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.retry import RetryPolicy
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = ["FileSpec", "TaskFiles", "delete_files", "without_empty_text"]
+
+_ROW_GROUP_ROWS = 1_000_000
+_ROW_GROUP_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """What the files of one write have in common; small, and picklable.
+
+    Attributes:
+        table_path: The table's directory.
+        schema: The table's schema.
+        partition_columns: Names of the partition columns, in order.
+        stats_columns: The leaves that get statistics; None for files without any.
+        string_prefix_length: To how many UTF-16 units a text in statistics is shortened.
+        tight_bounds: The value of `tightBounds` in statistics; None leaves it out.
+        directory: The directory below the table that the files go to; empty for the table's own.
+        prefix: What the names of the files begin with.
+        compression: A codec by Spark's name; a `TaskFiles` takes those that `ensure_codec` knows.
+        data_page_version: The kind of Parquet's data pages, `1.0` or `2.0`.
+        max_rows_per_file: A file that would hold more rows is split; None for no limit.
+        data_change: The `dataChange` of the `add` actions.
+        carried: Columns that the files hold beside the table's, and that come after them; they have
+            no statistics.
+        access: How data files are reached.
+        policy: How often a request without a clear answer is made again.
+    """
+
+    table_path: str
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    stats_columns: tuple[ColumnPath, ...] | None
+    string_prefix_length: int = 32
+    tight_bounds: bool | None = None
+    directory: str = ""
+    prefix: str = "part"
+    compression: str = DEFAULT_CODEC
+    data_page_version: str = "1.0"
+    max_rows_per_file: int | None = None
+    data_change: bool = True
+    carried: tuple[StructField, ...] = ()
+    access: DataAccess | None = None
+    policy: RetryPolicy = EngineOptions().retry_policy
+
+    @classmethod
+    def of(
+        cls,
+        table_path: str,
+        metadata: Metadata,
+        options: EngineOptions,
+        *,
+        codec: str = DEFAULT_CODEC,
+        with_statistics: Sequence[ColumnPath] = (),
+    ) -> FileSpec:
+        """The spec of a table's new files, from its metadata and the engine's options.
+
+        Args:
+            table_path: The table's directory.
+            metadata: The table's metadata as it will be after the write.
+            options: The engine's options.
+            codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
+            with_statistics: Columns that have statistics whatever the properties say.
+
+        Raises:
+            ConfigError: An option asks for files of a kind that can't be written.
+        """
+        table = TableMetadata.of(metadata)
+        schema, properties = table.schema, table.properties
+        columns = stats_columns(schema, metadata.partition_columns, properties, with_statistics)
+        _ensure_partitions_in_utc(schema, metadata.partition_columns, options)
+        return cls(
+            table_path=table_path,
+            schema=schema,
+            partition_columns=metadata.partition_columns,
+            stats_columns=tuple(columns) if options.stats_collect else None,
+            string_prefix_length=(
+                properties.data_skipping_string_prefix_length or options.string_prefix_length
+            ),
+            compression=wanted_codec(properties, codec),
+            data_page_version=data_page_version(properties),
+            policy=options.retry_policy,
+        )
+
+
+def _ensure_partitions_in_utc(
+    schema: StructType, partition_columns: Sequence[str], options: EngineOptions
+) -> None:
+    if options.utc_timestamp_partition_values:
+        return
+    fields = partition_schema(schema, partition_columns)
+    if any(field.data_type == PrimitiveType("timestamp") for field in fields):
+        raise ConfigError(
+            "The conf key spark.databricks.delta.write.utcTimestampPartitionValues can't be false: "
+            "in a time zone with summer time, two instants would become one partition. Nothing was "
+            "written. Leave the key unset.",
+            kind="OPTIMIST_UNSUPPORTED_OPTION",
+            key="spark.databricks.delta.write.utcTimestampPartitionValues",
+        )
+
+
+class TaskFiles:
+    """The files that one task writes. End it with `close` or `abort`, in the thread that began it.
+
+    Args:
+        spec: What the files have in common.
+        clock: Gives modification times, and file names that no other attempt of the task uses.
+        task: The task's number, for the names.
+
+    Raises:
+        UsageError: Arrow does not write the codec (kind `DELTA_ILLEGAL_OPTION`).
+    """
+
+    def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
+        self._spec = spec
+        self._codec = arrow_codec(ensure_codec(spec.compression))
+        self._clock = clock
+        self._task = task
+        self._filesystem, self._root = filesystem_for(spec.table_path, spec.access)
+        self._partitions = partition_schema(spec.schema, spec.partition_columns)
+        self._stored = StoredRows(spec.schema)
+        self._values: Mapping[str, str | None] = {}
+        self._open: _OpenFile | None = None
+        self._adds: list[AddFile] = []
+        self._paths: list[str] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Write some rows, which have the table's columns (void ones may be missing).
+
+        Those of `FileSpec.carried` come last.
+
+        Raises:
+            StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        """
+        with storage_errors("written", self._spec.table_path):
+            for values, part in self._by_partition(rows):
+                if self._open is not None and values != self._values:
+                    self._finish()
+                self._values = values
+                self._append(part)
+
+    def close(self) -> tuple[AddFile, ...]:
+        """Finish the last file, and return the `add` actions of all files.
+
+        Raises:
+            StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        """
+        with storage_errors("written", self._spec.table_path):
+            self._finish()
+        return tuple(self._adds)
+
+    def abort(self) -> None:
+        """Remove all that was written; what can't be removed is left for vacuum to find."""
+        if self._open is not None:
+            self._open.abandon()
+            self._open = None
+        for path in self._paths:
+            try_remove_file(path, self._spec.access)
+
+    def _append(self, rows: pa.Table) -> None:
+        limit = self._spec.max_rows_per_file
+        while rows.num_rows:
+            if self._open is None:
+                self._open = self._start(rows.schema)
+            room = rows.num_rows if not limit else limit - self._open.num_rows
+            self._open.write(rows.slice(0, room))
+            rows = rows.slice(room)
+            if limit and self._open.num_rows >= limit:
+                self._finish()
+
+    def _start(self, schema: pa.Schema) -> _OpenFile:
+        codec = self._codec
+        ending = "parquet" if codec == "none" else f"{self._spec.compression}.parquet"
+        name = f"{self._spec.prefix}-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
+        partition = partition_directory(self._values)
+        if is_on_disk(self._spec.table_path):
+            ensure_nameable(partition)
+        places = (self._spec.directory, partition, name)
+        relative = "/".join(place for place in places if place)
+        path, full_path = join(self._root, relative), join(self._spec.table_path, relative)
+        self._paths.append(full_path)
+        make_directories(self._filesystem, [path])
+        file = new_file(
+            full_path,
+            self._filesystem,
+            path,
+            access=self._spec.access,
+            clock=self._clock,
+            policy=self._spec.policy,
+        )
+        footers: list[pq.FileMetaData] = []
+        writer = pq.ParquetWriter(
+            file.sink,
+            schema,
+            compression=codec,
+            data_page_version=self._spec.data_page_version,
+            store_schema=False,
+            metadata_collector=footers,
+        )
+        return _OpenFile(file, relative, writer, footers)
+
+    def _finish(self) -> None:
+        if self._open is None:
+            return
+        spec, done = self._spec, self._open
+        size, footer = done.close()
+        self._open = None
+        stats = None
+        if spec.stats_columns is not None:
+            stats = stats_from_footer(
+                footer,
+                spec.schema,
+                spec.stats_columns,
+                string_prefix_length=spec.string_prefix_length,
+                tight_bounds=spec.tight_bounds,
+                nan_free=done.nan_free or (),
+            )
+        self._adds.append(
+            AddFile(
+                path=uri_reference(done.relative),
+                partition_values=self._values,
+                size=size,
+                modification_time=self._clock.now_ms(),
+                data_change=spec.data_change,
+                stats=stats,
+            )
+        )
+
+    def _by_partition(self, rows: pa.Table) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+        names = list(self._partitions.names)
+        if not rows.num_rows:
+            return
+        if not names:
+            yield {}, self._stored.of(rows)
+            return
+        # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
+        # go by their places: Arrow takes names that begin with a dot for paths.
+        keys = [without_empty_text(rows[name]) for name in names]
+        places = [str(place) for place in range(len(keys))]
+        numbers = row_numbers(rows.num_rows)
+        numbered = pa.table([*keys, numbers], names=[*places, "row"])
+        groups = numbered.group_by(places, use_threads=False).aggregate([("row", "list")])
+        stored = self._stored.of(rows.drop_columns(names))
+        for position in range(groups.num_rows):
+            group = groups.slice(position, 1)
+            key = {
+                name: value_for_text(group[place][0])
+                for name, place in zip(names, places, strict=True)
+            }
+            values = serialize_partition_values(key, self._partitions)
+            if groups.num_rows == 1:
+                yield values, stored
+                return
+            yield values, stored.take(group["row_list"].combine_chunks().flatten())
+
+
+class _OpenFile:
+    """One file being written: rows are kept until they fill a row group."""
+
+    def __init__(
+        self,
+        file: NewFile,
+        relative: str,
+        writer: pq.ParquetWriter,
+        footers: list[pq.FileMetaData],
+    ) -> None:
+        self.relative = relative
+        self.num_rows = 0
+        self.nan_free: frozenset[ColumnPath] | None = None
+        self._kept: list[pa.Table] = []
+        self._kept_rows = 0
+        self._kept_bytes = 0
+        self._footers = footers
+        self._file = file
+        self._writer = writer
+
+    def write(self, rows: pa.Table) -> None:
+        while rows.num_rows:
+            part = rows.slice(0, _ROW_GROUP_ROWS - self._kept_rows)
+            rows = rows.slice(part.num_rows)
+            self._kept.append(part)
+            self.num_rows += part.num_rows
+            self._kept_rows += part.num_rows
+            self._kept_bytes += part.nbytes
+            if self._kept_rows >= _ROW_GROUP_ROWS or self._kept_bytes >= _ROW_GROUP_BYTES:
+                self._flush()
+
+    def close(self) -> tuple[int, pq.FileMetaData]:
+        """The file's size in bytes and its footer."""
+        self._flush()
+        self._writer.close()
+        return self._file.publish(), self._footers[0]
+
+    def abandon(self) -> None:
+        """Give the file up; it is of no use."""
+        # A writer that failed half-way has no footer to give, which is a RuntimeError.
+        with suppress(OSError, RuntimeError, ValueError, pa.ArrowException):
+            self._writer.close()
+        self._file.discard()
+
+    def _flush(self) -> None:
+        if not self._kept:
+            return
+        group = pa.concat_tables(self._kept)
+        found = nan_free_columns(group)
+        self.nan_free = found if self.nan_free is None else self.nan_free & found
+        self._writer.write_table(group, row_group_size=_ROW_GROUP_ROWS)
+        self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
+
+
+def delete_files(
+    table_path: str, files: Sequence[AddFile | AddCDCFile], access: DataAccess | None = None
+) -> None:
+    """Remove files that were written but will never be committed, as far as that can be done."""
+    for item in files:
+        try_remove_file(join(table_path, unquote(item.path)), access)
+
+
+def without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a partition column as the log holds them: an empty text is null."""
+    if not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)

@@ -1,0 +1,1 @@
+"""Statistics of data files: from footers, as text, and their bounds."""

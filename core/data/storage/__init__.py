@@ -1,0 +1,1 @@
+"""Data files in their storage: paths, file systems, listing, copying, deleting."""

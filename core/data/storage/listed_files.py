@@ -1,0 +1,162 @@
+"""What is below a table's directory, page by page, so that memory stays flat.
+
+A local disk is walked directory by directory. Symbolic links are neither followed nor told as
+files: what they lead to is not the table's. Nor are names told that are no text, as no log can hold
+them. A store lists page by page, and has no directories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.stored_files import files_below
+from optimist.core.paths import scheme_of, strip_file_scheme
+from optimist.core.plugins.data_access import DataAccess
+
+__all__ = ["LISTED_SCHEMA", "Enters", "LeadsTo", "is_on_disk", "listed_pages", "pages_of"]
+
+LISTED_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("is_directory", pa.bool_()),
+    ]
+)
+"""One row per file or directory; `path` is relative to the table's directory, not encoded."""
+PAGE_ROWS = 1 << 16
+
+Enters = Callable[[str, str], bool]
+"""Whether a name in a directory, which is given by its relative path, is to be looked at."""
+LeadsTo = Callable[[str], None]
+"""Told of each place below the listed directory, a relative path, to which a link leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    path: str
+    size_bytes: int
+    modified_ms: int
+    is_directory: bool = False
+
+
+def listed_pages(
+    directory: str, access: DataAccess | None, enters: Enters, leads_to: LeadsTo
+) -> Iterator[pa.RecordBatch]:
+    """Files, and on a local disk directories, in batches of `LISTED_SCHEMA`; in no order.
+
+    Args:
+        directory: The full path of the table's directory.
+        access: How data files are reached.
+        enters: Decides for each name on the way to a file.
+        leads_to: Told of what symbolic links lead to.
+
+    Raises:
+        StorageError: The store or the file system failed.
+    """
+    if is_on_disk(directory):
+        yield from pages_of(_walked(strip_file_scheme(directory), directory, enters, leads_to))
+    else:
+        yield from pages_of(_listed(directory, access, enters))
+
+
+def is_on_disk(path: str) -> bool:
+    """Whether a path is on a disk of this machine."""
+    return scheme_of(path) in ("", "file")
+
+
+def pages_of(found: Iterable[_Found]) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of limited length."""
+    page: list[_Found] = []
+    for each in found:
+        page.append(each)
+        if len(page) >= PAGE_ROWS:
+            yield _batch(page)
+            page = []
+    if page:
+        yield _batch(page)
+
+
+def _batch(page: list[_Found]) -> pa.RecordBatch:
+    columns = [
+        pa.array([each.path for each in page], pa.string()),
+        pa.array([each.size_bytes for each in page], pa.int64()),
+        pa.array([each.modified_ms for each in page], pa.int64()),
+        pa.array([each.is_directory for each in page], pa.bool_()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA)
+
+
+def _walked(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
+    waiting = [""]
+    real_root = os.path.realpath(root).rstrip("/") + "/"
+    while waiting:
+        parent = waiting.pop()
+        for entry in _entries(f"{root}/{parent}", directory):
+            is_entered = _is_text(entry.name) and enters(parent, entry.name)
+            if entry.is_symlink():
+                target = os.path.realpath(entry.path)
+                if target.startswith(real_root):
+                    leads_to(target[len(real_root) :])
+                continue
+            if not is_entered:
+                continue
+            found = _told(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
+            if found is not None:
+                yield found
+                if found.is_directory:
+                    waiting.append(found.path)
+
+
+def _entries(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
+    """One by one, as there may be millions; none if someone removed the folder meanwhile."""
+    with (
+        storage_errors("listed", directory),
+        suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(folder) as entries,
+    ):
+        yield from entries
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _told(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:
+    with storage_errors("listed", directory):
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+    is_directory = entry.is_dir(follow_symlinks=False)
+    if not is_directory and not entry.is_file(follow_symlinks=False):
+        return None  # a pipe, a device
+    size = 0 if is_directory else status.st_size
+    return _Found(path, size, status.st_mtime_ns // 1_000_000, is_directory)
+
+
+def _listed(directory: str, access: DataAccess | None, enters: Enters) -> Iterator[_Found]:
+    start = len(directory.rstrip("/")) + 1
+    for status in files_below(directory, access):
+        path = status.path[start:]
+        if _is_entered(path, enters):
+            yield _Found(path, status.size_bytes, status.modified_ms)
+
+
+def _is_entered(path: str, enters: Enters) -> bool:
+    parent = ""
+    for name in filter(None, path.split("/")):
+        if not enters(parent, name):
+            return False
+        parent = f"{parent}/{name}".lstrip("/")
+    return True

@@ -1,0 +1,1 @@
+"""Deletion vectors: their bytes, their files, the rows that they delete."""

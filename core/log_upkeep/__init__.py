@@ -1,0 +1,1 @@
+"""Upkeep of the log: checkpoints, compacted commits, cleanup of what has expired."""

@@ -1,0 +1,398 @@
+"""Writing a checkpoint: a version's whole state, to start from (spec 5.8).
+
+A classic checkpoint is one Parquet file. Where the table's policy is `v2`, the files stand in
+sidecars of bounded size, and a small top-level file names them. Multi-part checkpoints, which can
+be torn, are never written. Rows go from the snapshot's Arrow batches through a temporary file into
+the store, so that memory holds a batch, whatever the table's size.
+
+1. Encode batch by batch into temporary files of this machine. Sidecars are created in the
+   store one by one, under names that nobody knows yet.
+2. Count the adds in what was encoded, and compare what the files sum up to with the version
+   checksum, where one is known.
+3. Create the checkpoint's file if it is absent: only now is there anything to be found. A
+   checkpoint that is there already is as good as ours.
+4. Overwrite the hint last, so that nobody is sent to a checkpoint that is not complete.
+
+A crash before step 3 leaves at most sidecars that nothing names; cleanup removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from optimist.core.errors import (
+    LogFileNotFoundError,
+    OptimistError,
+    StorageError,
+    TableError,
+    TableNotFoundError,
+)
+from optimist.core.errors.kinds import (
+    MALFORMED_CHECKPOINT,
+    MALFORMED_PARTITION_VALUE,
+    MISSING_PART_FILES,
+)
+from optimist.core.log.checkpoint_kinds import complete_checkpoints
+from optimist.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
+from optimist.core.log.names import (
+    LogFileKind,
+    classic_checkpoint_name,
+    listing_start,
+    v2_checkpoint_name,
+)
+from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
+from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, state_actions
+from optimist.core.log_upkeep.spooled_parquet import SpooledParquet, ensure_created
+from optimist.core.options.engine import EngineOptions
+from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.protocol.gates import ensure_writable, supports
+from optimist.core.runtime.clock import Clock
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import data_type_to_json
+from optimist.core.secrets import without_secrets
+from optimist.core.snapshot import Snapshot
+
+__all__ = [
+    "CheckpointProgress",
+    "Progress",
+    "has_v2_policy",
+    "write_checkpoint",
+    "write_compatibility_checkpoint",
+]
+
+_LOG = logging.getLogger(__name__)
+_BATCH_ROWS = 65_536
+_SIDECAR_ACTIONS = 50_000
+_SECOND_WAY = frozenset({MALFORMED_PARTITION_VALUE, MALFORMED_CHECKPOINT, MISSING_PART_FILES})
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointProgress:
+    """How far a checkpoint has got.
+
+    Attributes:
+        version: The version that is being written down.
+        actions_written: Live files and tombstones that are encoded.
+        num_files: How many live files there are; None if that is unknown until all are read.
+    """
+
+    version: int
+    actions_written: int
+    num_files: int | None
+
+
+Progress = Callable[[CheckpointProgress], None]
+"""Called after each batch; if it raises, the checkpoint ends and nothing is published."""
+
+
+def write_checkpoint(
+    store: LogStore,
+    snapshot: Snapshot,
+    *,
+    options: EngineOptions,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> LastCheckpoint:
+    """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
+
+    The steps are in the head of this module.
+
+    Raises:
+        TableNotFoundError: The snapshot is not of a table.
+        ProtocolError: The table needs a writer feature that this engine does not have.
+        TableError: The sums differ from the version checksum's (kind
+            `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file does not hold what it should (kind
+            `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`); nothing was published.
+        StorageError: The store failed; the table is as it was.
+    """
+    if snapshot.version < 0:
+        raise TableNotFoundError(
+            f"The table at {snapshot.table_path} does not exist, so it can't be checkpointed. "
+            "Check the path.",
+            kind="DELTA_TABLE_NOT_FOUND",
+            path=snapshot.table_path,
+        )
+    # Of what a feature adds to the log this engine would write nothing, and cleanup then takes it.
+    ensure_writable(
+        snapshot.protocol,
+        snapshot.metadata,
+        table_path=snapshot.table_path,
+        version=snapshot.version,
+    )
+    start_s = clock.monotonic_s()
+    job = _Job(store, snapshot, options, clock, progress)
+    write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
+    last = _in_layout(snapshot, write)
+    write_last_checkpoint(store, snapshot.log_path, last, options=options)
+    elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
+    _LOG.info(
+        "Wrote the checkpoint of version %d of %s in %d ms",
+        snapshot.version,
+        without_secrets(snapshot.table_path),
+        elapsed_ms,
+    )
+    return last
+
+
+def write_compatibility_checkpoint(
+    store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+) -> str:
+    """Write a V2 checkpoint under a classic name, and leave the hint alone (spec 5.8).
+
+    Engines that don't know V2 names then find one checkpoint that is not too old, and in it the
+    protocol by which they refuse the table, rather than a log that looks truncated. If there is a
+    V2 checkpoint of the same version, its sidecars are used, and what it says of them. Nothing is
+    written if the version has a checkpoint with a name that those engines know.
+
+    Returns:
+        The path of the checkpoint that they find.
+
+    Raises:
+        TableError, StorageError: As `write_checkpoint`.
+    """
+    start = listing_start(snapshot.log_path, snapshot.version)
+    found = [
+        item
+        for item in complete_checkpoints(store.list_from(start))
+        if item.version == snapshot.version
+    ]
+    for item in found:
+        if item.kind is not LogFileKind.V2_CHECKPOINT:
+            return item.files[0].path  # what is there has the protocol that those engines must see
+    job = _Job(store, snapshot, options, clock, None)
+    path = join(snapshot.log_path, classic_checkpoint_name(snapshot.version))
+    manifest = found[-1].open(store).manifest() if found else None
+    if manifest is not None:
+        job.write_top_level(CheckpointRows(snapshot), path, manifest)
+    else:
+        _in_layout(snapshot, lambda rows: job.write_v2(rows, path))
+    return path
+
+
+def has_v2_policy(snapshot: Snapshot) -> bool:
+    """Whether the table wants V2 checkpoints and its protocol allows them."""
+    wants = snapshot.properties.checkpoint_policy == "v2"
+    return wants and supports(snapshot.protocol, "v2Checkpoint")
+
+
+class _Job:
+    """One checkpoint being written."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        snapshot: Snapshot,
+        options: EngineOptions,
+        clock: Clock,
+        progress: Progress | None,
+    ) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._options = options
+        self._clock = clock
+        self._progress = progress
+        self._written = 0
+
+    def write_classic(self, rows: CheckpointRows) -> LastCheckpoint:
+        schema = rows.classic_schema
+        path = join(self._snapshot.log_path, classic_checkpoint_name(self._snapshot.version))
+        with SpooledParquet(schema, self._snapshot.properties) as file:
+            file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
+            for batch in self._reported(rows.file_batches(schema, _BATCH_ROWS)):
+                file.write(batch)
+            self._ensure_complete(rows, file.finish())
+            file.publish(self._store, path)
+            body = self._short_schema(schema)
+            hint = {} if body is None else {"checkpointSchema": body}
+            return self._hint(rows, file.num_rows, file.size_bytes, hint)
+
+    def write_v2(self, rows: CheckpointRows, path: str | None = None) -> LastCheckpoint:
+        """Sidecars, then the top-level file: at `path`, or else under a V2 name of its own."""
+        sidecars: list[Sidecar] = []
+        try:
+            counted = self._write_sidecars(rows, sidecars)
+            self._ensure_complete(rows, counted)
+        except BaseException:  # whatever it was, nobody will ever name these files
+            self._discard(sidecars)
+            raise
+        if path is None:
+            extension = self._options.checkpoint_v2_top_level_format
+            name = v2_checkpoint_name(self._snapshot.version, self._clock.new_uuid(), extension)
+            path = join(self._snapshot.log_path, name)
+        manifest = Manifest(tuple(sidecars), self._tags(rows, sidecars))
+        size_bytes, actions = self.write_top_level(rows, path, manifest)
+        hint = self._v2_hint(path, size_bytes, actions, manifest.sidecars)
+        num_actions = self._written + len(actions) + len(sidecars)
+        size_bytes += sum(item.size_bytes for item in sidecars)
+        return self._hint(rows, num_actions, size_bytes, hint)
+
+    def write_top_level(
+        self, rows: CheckpointRows, path: str, manifest: Manifest
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """The top-level file over sidecars that are there; its size, and its actions but those."""
+        body = {"version": self._snapshot.version, "tags": dict(manifest.tags)}
+        actions = [{"checkpointMetadata": body}, *state_actions(self._snapshot)]
+        named = [{"sidecar": item.to_dict()} for item in manifest.sidecars]
+        if path.endswith(".json"):
+            return self._publish_json(path, [*actions, *named]), actions
+        schema = rows.top_level_schema
+        with SpooledParquet(schema, self._snapshot.properties) as file:
+            file.write(pa.RecordBatch.from_pylist([*actions, *named], schema=schema))
+            file.finish()
+            file.publish(self._store, path)
+            return file.size_bytes, actions
+
+    def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
+        """Append to `sidecars` as they are created; return the number of adds counted in them."""
+        limit = self._options.checkpoint_part_size or _SIDECAR_ACTIONS
+        batches = self._reported(rows.file_batches(rows.file_schema, min(limit, _BATCH_ROWS)))
+        directory = sidecar_directory(self._snapshot.log_path)
+        self._store.ensure_directory(directory)
+        counted = 0
+        for number, part in enumerate(_parts(batches, limit), start=1):
+            unique = self._clock.new_uuid()
+            name = f"{self._snapshot.version:020d}.checkpoint.{number:010d}.{unique}.parquet"
+            with SpooledParquet(rows.file_schema, self._snapshot.properties) as file:
+                for batch in part:
+                    file.write(batch)
+                counted += file.finish()
+                file.publish(self._store, join(directory, name))
+                sidecars.append(Sidecar(name, file.size_bytes, self._clock.now_ms()))
+        return counted
+
+    def _discard(self, sidecars: list[Sidecar]) -> None:
+        for item in sidecars:
+            with suppress(StorageError):  # cleanup finds it later; the first error is what counts
+                self._store.delete(join(sidecar_directory(self._snapshot.log_path), item.name))
+
+    def _publish_json(self, path: str, actions: list[dict[str, Any]]) -> int:
+        lines = (json.dumps(item, separators=(",", ":"), ensure_ascii=False) for item in actions)
+        data = "".join(f"{line}\n" for line in lines).encode()
+        outcome = self._store.put_if_absent(path, data)
+        # The same bytes again: if the lost request did arrive, the answer is EXISTS.
+        if outcome is PutOutcome.UNKNOWN:
+            outcome = self._store.put_if_absent(path, data)
+        ensure_created(outcome, path)
+        return len(data)
+
+    def _reported(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = self._snapshot.checksum
+        self._written = 0
+        for batch in batches:
+            yield batch
+            self._written += batch.num_rows
+            if self._progress is not None:
+                num_files = known.num_files if known else None
+                self._progress(CheckpointProgress(self._snapshot.version, self._written, num_files))
+
+    def _tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
+        tags = {
+            "sidecarNumActions": str(self._written),
+            "sidecarSizeInBytes": str(sum(item.size_bytes for item in sidecars)),
+            "numOfAddFiles": str(rows.num_files),
+        }
+        schema = self._short_schema(rows.file_schema)
+        return tags if schema is None else {**tags, "sidecarFileSchema": json.dumps(schema)}
+
+    def _hint(
+        self, rows: CheckpointRows, num_actions: int, size_bytes: int, extra: dict[str, Any]
+    ) -> LastCheckpoint:
+        return LastCheckpoint(
+            version=self._snapshot.version,
+            size=num_actions,
+            size_in_bytes=size_bytes,
+            num_of_add_files=rows.num_files,
+            extra=extra,
+        )
+
+    def _short_schema(self, schema: pa.Schema) -> Any:
+        """The schema as Spark's JSON; None if that is too long to be written beside the file."""
+        body = data_type_to_json(from_arrow_schema(schema))
+        is_short = len(json.dumps(body)) <= self._options.checkpoint_schema_write_threshold
+        return body if is_short else None
+
+    def _v2_hint(
+        self,
+        path: str,
+        size_bytes: int,
+        actions: list[dict[str, Any]],
+        sidecars: tuple[Sidecar, ...],
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "path": path.rpartition("/")[2],
+            "sizeInBytes": size_bytes,
+            "modificationTime": self._clock.now_ms(),
+        }
+        if len(actions) <= self._options.last_checkpoint_non_file_actions_threshold:
+            body["nonFileActions"] = actions
+        if len(sidecars) <= self._options.last_checkpoint_sidecars_threshold:
+            body["sidecarFiles"] = [item.to_dict() for item in sidecars]
+        return {"v2Checkpoint": body}
+
+    def _ensure_complete(self, rows: CheckpointRows, counted: int) -> None:
+        if counted != rows.num_files:
+            raise TableError(
+                f"The checkpoint of version {self._snapshot.version} was written with {counted} "
+                f"files, but the version has {rows.num_files}. The checkpoint was not published, "
+                "and the table is unchanged. Report this as a bug.",
+                kind="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
+                version=self._snapshot.version,
+                written=counted,
+                expected=rows.num_files,
+            )
+        self._snapshot.ensure_agrees(num_files=rows.num_files, size_bytes=rows.size_bytes)
+
+
+def _in_layout(
+    snapshot: Snapshot, write: Callable[[CheckpointRows], LastCheckpoint]
+) -> LastCheckpoint:
+    """Write the checkpoint; if that fails, write it again in a second way that may succeed."""
+    try:
+        return write(CheckpointRows(snapshot))
+    except LogFileNotFoundError as error:
+        reason: OptimistError = error
+    except TableError as error:
+        if error.kind not in _SECOND_WAY:
+            raise
+        reason = error
+    if reason.kind == MALFORMED_PARTITION_VALUE:
+        # The texts are always there, so nothing is lost but time.
+        _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", reason)
+        return write(CheckpointRows(snapshot, typed_partitions=False))
+    # The base could not be read batch by batch; reading it as a whole can fall back on another.
+    _LOG.debug(
+        "The checkpoint can't be written batch by batch, so the files are read into memory: %s",
+        reason,
+    )
+    _ = snapshot.files, snapshot.tombstones
+    return write(CheckpointRows(snapshot))
+
+
+def _parts(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Runs of batches with `limit` rows in all, or fewer in the last; consume them in order."""
+    waiting: list[pa.RecordBatch] = []
+
+    def part() -> Iterator[pa.RecordBatch]:
+        left = limit
+        while left and (batch := waiting.pop() if waiting else next(batches, None)) is not None:
+            taken = batch.slice(0, left)
+            if taken.num_rows < batch.num_rows:
+                waiting.append(batch.slice(left))
+            left -= taken.num_rows
+            yield taken
+
+    while True:
+        if not waiting:
+            first = next(batches, None)
+            if first is None:
+                return
+            waiting.append(first)
+        yield part()

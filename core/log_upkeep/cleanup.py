@@ -1,0 +1,281 @@
+"""Removal of expired log files: whole runs up to a checkpoint, none from between (spec 5.10).
+
+What is kept can always be read, because deletion stops right before a complete checkpoint, and
+because a sidecar goes only when no checkpoint that is left names it.
+
+1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing.
+2. Choose commits, checkpoints and checksums; see `expired_log_files`.
+3. On a table with V2 checkpoints: write one under a classic name first, so that engines which
+   don't know V2 names meet the protocol that they can't read, and not a log cut off.
+4. Delete them, oldest first; then what a catalog had staged for the commits.
+5. If a checkpoint went: delete sidecars that no remaining checkpoint names, once they have expired
+   and are older than a day. A checkpoint that can't be read may name any of them, so then all of
+   them stay.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
+from optimist.core.log.checkpoint_kinds import complete_checkpoints
+from optimist.core.log.last_checkpoint import read_last_checkpoint
+from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
+from optimist.core.log.sidecars import sidecar_directory
+from optimist.core.log_upkeep.checkpoint import write_compatibility_checkpoint
+from optimist.core.options.engine import EngineOptions
+from optimist.core.paths import join
+from optimist.core.plugins.logstore import FileStatus, LogStore
+from optimist.core.protocol.gates import supports
+from optimist.core.runtime.clock import Clock
+from optimist.core.secrets import without_secrets
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["Expired", "LogCleaner", "expired_log_files", "truncate_history"]
+
+_LOG = logging.getLogger(__name__)
+_DAY_MS = 24 * 60 * 60 * 1000
+_MINUTE_MS = 60 * 1000
+_STAGED_COMMITS = "_staged_commits"
+_VERSION = re.compile(r"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The files of a log that may be deleted.
+
+    Attributes:
+        paths: Commits, checkpoints and checksums, oldest first; then compacted files that begin
+            with a version which the boundary covers, where no reader begins any more.
+        boundary: The version of the checkpoint that the remaining log begins with; -1 if all
+            remains.
+        rest_since_ms: When the first file that holds back the rest was last changed, in epoch
+            milliseconds: nothing more can go before that file has expired. None if something else
+            holds back the rest.
+    """
+
+    paths: tuple[str, ...] = ()
+    boundary: int = -1
+    rest_since_ms: int | None = None
+
+    @property
+    def last_commit(self) -> int:
+        """The highest version whose commit goes, -1 without one."""
+        return self._highest(lambda kind: kind is LogFileKind.COMMIT)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint goes, or a part of one."""
+        return self._highest(lambda kind: kind.is_checkpoint) >= 0
+
+    def _highest(self, is_wanted: Callable[[LogFileKind], bool]) -> int:
+        names = (parse_log_file_name(path.rpartition("/")[2]) for path in self.paths)
+        return max((name.version for name in names if name and is_wanted(name.kind)), default=-1)
+
+
+class LogCleaner:
+    """Removes one table's expired log files; threads may share it.
+
+    It remembers what held back the rest, so that a log of many files is not listed again before
+    more of it can have expired.
+    """
+
+    def __init__(self) -> None:
+        self._rest_since_ms = -1
+
+    def clean_up(
+        self, store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+    ) -> tuple[str, ...]:
+        """Delete log files older than `delta.logRetentionDuration` that nothing kept depends on.
+
+        The steps are in the head of this module.
+
+        On a table with `delta.requireCheckpointProtectionBeforeVersion` rule 9 is looked at: see
+        `_keeps_protection`.
+
+        Returns:
+            The paths deleted, in that order.
+
+        Raises:
+            TableError: The checkpoint of step 3 could not be written; nothing was deleted.
+            StorageError: The store failed. Files are deleted oldest first, so what remains has no
+                hole.
+        """
+        properties, log_path = snapshot.properties, snapshot.log_path
+        cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
+        if not properties.enable_expired_log_cleanup or cutoff_ms < self._rest_since_ms:
+            return ()
+        last = read_last_checkpoint(store, log_path, clock=clock)
+        if last is None:
+            return ()
+        files = store.list_from(listing_start(log_path, 0))
+        # Whatever the hint says, no checkpoint newer than the snapshot stands in for its commits.
+        max_version = min(last.version, snapshot.version) - 1
+        expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
+        deleted: tuple[str, ...] = ()
+        if expired.paths and _keeps_protection(snapshot, expired.boundary):
+            deleted = _delete_expired(
+                store, snapshot, expired, cutoff_ms, options=options, clock=clock
+            )
+        self._rest_since_ms = -1 if expired.rest_since_ms is None else expired.rest_since_ms
+        return deleted
+
+
+def truncate_history(
+    store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+) -> tuple[str, ...]:
+    """Delete the log of old versions for DROP FEATURE ... TRUNCATE HISTORY (spec 6.4).
+
+    Old are files that were last changed before
+    `delta.dropFeatureTruncateHistory.retentionDuration`, to the minute, whatever
+    `delta.logRetentionDuration` says. There must be a checkpoint of the snapshot.
+
+    Returns:
+        The paths deleted, in that order.
+
+    Raises:
+        TableError, StorageError: See `LogCleaner.clean_up`.
+    """
+    kept_ms = snapshot.properties.truncate_history_retention_ms
+    cutoff_ms = (clock.now_ms() - kept_ms) // _MINUTE_MS * _MINUTE_MS
+    files = store.list_from(listing_start(snapshot.log_path, 0))
+    expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=snapshot.version - 1)
+    if not expired.paths or not _keeps_protection(snapshot, expired.boundary):
+        return ()
+    return _delete_expired(store, snapshot, expired, cutoff_ms, options=options, clock=clock)
+
+
+def _delete_expired(
+    store: LogStore,
+    snapshot: Snapshot,
+    expired: Expired,
+    cutoff_ms: int,
+    *,
+    options: EngineOptions,
+    clock: Clock,
+) -> tuple[str, ...]:
+    """Steps 3 to 5."""
+    log_path = snapshot.log_path
+    if supports(snapshot.protocol, "v2Checkpoint"):
+        write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
+    deleted = _delete(store, expired.paths)
+    deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
+    if expired.has_checkpoint:
+        # However short the log is kept: a checkpoint may be written just now.
+        a_day_ago_ms = (clock.now_ms() - _DAY_MS) // _DAY_MS * _DAY_MS
+        unused = _unused_sidecars(store, log_path, min(cutoff_ms, a_day_ago_ms))
+        deleted += _delete(store, unused)
+    _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
+    return tuple(deleted)
+
+
+def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:
+    """The files of a listing that may go, up to a checkpoint.
+
+    They are all that come before the newest checkpoint that only expired files precede.
+
+    Args:
+        files: The log's listing, sorted by name.
+        cutoff_ms: Files last changed at this time or before, in epoch milliseconds, have expired.
+        max_version: No version above it goes.
+    """
+    expired: list[str] = []
+    waiting: list[str] = []
+    compacted: list[tuple[int, str]] = []
+    boundary = last_ms = last_version = -1
+    rest_since_ms = None
+    for version, group in groupby(_candidates(files, compacted), key=lambda entry: entry[0]):
+        statuses = [status for _, status in group]
+        if waiting and complete_checkpoints(statuses):
+            if last_version > max_version:
+                break
+            expired += waiting
+            waiting, boundary = [], version
+        for status in statuses:
+            # A file that claims to be older than its predecessors is not: that only postpones
+            # deletion.
+            last_ms = _monotone(status.modified_ms, last_ms, version > last_version)
+            waiting.append(status.path)
+        last_version = version
+        if last_ms > cutoff_ms:
+            # Times only grow from here on: what is too young holds back all that follows.
+            rest_since_ms = last_ms
+            break
+    useless = (path for start, path in compacted if start <= boundary)
+    return Expired((*expired, *useless), boundary, rest_since_ms)
+
+
+def _keeps_protection(snapshot: Snapshot, boundary: int) -> bool:
+    """Whether the feature `checkpointProtection` lets the log begin at a checkpoint (rule 9).
+
+    It does where all that is protected goes at once, and where the cleanup itself writes no
+    checkpoint: then what remains begins with one that an engine wrote which knew its version.
+    """
+    protected = snapshot.properties.require_checkpoint_protection_before_version
+    return boundary >= protected or not supports(snapshot.protocol, "v2Checkpoint")
+
+
+def _monotone(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:
+    if modified_ms > last_ms:
+        return modified_ms
+    return last_ms + 1 if is_newer_version else last_ms
+
+
+def _candidates(
+    files: Iterator[FileStatus], compacted: list[tuple[int, str]]
+) -> Iterator[tuple[int, FileStatus]]:
+    """Commits, checkpoints and checksums with their versions.
+
+    Compacted commits only go into the list: they are younger than the versions in their names, and
+    would keep those from expiring.
+    """
+    for status in files:
+        name = parse_log_file_name(status.name)
+        if name is not None and name.end_version is not None:
+            compacted.append((name.version, status.path))
+        elif name is not None:
+            yield name.version, status
+
+
+def _staged_commits(store: LogStore, log_path: str, upto: int) -> Iterator[str]:
+    for status in _listed(store, join(log_path, _STAGED_COMMITS)):
+        version, _, rest = status.name.partition(".")
+        if _VERSION.fullmatch(version) and rest.endswith(".json") and int(version) <= upto:
+            yield status.path
+
+
+def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[str, ...]:
+    old = [
+        status
+        for status in _listed(store, sidecar_directory(log_path))
+        if status.modified_ms < cutoff_ms
+    ]
+    if not old:
+        return ()
+    used: set[str] = set()
+    try:
+        for checkpoint in complete_checkpoints(store.list_from(listing_start(log_path, 0))):
+            used.update(item.file_name for item in checkpoint.open(store).sidecars())
+    except (TableError, StorageError) as error:
+        _LOG.warning("All sidecars of %s are kept: %s", without_secrets(log_path), error)
+        return ()
+    return tuple(status.path for status in old if status.name not in used)
+
+
+def _listed(store: LogStore, directory: str) -> tuple[FileStatus, ...]:
+    """The files of a directory that most tables don't have."""
+    try:
+        return tuple(store.list_from(join(directory, "")))
+    except LogFileNotFoundError:
+        return ()
+
+
+def _delete(store: LogStore, paths: Iterable[str]) -> list[str]:
+    found = list(paths)
+    for path in found:
+        store.delete(path)
+    return found

@@ -1,0 +1,123 @@
+"""A Parquet file on its way into a store: written to a temporary file of this machine.
+
+What is encoded is therefore never in memory, however large it gets, and can be checked before
+anybody else sees it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optimist.core.data.parquet.parquet_format import arrow_codec, data_page_version, wanted_codec
+from optimist.core.errors import StorageError
+from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.protocol.properties import TableProperties
+
+__all__ = ["SpooledParquet", "ensure_created"]
+
+_READ_ROWS = 131_072
+_UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
+"""Columns without repeats, for which a dictionary costs time and saves nothing."""
+
+
+class SpooledParquet:
+    """Writes batches, then hands the file to a store; as a context manager it removes the file.
+
+    It is packed as the table wants its files; in the default codec where Arrow lacks that one,
+    since no table should go without checkpoints for it.
+
+    Attributes:
+        num_rows: The rows written so far.
+        size_bytes: The size of the file, once it is finished.
+    """
+
+    def __init__(self, schema: pa.Schema, properties: TableProperties) -> None:
+        self._file = tempfile.TemporaryFile(prefix="optimist-")  # noqa: SIM115 - see __exit__
+        self._writer = pq.ParquetWriter(
+            self._file,
+            schema,
+            compression=arrow_codec(wanted_codec(properties)),
+            data_page_version=data_page_version(properties),
+            use_dictionary=_repetitive_leaves(schema),
+        )
+        self.num_rows = 0
+        self.size_bytes = 0
+
+    def __enter__(self) -> SpooledParquet:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch, as a row group of its own."""
+        self._writer.write_batch(batch)
+        self.num_rows += batch.num_rows
+
+    def finish(self) -> int:
+        """End the file and count its adds, from the file itself (spec 5.8.8)."""
+        self._writer.close()
+        self.size_bytes = self._file.seek(0, 2)
+        self._file.seek(0)
+        # Not closed here: that would close the file below it, which is not sent yet.
+        file = pq.ParquetFile(self._file)
+        return sum(
+            len(batch) - batch.column(0).null_count
+            for batch in file.iter_batches(_READ_ROWS, columns=["add.size"])
+        )
+
+    def publish(self, store: LogStore, path: str) -> None:
+        """Create the file at `path`; a file that is there already is as good as ours.
+
+        Raises:
+            StorageError: The store failed, or gave no answer twice (kind
+                `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
+        """
+        outcome = store.put_file_if_absent(path, self._file)
+        if outcome is PutOutcome.UNKNOWN:
+            # The same bytes again: if the lost request did arrive, the answer is EXISTS.
+            outcome = store.put_file_if_absent(path, self._file)
+        ensure_created(outcome, path)
+
+
+def ensure_created(outcome: PutOutcome, path: str) -> None:
+    """Refuse to go on if it is unknown whether a part of a checkpoint is there.
+
+    Raises:
+        StorageError: The outcome is unknown (kind `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
+    """
+    if outcome is PutOutcome.UNKNOWN:
+        raise StorageError(
+            f"The checkpoint {path} may or may not have been written, because the store gave no "
+            "answer. The table is complete either way.",
+            kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
+            path=path,
+            retryable=True,
+        )
+
+
+def _repetitive_leaves(schema: pa.Schema) -> list[str]:
+    leaves = (leaf for field in schema for leaf in _leaves(field))
+    return [leaf for leaf in leaves if leaf not in _UNIQUE_LEAVES]
+
+
+def _leaves(field: pa.Field, prefix: str = "") -> list[str]:
+    path = prefix + field.name
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return [leaf for inner in kind for leaf in _leaves(inner, f"{path}.")]
+    if pa.types.is_map(kind):
+        return [f"{path}.key_value.key", f"{path}.key_value.value"]
+    if pa.types.is_list(kind):
+        return [f"{path}.list.element"]
+    return [path]

@@ -1,0 +1,1 @@
+"""CONVERT TO DELTA: a log for Parquet files and for Iceberg tables."""

@@ -1,0 +1,170 @@
+"""What every conversion asks for, finds and commits, whatever table the files were (spec 10.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from optimist.core.data.parquet.parquet_footers import Footer, FooterWish
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import ConfigError, SchemaError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.protocol.actions import AddFile, Metadata
+from optimist.core.protocol.properties import normalize_configuration
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import COLUMN_MAPPING_PREFIX, StructType, schema_to_json
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = [
+    "COLUMN_MAPPING_MODE",
+    "ICEBERG",
+    "PARQUET",
+    "ConvertRequest",
+    "FilesFound",
+    "ReadFooters",
+    "asked_properties",
+    "operation_of",
+    "set_metadata",
+    "wish_of",
+]
+
+PARQUET, ICEBERG = "parquet", "iceberg"
+COLUMN_MAPPING_MODE = COLUMN_MAPPING_PREFIX + "mode"
+_NONE = StructType()
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
+
+ReadFooters = Callable[[Sequence[str], FooterWish], Iterable[Footer]]
+"""Reads the footers of files, in the order of their full paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertRequest:
+    """What is to be converted, and how.
+
+    Attributes:
+        partition_columns: The partition columns, as the directories name them.
+        collects_statistics: Whether statistics are taken from the footers.
+        zone: The time zone of times in directories' names.
+        catalog_table: The name of the table in a catalog, for the history.
+        properties: Properties that a catalog has for the table.
+        comment: What a catalog says of the table, for people.
+        columns: The columns that a catalog has for the table, with their order and comments.
+        directories: The paths of the partitions that a catalog has for the table, below it; None
+            where the directories that are there count.
+        source_format: Of what the files are a table: `parquet`, a directory, or `iceberg`.
+        metadata_file: Which version of a table of Iceberg, by the name of its metadata file; None
+            for the newest.
+    """
+
+    partition_columns: StructType = _NONE
+    collects_statistics: bool = True
+    zone: str = "UTC"
+    catalog_table: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    columns: StructType | None = None
+    directories: frozenset[str] | None = None
+    source_format: str = PARQUET
+    metadata_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesFound:
+    """The files of a table that is none of Delta's, and what is in them.
+
+    Attributes:
+        schema: The columns.
+        partition_columns: The names of those that the table is partitioned by.
+        adds: The files as a log has them.
+        ensure_unchanged: Looks again; raises a `UsageError` of the kind
+            `OPTIMIST_DIRECTORY_BEING_WRITTEN` where somebody has written meanwhile.
+        comment: What the table says of itself, for people.
+        mapping: The properties of column mapping that fit the files.
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    adds: Sequence[AddFile]
+    ensure_unchanged: Callable[[], None]
+    comment: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+
+    def metadata(self, properties: Mapping[str, str]) -> Metadata:
+        """The metadata of a table of these files.
+
+        Args:
+            properties: Its properties, besides those of column mapping.
+        """
+        return Metadata(
+            id="",
+            schema_string=schema_to_json(self.schema),
+            description=self.comment,
+            partition_columns=self.partition_columns,
+            configuration={**properties, **self.mapping},
+        )
+
+
+def wish_of(
+    table: TableRef, partition_columns: tuple[str, ...], request: ConvertRequest
+) -> FooterWish:
+    """What is wanted of the footers."""
+    properties = TableMetadata.of(Metadata("", schema_to_json(StructType()))).properties
+    return FooterWish(
+        table.data_access(),
+        partition_columns,
+        properties.data_skipping_num_indexed_cols if request.collects_statistics else None,
+    )
+
+
+def asked_properties(table: TableRef, request: ConvertRequest) -> dict[str, str]:
+    """The properties that a catalog has for the table, as a log has them.
+
+    Raises:
+        ConfigError: One of them is not valid.
+    """
+    return normalize_configuration(
+        request.properties,
+        allow_arbitrary=table.options.allow_arbitrary_properties,
+        enforce_retention=table.options.enforce_retention_compatibility,
+    )
+
+
+def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: ConvertRequest) -> None:
+    """Set the metadata of the new table, by the session's defaults.
+
+    Raises:
+        SchemaError, ConfigError: See `convert`.
+    """
+    txn.update_metadata_for_new_table(found.metadata(asked_properties(txn.table, request)))
+    mode = TableMetadata.of(txn.metadata).properties.column_mapping_mode
+    if mode != found.mapping.get(COLUMN_MAPPING_MODE, "none"):
+        raise ConfigError(
+            f"The property {COLUMN_MAPPING_PREFIX}mode can't be {shown(mode)} for a table that is "
+            "converted: its files have their columns by plain names. Nothing was written. Unset "
+            f"{_DEFAULTS}columnMapping.mode, and set the property afterwards.",
+            kind="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+            mode=mode,
+        )
+    if not request.collects_statistics and is_row_tracking_on(txn.protocol, txn.metadata):
+        raise SchemaError(
+            "The rows of a converted table can't be tracked without statistics, which tell how "
+            "many rows a file has. Nothing was written. Convert it without NO STATISTICS, or unset "
+            f"{_DEFAULTS}enableRowTracking.",
+            kind="DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS",
+        )
+
+
+def operation_of(found: FilesFound, request: ConvertRequest) -> Operation:
+    """What the history says of a conversion."""
+    num_files = len(found.adds)
+    parameters: dict[str, object] = {
+        "numFiles": num_files,
+        "partitionedBy": json_text(found.partition_columns),
+        "collectStats": request.collects_statistics,
+        "sourceFormat": request.source_format,
+    }
+    if request.catalog_table is not None:
+        parameters["catalogTable"] = request.catalog_table
+    return Operation("CONVERT", parameters).with_metrics({"numConvertedFiles": num_files})

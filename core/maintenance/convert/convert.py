@@ -1,0 +1,227 @@
+"""CONVERT TO DELTA: a log for Parquet files, where they are (spec 10.13).
+
+1. If there is a log already, nothing is done.
+2. The directory is listed. Partition values come from its names.
+3. The footers are read. Their columns are merged; columns whose types can't be are refused.
+4. The directory is listed again: a file that came, went or grew meanwhile is refused.
+5. One attempt is made to commit version 0.
+
+The files stay as they are, so the directory can be read as Parquet as before; but rows that are
+deleted or updated in the table are still in the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from optimist.core.data.parquet.parquet_footers import Footer, FooterReader, FooterWish
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import (
+    ICEBERG,
+    ConvertRequest,
+    FilesFound,
+    ReadFooters,
+    asked_properties,
+    operation_of,
+    set_metadata,
+    wish_of,
+)
+from optimist.core.maintenance.convert.iceberg_files import iceberg_files
+from optimist.core.maintenance.convert.parquet_directory import (
+    ParquetFile,
+    parquet_files,
+    partition_values_of,
+)
+from optimist.core.paths import join
+from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.schema_merge import merge_schemas
+from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.schema.types import (
+    StructType,
+    schema_from_json,
+    schema_to_json,
+)
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["convert", "files_found", "read_footers"]
+
+_READERS = 16
+_TRIED = 8
+
+
+def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
+    """Read footers in this process: by threads where that is waiting, which the first ones tell.
+
+    What is read from a disk near by is work for Python, and threads would be in each other's way.
+    """
+    reader = FooterReader(wish)
+    started_s, busy_s = time.perf_counter(), time.thread_time()
+    first = [reader(path) for path in paths[:_TRIED]]
+    elapsed_s, busy_s = time.perf_counter() - started_s, time.thread_time() - busy_s
+    rest = paths[_TRIED:]
+    if elapsed_s < 2 * busy_s:
+        return chain(first, map(reader, rest))
+    return chain(first, read_ahead(reader, rest, threads=_READERS, ahead=4 * _READERS))
+
+
+def convert(
+    txn: OptimisticTransaction, request: ConvertRequest, read: ReadFooters = read_footers
+) -> CommitResult | None:
+    """Make a table of Parquet files.
+
+    Args:
+        txn: A transaction that has just begun, at the directory of the files.
+        request: What is to be converted, and how.
+        read: Reads the footers.
+
+    Returns:
+        The commit; None if there is a table already.
+
+    Raises:
+        SchemaError: Rows are to be tracked, and statistics are not wanted (kind
+            `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`); or no table can have the columns;
+            or see `files_found`.
+        ConfigError: The session's defaults ask for column mapping, which the files don't have (kind
+            `DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING`).
+        TableNotFoundError, TableError, UsageError: See `files_found`; or the directory was written
+            to meanwhile.
+        ConcurrentWriteException: Another commit came first.
+
+    Nothing was written if any of these is raised.
+    """
+    if txn.read_version >= 0:
+        return None
+    found = files_found(txn.table, request, read)
+    set_metadata(txn, found, request)
+    found.ensure_unchanged()
+    return txn.commit_large(found.adds, operation_of(found, request))
+
+
+def files_found(
+    table: TableRef, request: ConvertRequest, read: ReadFooters = read_footers
+) -> FilesFound:
+    """The files at a path that are a table of another kind than Delta, and their columns.
+
+    Args:
+        table: The directory, as the Delta table that it could be.
+        request: What the files are, and what is wanted of them.
+        read: Reads the footers.
+
+    Raises:
+        TableNotFoundError: There are no files.
+        SchemaError: Files have columns that don't go together (kind
+            `DELTA_FAILED_TO_MERGE_FIELDS`); or see `partition_values_of`.
+        TableError: A file is no Parquet, or is damaged.
+        UsageError: The directory can't be one table, or has files that are in none of a catalog's
+            partitions (kind `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
+        ConfigError: A property of the catalog's is not valid.
+    """
+    asked_properties(table, request)  # refused here, they cost no look at the files
+    if request.source_format == ICEBERG:
+        return iceberg_files(table, request, read)
+    columns = request.partition_columns
+    files = parquet_files(table, columns)
+    _ensure_in_catalog(table, files, request)
+    values = [partition_values_of(file, columns, zone=request.zone) for file in files]
+    paths = [join(table.table_path, file.path) for file in files]
+    wish = wish_of(table, columns.names, request)
+    footers = list(read(paths, wish))
+    schema = _table_schema(paths, footers, request)
+    stats = _stats(paths, footers, schema, wish, read)
+
+    def ensure_unchanged() -> None:
+        if parquet_files(table, columns) != files:
+            raise UsageError(
+                f"The files of {shown(table.table_path)} changed while they were looked at: "
+                "somebody writes to the directory. Nothing was committed. Stop the writers, and "
+                "run it again.",
+                kind="OPTIMIST_DIRECTORY_BEING_WRITTEN",
+                path=table.table_path,
+            )
+
+    return FilesFound(
+        schema,
+        columns.names,
+        [_add(file, each, text) for file, each, text in zip(files, values, stats, strict=True)],
+        ensure_unchanged,
+        comment=request.comment,
+    )
+
+
+def _ensure_in_catalog(
+    table: TableRef, files: Iterable[ParquetFile], request: ConvertRequest
+) -> None:
+    """Refuse files that are in no partition, for those who read the table by its name."""
+    if request.directories is None:
+        return
+    for file in files:
+        directory = file.path.rpartition("/")[0]
+        if directory not in request.directories:
+            raise UsageError(
+                f"The directory {shown(directory)} of {shown(table.table_path)} is no partition of "
+                f"the table {shown(request.catalog_table)} in the catalog, so nobody has seen its "
+                "rows there. Nothing was written. Run MSCK REPAIR TABLE if they are to count, or "
+                "move the directory away.",
+                kind="OPTIMIST_CATALOG_PARTITIONS_DIFFER",
+                path=table.table_path,
+            )
+
+
+def _table_schema(
+    paths: Sequence[str], footers: Sequence[Footer], request: ConvertRequest
+) -> StructType:
+    """The columns of all files together, and those of the directories' names."""
+    first_with = {footer.schema: path for path, footer in zip(paths, footers, strict=True)}
+    merged = StructType() if request.columns is None else request.columns
+    for text, path in first_with.items():
+        try:
+            merged = merge_schemas(merged, schema_from_json(text))
+        except SchemaError as error:
+            fields = {**error.fields, "path": path}
+            raise SchemaError(
+                f"The columns of the file {shown(path)} don't go with those of other files, or of "
+                f"the catalog. {error.args[0]}",
+                kind=error.kind,
+                **fields,
+            ) from None
+    by_name = {item.name.lower(): item for item in request.partition_columns}
+    own = [by_name.pop(item.name.lower(), item) for item in merged]
+    return StructType((*own, *by_name.values()))
+
+
+def _stats(
+    paths: Sequence[str],
+    footers: Sequence[Footer],
+    schema: StructType,
+    wish: FooterWish,
+    read: ReadFooters,
+) -> list[str | None]:
+    """The statistics of the files by the table's schema."""
+    if wish.num_stats_columns is None:
+        return [None] * len(footers)
+    table = schema_to_json(schema)
+    partitions = {name.lower() for name in wish.partition_columns}
+    data = schema_to_json(
+        StructType(tuple(item for item in schema if item.name.lower() not in partitions))
+    )
+    # Most files have just the table's columns; the footers of the others are read once more.
+    others = [path for path, each in zip(paths, footers, strict=True) if each.schema != data]
+    again = dict(zip(others, read(others, replace(wish, table_schema=table)), strict=True))
+    return [again.get(path, each).stats for path, each in zip(paths, footers, strict=True)]
+
+
+def _add(file: ParquetFile, values: Mapping[str, str | None], stats: str | None) -> AddFile:
+    return AddFile(
+        path=file.reference,
+        partition_values=values,
+        size=file.size_bytes,
+        modification_time=file.modified_ms,
+        data_change=True,
+        stats=stats,
+    )

@@ -1,0 +1,1 @@
+"""RESTORE and CLONE: tables made of another version or another table."""

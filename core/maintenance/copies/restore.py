@@ -1,0 +1,205 @@
+"""RESTORE: bringing a table back to an older version, in one commit (spec 10.13).
+
+1. The files of the two versions are compared. A file with another deletion vector counts as another
+   file.
+2. Files that only the older version has are added again, and must still be there. Files that only
+   the newest version has are removed.
+3. The metadata become those of the older version, except for what must not go back
+   (`restored_metadata`). The protocol only gains features.
+4. One attempt is made to commit that: a RESTORE can't be rebased onto another commit.
+
+No version is lost: the history goes on, and a RESTORE can be undone by another one. The files of
+both versions are Arrow columns, from the log that was read to the lines that are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import TableError
+from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
+from optimist.core.log.file_table import table_keys
+from optimist.core.log.many_files import ManyFiles
+from optimist.core.maintenance.copies.files_there import ensure_files_there
+from optimist.core.maintenance.copies.restored_metadata import restored_domains, restored_metadata
+from optimist.core.maintenance.copies.restored_row_ids import restored_mark, with_restored_ids
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.time_travel import earliest_recreatable_version, version_at_timestamp
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.values.exact_sums import exact_sum
+
+__all__ = ["RestoreTo", "RestoredTable", "restore"]
+
+_WITHOUT_FILES = (
+    "Restore a newer version; to restore what is left of this one, set "
+    "spark.sql.files.ignoreMissingFiles to true."
+)
+_KINDS = {
+    TIMESTAMP_TOO_EARLY: "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+}
+"""What Delta calls times outside the history where a table is restored to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTable:
+    """What a RESTORE did; the names are those of Delta's columns.
+
+    Attributes:
+        version: The version that it made.
+        table_size_after_restore: The sizes of the table's files, summed.
+        num_of_files_after_restore: How many files the table has.
+        num_removed_files: How many of the files before are no longer part of the table.
+        num_restored_files: How many files are part of it again.
+        removed_files_size: The sizes of the removed files, summed.
+        restored_files_size: The sizes of the restored files, summed.
+    """
+
+    version: int
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTo:
+    """Which version to go back to: one of the first two is given.
+
+    Attributes:
+        version: Its number.
+        timestamp_ms: A time, in epoch milliseconds: the newest version that is not younger.
+        timestamp: The time as the caller wrote it, for the history.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    timestamp: str | None = None
+
+
+def restore(
+    txn: OptimisticTransaction, to: RestoreTo, load: Callable[[int], Snapshot]
+) -> RestoredTable | None:
+    """Bring the table back to a version.
+
+    Args:
+        txn: A transaction that has just begun.
+        to: The version to go back to.
+        load: Loads a version by its number.
+
+    Returns:
+        What was done; None if the table is at that version.
+
+    Raises:
+        TableError: There is no such version, or none any more (kinds
+            `DELTA_CANNOT_RESTORE_TABLE_VERSION`, `DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER` and
+            `..._GREATER`). Or files of it are gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`, fields
+            `paths` and `num_missing`), and `spark.sql.files.ignoreMissingFiles` is not set.
+        ConcurrentWriteException: Another commit came first.
+        ProtocolError: The table has, or had, a feature that this engine can't write.
+
+    Nothing is written if any of these is raised.
+    """
+    txn.ensure_writable()
+    version = _version(txn, to)
+    if version == txn.read_version:
+        return None
+    target, current = load(version), txn.snapshot
+    to_add, to_remove = _differences(target, current)
+    to_add = with_restored_ids(to_add, to_remove, target, current)
+    ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
+    metadata = restored_metadata(target.metadata, current.metadata)
+    txn.update_metadata_for_table_restore(metadata, target.protocol)
+    domains = restored_domains(target.domain_metadata, current.domain_metadata)
+    done = RestoredTable(
+        version=current.version + 1,
+        table_size_after_restore=target.size_in_bytes,
+        num_of_files_after_restore=target.num_files,
+        num_removed_files=to_remove.num_rows,
+        num_restored_files=to_add.num_rows,
+        removed_files_size=exact_sum(to_remove["size"]),
+        restored_files_size=exact_sum(to_add["size"]),
+    )
+    files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms())
+    txn.commit_large((*domains, *restored_mark(target, current)), _operation(done, to), files=files)
+    return done
+
+
+def _version(txn: OptimisticTransaction, to: RestoreTo) -> int:
+    table, latest = txn.table, txn.snapshot
+    if to.timestamp_ms is not None:
+        return _version_at(table, to.timestamp_ms, latest)
+    version = latest.version if to.version is None else to.version
+    if version == latest.version:
+        return version
+    earliest = earliest_recreatable_version(table.store, table.log_path)
+    if not earliest <= version < latest.version:
+        raise TableError(
+            f"The table can't be restored to version {version}: its log holds the versions "
+            f"{earliest} to {latest.version}. Nothing was written. Name one of these.",
+            kind="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+            version=version,
+            earliest=earliest,
+            latest=latest.version,
+        )
+    return version
+
+
+def _version_at(table: TableRef, timestamp_ms: int, latest: Snapshot) -> int:
+    try:
+        return version_at_timestamp(table.store, table.log_path, timestamp_ms, latest=latest)
+    except TableError as error:
+        kind = _KINDS.get(error.kind)
+        if kind is None:
+            raise
+        raise TableError(f"{error.args[0]} Nothing was written.", kind=kind) from error
+
+
+def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
+    metrics = {
+        "tableSizeAfterRestore": done.table_size_after_restore,
+        "numOfFilesAfterRestore": done.num_of_files_after_restore,
+        "numRemovedFiles": done.num_removed_files,
+        "numRestoredFiles": done.num_restored_files,
+        "removedFilesSize": done.removed_files_size,
+        "restoredFilesSize": done.restored_files_size,
+    }
+    parameters = {"version": to.version, "timestamp": to.timestamp}
+    return Operation("RESTORE", parameters).with_metrics(metrics)
+
+
+def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
+    """The files that only the older version has, and those that only the newest one has."""
+    older, newest = target.files, current.files
+    places = pc.index_in(table_keys(older), value_set=table_keys(newest))
+    of_newest = pa.array(range(newest.num_rows), places.type)
+    to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=places.drop_null())))
+    is_gone = places.is_null()
+    if target.has_active("rowTracking"):
+        # A file that has lost its row ids since then, or has others, is added again with them.
+        is_gone = pc.or_(is_gone, _are_numbered_otherwise(older, newest, places))
+    return older.filter(is_gone), to_remove
+
+
+def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, places: pa.Array) -> pa.Array:
+    """Which files of an older version have row ids or versions that they lack in the newest.
+
+    Args:
+        older: Rows of `Snapshot.files`.
+        newest: The same of the newest version.
+        places: For each of the older ones, its place among the newest; null for none.
+    """
+    found = pa.array([False] * older.num_rows, pa.bool_())
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        were, are = older[name].combine_chunks(), newest[name].combine_chunks().take(places)
+        is_other = pc.fill_null(pc.not_equal(were, are), True)
+        found = pc.or_(found, pc.and_(were.is_valid(), is_other))
+    return found

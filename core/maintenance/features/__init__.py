@@ -1,0 +1,1 @@
+"""DROP FEATURE: which traces a feature leaves, and their removal."""

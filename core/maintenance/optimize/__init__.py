@@ -1,0 +1,1 @@
+"""OPTIMIZE and REORG: which files become which, and the commits of it."""

@@ -1,0 +1,1 @@
+"""VACUUM: which files no version needs, and their deletion."""

@@ -1,0 +1,284 @@
+"""VACUUM: the files that no version within the retention period needs are deleted (spec 10.12).
+
+1. The retention is checked; it gives the time before which files are dead.
+2. Candidates are found, page by page: by a listing of the table's directory (FULL), from the log
+   (LITE), or in a list that the caller gives. Of files that are listed, only old ones count.
+3. Those that the newest version keeps are sifted out. The others are put aside on the local disk.
+   Then the intents of writers are looked for, and what they may guard is sifted out.
+4. VACUUM START is committed, and tells how many there are.
+5. The newest version is looked at once more: a writer may have committed meanwhile what it had
+   written before. Files that this version does not keep, either, are deleted; then directories that
+   are empty, on a disk.
+6. VACUUM END is committed.
+
+A run that is killed leaves fewer dead files, and the next run finds the rest. Step 5 makes that
+safe: what it deletes was there before the version at which it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.storage.listed_files import listed_pages
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted
+from optimist.core.maintenance.vacuum.dead_files import DeadFiles
+from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, Deletion, delete_here
+from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, Named
+from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
+from optimist.core.maintenance.vacuum.inventory import inventory_pages
+from optimist.core.maintenance.vacuum.kept_paths import KeptPaths
+from optimist.core.maintenance.vacuum.removed_in_log import (
+    CommitsToVacuum,
+    record_vacuumed,
+    removed_pages,
+)
+from optimist.core.maintenance.vacuum.retention import Retention
+from optimist.core.maintenance.vacuum.vacuum_log import VacuumLog
+from optimist.core.paths import join
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["VacuumProgress", "VacuumRequest", "Vacuumed", "vacuum"]
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumProgress:
+    """How far a VACUUM has come.
+
+    Attributes:
+        num_listed: How many files were looked at.
+        num_dead: How many of them are to be deleted.
+        num_deleted: How many have been.
+    """
+
+    num_listed: int
+    num_dead: int
+    num_deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumRequest:
+    """What is asked of a VACUUM.
+
+    Attributes:
+        retention_hours: How long removed files are kept; None for the table's property.
+        dry_run: Nothing is to be deleted.
+        mode: `FULL`, `LITE`, or None for what the options say.
+        inventory: Batches with the files to look at, instead of a listing; see `inventory_pages`.
+        progress: Called after each page, and after each batch of deletions.
+        delete: Deletes the files.
+    """
+
+    retention_hours: float | None = None
+    dry_run: bool = False
+    mode: str | None = None
+    inventory: Iterable[pa.RecordBatch] | None = None
+    progress: Callable[[VacuumProgress], None] | None = None
+    delete: DeleteFiles = delete_here
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a VACUUM has deleted; a dry run: what it would have.
+
+    Attributes:
+        num_files: How many files.
+        size_bytes: Their sizes, summed, as far as they are known.
+        paths: Their full paths, of a dry run; else empty.
+        num_live_intents: How many intents of writers it has heeded.
+        stale_intents: Those that guard nothing any more, each as its name and how that is known.
+    """
+
+    num_files: int
+    size_bytes: int
+    paths: pa.Array
+    num_live_intents: int = 0
+    stale_intents: tuple[str, ...] = ()
+
+
+def vacuum(start: Callable[[], OptimisticTransaction], request: VacuumRequest) -> Vacuumed:
+    """Delete the files that no version within the retention period needs.
+
+    Args:
+        start: Begins a transaction on the newest version.
+        request: What is asked.
+
+    Raises:
+        UsageError: The retention or the mode is wrong; see `Retention`. Nothing was deleted.
+        ProtocolError: The table has a feature that this engine can't write. Nothing was deleted.
+        TableError: The log is damaged, or LITE can't tell what to delete (kind
+            `DELTA_CANNOT_VACUUM_LITE`). Nothing was deleted.
+        StorageError: The store failed. Some files may be deleted; run it again to go on.
+    """
+    return _Vacuum(start, request).run()
+
+
+class _Vacuum:
+    """One VACUUM; single use, and for one thread."""
+
+    def __init__(self, start: Callable[[], OptimisticTransaction], request: VacuumRequest) -> None:
+        txn = start()
+        txn.ensure_writable()
+        self._start = start
+        self._request = request
+        self._snapshot = txn.snapshot
+        self._table: TableRef = txn.table
+        self._is_lite = _is_lite(request, txn.table.options.vacuum_lite_enabled)
+        options = txn.table.options
+        self._retention = Retention.of(txn.snapshot, request.retention_hours, options)
+        self._before_ms = txn.table.clock.now_ms() - self._retention.kept_ms
+        self._names = HiddenNames.of(txn.snapshot)
+        self._num_listed = self._num_directories = 0
+
+    def run(self) -> Vacuumed:
+        commits = CommitsToVacuum.of(
+            self._table, self._snapshot, self._before_ms, is_lite=self._is_lite
+        )
+        with DeadFiles() as found, DeadFiles() as ours, DeadFiles() as unguarded:
+            self._find(self._candidates(commits), found)
+            # Only now: see `heeded_intents`.
+            is_dry = self._request.dry_run
+            intents = HeededIntents.find(self._table, removes_stale=not is_dry)
+            dead = self._without_guarded(self._without_those_apart(found, ours), unguarded, intents)
+            told = partial(Vacuumed, num_live_intents=intents.num_live, stale_intents=intents.stale)
+            if is_dry:
+                return told(dead.num_files, dead.size_bytes, self._full_paths(dead))
+            log = VacuumLog(self._table, self._start)
+            log.begin(self._retention, dead)
+            num_deleted, size_bytes = self._delete(dead, log)
+        if self._request.inventory is None:
+            record_vacuumed(self._table, commits)
+        return told(num_deleted, size_bytes, pa.array([], pa.string()))
+
+    def _candidates(self, commits: CommitsToVacuum) -> Iterator[pa.RecordBatch]:
+        """What may be dead, by its age or by the log."""
+        if self._is_lite:
+            yield from removed_pages(self._table, commits)
+            return
+        given = self._request.inventory
+        table = self._table
+        pages = (
+            listed_pages(
+                table.table_path, table.data_access(), self._names.enters, self._names.apart.add
+            )
+            if given is None
+            else inventory_pages(given, table.data_paths)
+        )
+        for page in pages:
+            modified_ms = page.column("modified_ms")
+            self._count(page)
+            # A time of 0 tells none, and nothing is known to be old then.
+            is_old = pc.and_(pc.greater(modified_ms, 0), pc.less(modified_ms, self._before_ms))
+            yield page.filter(is_old)
+
+    def _count(self, page: pa.RecordBatch) -> None:
+        num_directories = pc.sum(page.column("is_directory"), min_count=0).as_py()
+        self._num_directories += num_directories
+        self._num_listed += page.num_rows - num_directories
+
+    def _find(self, candidates: Iterator[pa.RecordBatch], dead: DeadFiles) -> None:
+        kept = KeptPaths(self._snapshot, self._before_ms)
+        for page in candidates:
+            dead.add(self._dead_of(page, kept))
+            self._tell(dead, 0)
+
+    def _dead_of(self, page: pa.RecordBatch, kept: KeptPaths) -> pa.RecordBatch:
+        page = page.filter(pc.invert(kept.are_kept(page.column("path"))))
+        paths, is_named = page.column("path").to_pylist(), self._is_lite
+        shows = [self._names.shows(path, is_named=is_named) for path in paths]
+        return page.filter(pa.array(shows, pa.bool_()))
+
+    def _delete(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:
+        told = partial(self._tell, dead)
+        deletion = Deletion(self._table, told, self._request.delete)
+        size_bytes, is_completed = 0, False
+        try:
+            directories: list[str] = []
+            for page in self._still_dead(dead):
+                is_directory = page.column("is_directory")
+                files = page.filter(pc.invert(is_directory))
+                deletion.delete(files.column("path"))
+                size_bytes += pc.sum(files.column("size"), min_count=0).as_py()
+                directories += page.filter(is_directory).column("path").to_pylist()
+            deletion.delete_empty_directories(directories)
+            is_completed = True
+        finally:
+            log.end(
+                is_completed=is_completed,
+                num_files=deletion.num_files,
+                num_directories=self._num_directories + 1,
+            )
+        return deletion.num_files, size_bytes
+
+    def _without_those_apart(self, found: DeadFiles, ours: DeadFiles) -> DeadFiles:
+        """What is left once it is known which directories are other tables, or led to by links."""
+        if not self._names.apart:
+            return found
+        for page in found.batches():
+            are_ours = [
+                not self._names.lies_apart(path) for path in page.column("path").to_pylist()
+            ]
+            ours.add(page.filter(pa.array(are_ours, pa.bool_())))
+        return ours
+
+    def _without_guarded(
+        self, found: DeadFiles, unguarded: DeadFiles, intents: HeededIntents
+    ) -> DeadFiles:
+        """What no writer's intent may guard: old files, and those that a version has removed."""
+        if intents.since_ms is None or self._is_lite:
+            return found
+        named = Named(self._start().snapshot, intents.since_ms)
+        for page in found.batches():
+            is_old = pc.less(page.column("modified_ms"), intents.since_ms)
+            is_free = pc.or_(is_old, named.are_named(page.column("path")))
+            # A directory that is empty now may be the one in which a writer makes its next file.
+            is_free = pc.and_(is_free, pc.invert(page.column("is_directory")))
+            unguarded.add(page.filter(is_free))
+        return unguarded
+
+    def _still_dead(self, dead: DeadFiles) -> Iterator[pa.RecordBatch]:
+        """What is dead by the newest version, of files that were all there before it."""
+        if not dead.num_files and not dead.num_directories:
+            return
+        kept = KeptPaths(self._start().snapshot, self._before_ms)
+        for page in dead.batches():
+            yield page.filter(pc.invert(kept.are_kept(page.column("path"))))
+
+    def _full_paths(self, dead: DeadFiles) -> pa.Array:
+        root = join(self._table.table_path, "")
+        found = [pa.array([], pa.string())]
+        for page in dead.batches():
+            names = page.filter(pc.invert(page.column("is_directory"))).column("path")
+            found.append(pc.binary_join_element_wise(root, names, ""))
+        return pa.concat_arrays(found)
+
+    def _tell(self, dead: DeadFiles, num_deleted: int) -> None:
+        if self._request.progress is not None:
+            told = VacuumProgress(self._num_listed, dead.num_files, num_deleted)
+            self._request.progress(told)
+
+
+def _is_lite(request: VacuumRequest, default: bool) -> bool:
+    mode = request.mode
+    if mode is not None and mode.upper() not in ("FULL", "LITE"):
+        raise UsageError(
+            f"The mode {quoted(mode)} of VACUUM is unknown. Nothing was deleted. Use FULL or LITE.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="mode",
+        )
+    if request.inventory is not None:
+        if mode is not None and mode.upper() == "LITE":
+            raise UsageError(
+                "VACUUM LITE finds the files to delete in the log, so it can't use an inventory. "
+                "Nothing was deleted. Leave out LITE or the inventory.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="inventory",
+            )
+        return False
+    return default if mode is None else mode.upper() == "LITE"

@@ -1,0 +1,62 @@
+"""The two commits by which a VACUUM tells the history of itself (spec 8.1, 8.3, 10.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import NO_SPACE
+from optimist.core.maintenance.vacuum.dead_files import DeadFiles
+from optimist.core.maintenance.vacuum.retention import Retention
+from optimist.core.paths import scheme_of
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["VacuumLog"]
+
+_SCHEMES = ("", "file", "wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "hdfs")
+
+
+class VacuumLog:
+    """Commits the start and the end, where that is on.
+
+    Args:
+        table: The table.
+        start: Begins a transaction on its newest version.
+    """
+
+    def __init__(self, table: TableRef, start: Callable[[], OptimisticTransaction]) -> None:
+        asked = table.options.vacuum_logging_enabled
+        self._is_on = scheme_of(table.table_path) in _SCHEMES if asked is None else asked
+        self._start = start
+        self._untold: Operation | None = None
+
+    def begin(self, retention: Retention, dead: DeadFiles) -> None:
+        """Tell what is about to be deleted; on a full disk, once there is room."""
+        parameters: dict[str, object] = {
+            "retentionCheckEnabled": retention.is_checked,
+            "defaultRetentionMillis": retention.default_ms,
+        }
+        if retention.specified_ms is not None:
+            parameters["specifiedRetentionMillis"] = retention.specified_ms
+        metrics = {"numFilesToDelete": dead.num_files, "sizeOfDataToDelete": dead.size_bytes}
+        operation = Operation("VACUUM START", parameters).with_metrics(metrics)
+        try:
+            self._commit(operation)
+        except StorageError as error:
+            if error.kind != NO_SPACE:
+                raise
+            self._untold = operation  # VACUUM is what makes room
+
+    def end(self, *, is_completed: bool, num_files: int, num_directories: int) -> None:
+        """Tell what was deleted, and how it ended."""
+        if self._untold is not None:
+            self._commit(self._untold)
+        status = "COMPLETED" if is_completed else "FAILED"
+        metrics = {"numDeletedFiles": num_files, "numVacuumedDirectories": num_directories}
+        self._commit(Operation("VACUUM END", {"status": status}).with_metrics(metrics))
+
+    def _commit(self, operation: Operation) -> None:
+        if self._is_on:
+            self._start().commit((), operation)

@@ -1,0 +1,334 @@
+"""What the handle of a table does to keep it: go back to an older version, remove dead files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from optimist.core.errors import UsageError
+from optimist.core.local.compaction import LocalBins
+from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.progress import Progress, ProgressReport
+from optimist.core.local.recomputed_statistics import Recomputed, recompute_statistics
+from optimist.core.local.target import LocalTarget
+from optimist.core.log.timestamps import parse_timestamp
+from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
+from optimist.core.maintenance.copies.clone import ClonedTable, CloneRequest, clone
+from optimist.core.maintenance.copies.clone_source import CloneSource, FilesSource, VersionSource
+from optimist.core.maintenance.copies.restore import RestoredTable, RestoreTo, restore
+from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
+from optimist.core.maintenance.features.feature_removal import CaredFor
+from optimist.core.maintenance.optimize.arrangements import Rearrangement
+from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
+from optimist.core.maintenance.optimize.optimize import (
+    ensure_no_clustering,
+    ensure_of_partitions,
+    optimize,
+)
+from optimist.core.maintenance.optimize.optimize_metrics import Optimized
+from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
+from optimist.core.plugins.table_path import TablePath
+from optimist.core.predicates import Predicate
+from optimist.core.requests.arguments import several
+from optimist.core.requests.columns import ColumnName, path_of
+from optimist.core.requests.table_definition import Column, CreateMode, schema_given
+from optimist.core.runtime.budget import one_operation
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot import Snapshot
+from optimist.core.table.table_handle import TableHandle
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["MaintenanceCommands"]
+
+Inventory: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
+
+
+class MaintenanceCommands(TableHandle):
+    """The commands that care for a table; `DeltaLog` is the one that has them."""
+
+    @one_operation
+    def optimize(
+        self,
+        predicate: str | Predicate | None = None,
+        *,
+        z_order_by: Iterable[ColumnName] = (),
+        full: bool = False,
+        progress: Progress | None = None,
+    ) -> Optimized:
+        """Make few large files of many small ones; no row changes, and no other writer fails.
+
+        Files below `optimize.minFileSize`, and those of which many rows are deleted, are written
+        again in groups of at most `optimize.maxFileSize`, in this process, one group after the
+        other. All groups are one commit, unless `optimize.batchSize` says otherwise.
+
+        In a clustered table, the rows that came since the last OPTIMIZE are arranged by the
+        clustering columns, together with those that were not many yet.
+
+        Args:
+            predicate: Which partitions: SQL text or a tree over partition columns; None for all.
+            z_order_by: Arrange all rows of each partition by these columns, so that each file has
+                a narrow range of each of them.
+            full: Also arrange rows that are arranged by other clustering columns.
+            progress: Called after each group, see `FileProgress`.
+
+        Returns:
+            What was done; its `version` is None if there was nothing to do.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The predicate names a column that is no partition column, or only Spark can
+                evaluate it (kind `OPTIMIST_NEEDS_SPARK`); the columns have no statistics; or the
+                table is clustered, and is given a predicate or columns, or it is not, and `full` is
+                asked for.
+            DeltaConcurrentModificationException: Other commits came first, again and again.
+        """
+        columns = several(z_order_by, "z_order_by")
+        wanted = Rearrangement(z_order_by=tuple(map(path_of, columns)), is_full=full)
+        return self._rearrange(wanted, predicate, progress)
+
+    @one_operation
+    def purge(
+        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+    ) -> Optimized:
+        """Write files again that have a deletion vector, or hold a column that was dropped.
+
+        That is REORG TABLE ... APPLY (PURGE): readers need no vector any more, and VACUUM can
+        remove the deleted rows and columns from the store. Arguments, result and errors are those
+        of `optimize`.
+        """
+        wanted = Rearrangement(purges=True, columns_of=columns_by_footers(self.table))
+        return self._rearrange(wanted, predicate, progress)
+
+    def _purge_vectors(self) -> Optimized:
+        return self._rearrange(Rearrangement(purges=True), None, None)
+
+    def _rearrange(
+        self,
+        wanted: Rearrangement,
+        predicate: str | Predicate | None,
+        progress: Progress | None,
+    ) -> Optimized:
+        if predicate is not None:
+            condition = _of_partitions(predicate, self.snapshot())
+            wanted = replace(
+                wanted,
+                chosen=lambda version: condition.matching_partitions(version, version.files),
+                text=str(predicate),
+            )
+        return optimize(self._begin, LocalBins(progress), wanted)
+
+    def _begin(self) -> OptimisticTransaction:
+        """A transaction on the newest version; there must be one."""
+        return self.start_transaction(self.snapshot())
+
+    @one_operation
+    def recompute_statistics(
+        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+    ) -> Recomputed:
+        """Compute the statistics of files anew, by which queries skip files; no row changes.
+
+        For files of engines that wrote none, and after a change of the columns that get statistics.
+        The footer of each file is read, and its columns of floating-point numbers.
+
+        Args:
+            predicate: Which files: those that may hold matching rows; None for all.
+            progress: Called after each file, see `FileProgress`.
+
+        Returns:
+            What was done; its `commit` is None if all statistics were right already.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The predicate does not parse, or names an unknown column, or only Spark can
+                evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
+            TableError: A file is gone or damaged; or it has another number of rows than the log
+                says, and the table tracks its rows (kind `DELTA_NUM_RECORDS_MISMATCH`).
+            DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
+        """
+        report = ProgressReport(self.table.clock, progress, "COMPUTE STATS")
+        return recompute_statistics(LocalTarget(self._begin(), report), predicate)
+
+    @one_operation
+    def restore(
+        self, version: int | None = None, timestamp: str | int | None = None
+    ) -> RestoredTable | None:
+        """Make the table what it was at an older version or time, in one commit.
+
+        No version is lost, so a RESTORE can be undone by another one. Rows are neither read nor
+        written. Only one of the two arguments is given.
+
+        Args:
+            version: A version number.
+            timestamp: Epoch milliseconds, or text as for `snapshot`.
+
+        Returns:
+            What was done; None if that is the newest version.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: Not one of the two is given.
+            TableError: The log does not hold the version; or some of its files are gone (kind
+                `DELTA_FILE_NOT_FOUND_DETAILED`), unless `spark.sql.files.ignoreMissingFiles` is
+                set.
+            ConcurrentWriteException: Another commit came first.
+        """
+        if (version is None) == (timestamp is None):
+            raise UsageError(
+                "Give a version or a timestamp to restore the table to, and not both.",
+                kind="DELTA_ONEOF_IN_TIMETRAVEL",
+            )
+        to = RestoreTo(version) if timestamp is None else RestoreTo(None, *_time(timestamp))
+        return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+
+    @one_operation
+    def clone(  # noqa: PLR0913 - one keyword per part of CLONE
+        self,
+        target: TablePath,
+        *,
+        is_shallow: bool = False,
+        version: int | None = None,
+        timestamp: str | int | None = None,
+        mode: str = "create",
+        properties: Mapping[str, str] | None = None,
+        source_format: str = "delta",
+        partition_columns: StructType | pa.Schema | Sequence[Column] = (),
+    ) -> ClonedTable | None:
+        """Make another table with the rows that this one has, or had, in one commit.
+
+        Args:
+            target: The path of the clone, for which the same options hold.
+            is_shallow: Whether the clone names the files of this table and copies none. Then it
+                needs them, and VACUUM of this table does not know of it.
+            version: A version number; the newest version without it and a timestamp.
+            timestamp: Epoch milliseconds, or text as for `snapshot`.
+            mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`. A table that
+                is replaced must have no files.
+            properties: Properties that the clone has instead of this table's, or besides them.
+            source_format: `delta`; or what the files at this path are instead: `parquet` for a
+                directory of files, `iceberg` for a table of Iceberg, at its newest version.
+            partition_columns: The columns that directories of Parquet name, as for `convert`.
+
+        Returns:
+            What was done; None if there is a table and the mode is `create_if_not_exists`.
+
+        Raises:
+            TableNotFoundError: There is no table to clone, or none to replace.
+            UsageError: There is a table at the target, or it has files; or other files are there.
+                Or the files at this path are no such table, or are a Delta table (kind
+                `DELTA_CLONE_UNSUPPORTED_SOURCE`).
+            SchemaError, ConfigError: The clone's properties are not sound; or as of `convert`.
+            TableError: The log does not hold the version, or some of its files are gone; or the
+                clone may not read files from where they are.
+            ConcurrentWriteException: Another commit came first at the target.
+            StorageError: A store failed. Files that a deep clone has copied stay, and the next call
+                goes on from there.
+        """
+        how = (is_shallow, CreateMode.of(mode), dict(properties or {}))
+        is_newest = version is None and timestamp is None
+        source: CloneSource
+        if source_format != "delta":
+            columns = schema_given(partition_columns)
+            files = ConvertRequest(columns, source_format=source_format)
+            source = FilesSource.of(self.table, files, is_newest=is_newest)
+        elif len(schema_given(partition_columns)):
+            raise UsageError(
+                "A Delta table says itself how it is partitioned. Nothing was written. Leave "
+                "partition_columns out, or give the source_format of the files.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="partition_columns",
+            )
+        else:
+            newest = self.snapshot()
+            found = newest if is_newest else self.snapshot(version, timestamp)
+            source = VersionSource(self.table, found, is_newest)
+        return clone(self._at_path(target).start_transaction(), CloneRequest(source, *how))
+
+    @one_operation
+    def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:
+        """Take a feature out of the table's protocol, so that fewer engines are refused by it.
+
+        What the feature has left in the table is taken out first, by commits of their own; files
+        are written again where that takes it. A run that was stopped is gone on with by the next.
+
+        Args:
+            name: The feature.
+            truncate_history: Whether the log of versions older than a day is cut off, instead of
+                being protected by the feature `checkpointProtection`.
+
+        Returns:
+            The commit that has dropped it.
+
+        Raises:
+            TableNotFoundError: There is no table.
+            UsageError: The feature is unknown, is not there, is needed by others, or is one that
+                can't be dropped.
+            SchemaError: CHECK constraints, or names of columns, need it.
+            ProtocolError: Versions in the history need it still; wait, and run it again.
+            TableError: A checkpoint could not be written.
+            DeltaConcurrentModificationException: Other commits came first, again and again.
+        """
+        table = CaredFor(self._begin, self._purge_vectors, LocalBins())
+        return drop_feature(table, DropRequest(name, truncate_history))
+
+    @one_operation
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        *,
+        dry_run: bool = False,
+        mode: str | None = None,
+        inventory: Inventory | None = None,
+        progress: Callable[[VacuumProgress], None] | None = None,
+    ) -> Vacuumed:
+        """Delete the files below the table that no version within the retention period needs.
+
+        Versions that are older can't be read afterwards, nor restored: deleted files are gone.
+
+        Args:
+            retention_hours: How long removed files are kept. As in Delta, only None and 0 count,
+                unless `vacuum.retentionWindowIgnore.enabled` is off: set the table property
+                `delta.deletedFileRetentionDuration` instead.
+            dry_run: Only tell what would be deleted.
+            mode: `FULL` lists the table's directory; `LITE` takes what was removed from the log,
+                and so leaves what no commit has named. None: as the options say, else `FULL`.
+            inventory: A list of the table's files, instead of a listing: rows with the columns
+                `path`, `length`, `isDir` and `modificationTime` (epoch milliseconds).
+            progress: Called now and then; see `VacuumProgress`.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The retention is below that of the table (kind
+                `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`), which only
+                `spark.databricks.delta.retentionDurationCheck.enabled=false` allows; or another
+                argument is wrong.
+            TableError: The log is damaged, or does not tell enough for `LITE`.
+            StorageError: The store failed. Some files may be deleted; run it again to go on.
+        """
+        batches = None if inventory is None else _batches(inventory)
+        request = VacuumRequest(retention_hours, dry_run, mode, batches, progress)
+        return vacuum(self._begin, request)
+
+
+def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:
+    return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
+
+
+def _of_partitions(given: str | Predicate, snapshot: Snapshot) -> LocalCondition:
+    """A condition that chooses whole partitions, and is known for each of them.
+
+    Raises:
+        UsageError: See `MaintenanceCommands.optimize`.
+    """
+    ensure_no_clustering(str(given), snapshot)
+    predicate = Predicate.of(given)
+    ensure_of_partitions({path[0] for path in predicate.columns()}, snapshot)
+    return LocalCondition.of(predicate, snapshot)
+
+
+def _time(timestamp: str | int) -> tuple[int, str]:
+    timestamp_ms = parse_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
+    return timestamp_ms, str(timestamp)

@@ -1,0 +1,1 @@
+"""Names of tables: Spark's session catalog, and paths in place of names."""

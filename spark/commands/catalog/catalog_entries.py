@@ -1,0 +1,284 @@
+"""Entries of Spark's session catalog: looking them up, and making them.
+
+An entry says that a name is a Delta table and where it is. Columns and properties are not repeated
+in it, as the table's log has them; so it never grows old.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.catalog.names import CatalogTable, in_session_catalog, is_delta
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.jvm import Jvm
+
+__all__ = [
+    "Place",
+    "become_delta",
+    "known_name",
+    "move",
+    "place_of_name",
+    "register",
+    "register_new",
+]
+
+_CATALOG = "org.apache.spark.sql.catalyst.catalog"
+_DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is to be made or replaced.
+
+    Attributes:
+        path: The place.
+        name: What the table is called in messages.
+        identifier: The name in the session catalog, a Java `TableIdentifier`; None for a table that
+            has no name but its path.
+        is_new_name: Whether the name is not in the catalog yet.
+        is_managed: Whether the catalog removes the files with the name.
+    """
+
+    path: str
+    name: str
+    identifier: Any = None
+    is_new_name: bool = False
+    is_managed: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession, identifier: Any, location: str | None) -> Place:
+        """The place that a name means, or will mean.
+
+        Args:
+            spark: The session.
+            identifier: A Java `Identifier`: a name, or a path without a namespace.
+            location: Where the statement puts the table.
+
+        Raises:
+            UsageError: The name is that of a view, or of a table that is no Delta table (kind
+                `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two places (kinds
+                `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
+            AnalysisException: There is no such database.
+        """
+        name, namespace = str(identifier.name()), list(identifier.namespace())
+        if not namespace and ("/" in name or ":" in name):
+            return cls._of_path(Jvm.of(spark), name, location)
+        jvm = Jvm.of(spark)
+        database = namespace[-1] if namespace else _DELTA
+        option = jvm.root.scala.Option.apply(database)
+        known = jvm.catalyst.TableIdentifier(name, option)
+        catalog = jvm.session.sessionState().catalog()
+        if catalog.tableExists(known):
+            return cls._of_entry(jvm, known, catalog.getTableMetadata(known), location)
+        catalog.getDatabaseMetadata(database)  # without it no table could have the name
+        where = catalog.defaultTablePath(known) if location is None else location
+        path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
+        text = str(known.quotedString())
+        return cls(path, text, known, is_new_name=True, is_managed=location is None)
+
+    @classmethod
+    def _of_path(cls, jvm: Jvm, path: str, location: str | None) -> Place:
+        if location is not None and not _is_one_place(jvm, path, location):
+            raise UsageError(
+                f"The statement gives two places for the table: the path {shown(path)}, and the "
+                f"location {shown(location)}. Nothing was written. Leave the location out.",
+                kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+                path=path,
+                location=location,
+            )
+        return cls(path, f"delta.{quoted(path)}")
+
+    @classmethod
+    def _of_entry(cls, jvm: Jvm, known: Any, entry: Any, location: str | None) -> Place:
+        """The place of a table that the catalog has."""
+        text, kind = str(known.quotedString()), str(entry.tableType().name())
+        provider = entry.provider()
+        if kind == "VIEW" or provider.isEmpty() or not is_delta(str(provider.get())):
+            raise UsageError(
+                f"{text} is {'a view' if kind == 'VIEW' else 'not a Delta table'}. Nothing was "
+                "written. Drop it first, to make a Delta table of that name.",
+                kind="DELTA_NOT_A_DELTA_TABLE",
+                name=text,
+            )
+        path = str(jvm.root.org.apache.hadoop.fs.Path(entry.location()).toString())
+        if location is not None and not _is_one_place(jvm, path, location):
+            raise UsageError(
+                f"The table {text} is at {shown(path)}, and can't be made at {shown(location)}. "
+                "Nothing was written. Leave the location out, or drop the table first.",
+                kind="DELTA_TABLE_LOCATION_MISMATCH",
+                path=path,
+                location=location,
+            )
+        return cls(path, text, known, is_managed=kind == "MANAGED")
+
+
+def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
+    """Whether two paths are the same; one may leave out the scheme, which Spark may have added."""
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path
+    first, second = hadoop_path(one).toUri(), hadoop_path(other).toUri()
+    if first.getPath() != second.getPath():
+        return False
+    pairs = ((first.getScheme(), second.getScheme()), (first.getHost(), second.getHost()))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place:
+    """The place that a name in a statement means, or will mean; Raises as `Place.of`.
+
+    Raises:
+        UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
+    """
+    known = known_name(spark, name)
+    jvm = Jvm.of(spark)
+    identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
+    namespace = jvm.array(jvm.root.java.lang.String, [str(known.database().get())])
+    return Place.of(spark, identifier.of(namespace, known.table()), location)
+
+
+def known_name(spark: SparkSession, name: str) -> Any:
+    """What a name means in the session's catalog, a Java `TableIdentifier` with its database.
+
+    Raises:
+        UsageError: See `place_of_name`.
+    """
+    jvm = Jvm.of(spark)
+    parts = in_session_catalog(spark, name)
+    if parts is None:
+        raise UsageError(
+            f"The name {shown(name)} is in a catalog that Optimist does not know. Nothing was "
+            "written. Name a table of the session's catalog, or give a path.",
+            kind="DELTA_NOT_A_DELTA_TABLE",
+            name=name,
+        )
+    database = parts[0] if parts[1:] else jvm.session.sessionState().catalog().getCurrentDatabase()
+    option = jvm.root.scala.Option.apply(str(database))
+    return jvm.catalyst.TableIdentifier(parts[-1], option)
+
+
+def register(spark: SparkSession, place: Place) -> None:
+    """Give a table its name in the session catalog.
+
+    Raises:
+        AnalysisException: Spark's catalog refuses it, as it does a name that is there already.
+    """
+    jvm = Jvm.of(spark)
+    path = jvm.root.org.apache.hadoop.fs.Path(place.path)
+    uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
+    kinds = jvm.root.org.apache.spark.sql.catalyst.catalog.CatalogTableType
+    kind = kinds.MANAGED() if place.is_managed else kinds.EXTERNAL()
+    table = _entry_of(jvm, place.identifier, kind, uri)
+    jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def become_delta(spark: SparkSession, entry: Any) -> None:
+    """Let the entry of a table of another format, whose files have a log by now, be one of Delta.
+
+    Args:
+        spark: The session.
+        entry: The Java `CatalogTable`.
+    """
+    jvm = Jvm.of(spark)
+    uri = entry.storage().locationUri().get()
+    table = _entry_of(jvm, entry.identifier(), entry.tableType(), uri)
+    catalog = jvm.session.sessionState().catalog()
+    catalog.alterTable(table)
+    catalog.refreshTable(entry.identifier())
+
+
+def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
+    """As `register`; if the name can't be had, a table that only it would have found is removed.
+
+    Args:
+        spark: The session.
+        place: Where the table is.
+        log: The table.
+        is_new: Whether the statement has made it.
+    """
+    try:
+        register(spark, place)
+    except PySparkException:
+        if is_new and place.is_managed and log.snapshot().version == 0:
+            _remove_unnamed(spark, place)
+        raise
+
+
+def _remove_unnamed(spark: SparkSession, place: Place) -> None:
+    jvm = Jvm.of(spark)
+    if jvm.session.sessionState().catalog().tableExists(place.identifier):
+        return  # somebody else's, in the same place
+    path = jvm.root.org.apache.hadoop.fs.Path(place.path)
+    path.getFileSystem(jvm.hadoop_settings()).delete(path, True)
+
+
+def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> None:
+    """Let a name mean the table at another place; nothing happens to the files of either.
+
+    Args:
+        spark: The session.
+        identifier: The name within the catalog; for a table by its path, the path.
+        entry: The Java `CatalogTable`, or None for a path.
+        location: The place.
+
+    Raises:
+        UsageError: The table has no name but its path (kind
+            `DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER`).
+        SchemaError: The other table has other columns (kind `DELTA_SET_LOCATION_SCHEMA_MISMATCH`).
+        TableNotFoundError: There is no table at the place.
+    """
+    if entry is None:
+        raise UsageError(
+            f"The table {shown(str(identifier.name()))} is named by its path, which SET LOCATION "
+            "can't change. Nothing was changed. Name the other path.",
+            kind="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+        )
+    jvm = Jvm.of(spark)
+    known, path = CatalogTable.of(spark, entry), jvm.root.org.apache.hadoop.fs.Path(location)
+    other = open_log(spark, str(path.toString())).snapshot()
+    own = open_log(spark, known.path)
+    columns = own.snapshot().schema if own.table_exists() else other.schema
+    if without_internal_metadata(columns) != without_internal_metadata(other.schema):
+        raise SchemaError(
+            f"The table at {shown(location)} has other columns than {known.name}: {other.schema} "
+            f"and not {columns}. Nothing was changed. Drop the name, and create it again.",
+            kind="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+            path=location,
+        )
+    uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
+    storage = _changed(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
+    jvm.session.sessionState().catalog().alterTable(_changed(entry, 2, storage))
+
+
+def _entry_of(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
+    """The Java `CatalogTable` of a Delta table."""
+    some = jvm.root.scala.Option.apply
+    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
+    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    no_columns = jvm.root.org.apache.spark.sql.types.StructType()
+    return _made(jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA))
+
+
+def _changed(value: Any, at: int, part: Any) -> Any:
+    """A copy of a case class with another part."""
+    parts = [value.productElement(place) for place in range(value.productArity())]
+    return value.copy(*parts[:at], part, *parts[at + 1 :])
+
+
+def _made(jvm: Jvm, name: str, *given: Any) -> Any:
+    """A case class of Spark's catalog: its last fields differ from version to version."""
+    (make,) = jvm.java_class(f"{_CATALOG}.{name}").getConstructors()
+    defaults = jvm.module(f"{_CATALOG}.{name}$")
+    arguments = jvm.root.java.util.ArrayList()
+    for value in given:
+        arguments.add(value)
+    for at in range(len(given) + 1, make.getParameterCount() + 1):
+        arguments.add(getattr(defaults, f"apply$default${at}")())
+    return make.newInstance(arguments.toArray())

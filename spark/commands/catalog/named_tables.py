@@ -1,0 +1,117 @@
+"""Tables with a name in Spark's catalog, made from values and not from a statement's text.
+
+In a text Spark would put values in for `${...}`, take a comment within an expression for the
+statement's own, and lose what no statement can say, such as users' metadata of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.create.create import create_table
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.requests.table_definition import CreateMode, TableDefinition
+from optimist.spark.commands.catalog.catalog_entries import (
+    Place,
+    known_name,
+    place_of_name,
+    register_new,
+)
+from optimist.spark.commands.catalog.names import is_enabled
+from optimist.spark.commands.reading.read import open_target
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["create_named", "ensure_names_known"]
+
+_WAREHOUSE = "spark.sql.warehouse.dir"
+
+
+def create_named(
+    spark: SparkSession, name: str, definition: TableDefinition, location: str | None
+) -> None:
+    """Make or replace a table by its name; the session's catalog decides where it is.
+
+    Args:
+        spark: The session.
+        name: The name, as SQL writes it.
+        definition: The table.
+        location: Where it is to be, if the caller says so.
+
+    Raises:
+        UsageError: The session knows no Delta tables by name (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or see `Place.of`.
+        AnalysisException: The name is taken, or there is none to replace.
+    """
+    ensure_names_known(spark, name)
+    with original_errors():
+        if _is_kept(spark, name, definition.mode):
+            return
+        place = place_of_name(spark, name, None if location is None else _whole(spark, location))
+        log = open_target(spark, place.path)
+        is_new = not log.table_exists()
+        create_table(log.start_transaction, _at(place, definition))
+        if place.is_new_name:
+            register_new(spark, place, log, is_new=is_new)
+
+
+def _is_kept(spark: SparkSession, name: str, mode: CreateMode) -> bool:
+    """Whether a name is taken, and what it means is to stay.
+
+    Raises:
+        AnalysisException: The name is taken, and was to be new; or it is not there, and was to be
+            replaced. Spark says it, as in any statement.
+    """
+    catalog = Jvm.of(spark).session.sessionState().catalog()
+    known = known_name(spark, name)
+    is_there = bool(catalog.tableExists(known))
+    if is_there and mode is CreateMode.CREATE:
+        catalog.createTable(catalog.getTableMetadata(known), False, False)
+    if not is_there and mode is CreateMode.REPLACE:
+        catalog.getTableMetadata(known)
+    return is_there and mode is CreateMode.CREATE_IF_NOT_EXISTS
+
+
+def ensure_names_known(spark: SparkSession, name: str) -> None:
+    """Refuse to make a table of a name where the catalog takes none.
+
+    Raises:
+        UsageError: See `create_named`.
+    """
+    if is_connect(spark):
+        raise _no_names(name, "is a name in the server's catalog, where no client can put a table")
+    if not is_enabled(spark):
+        raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
+
+
+def _at(place: Place, definition: TableDefinition) -> TableDefinition:
+    """The definition for a place; a table that is there without the name is taken as it is."""
+    mode = definition.mode
+    if place.is_new_name and mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        mode = CreateMode.CREATE
+    return replace(
+        definition, mode=mode, is_new_name=place.is_new_name, is_managed=place.is_managed
+    )
+
+
+def _whole(spark: SparkSession, location: str) -> str:
+    """A location as Spark's catalog takes it: a relative path lies in the warehouse."""
+    jvm = Jvm.of(spark)
+    shared: Any = jvm.session.sharedState()
+    warehouse = shared.conf().get(_WAREHOUSE)
+    utils = jvm.catalyst.catalog.CatalogUtils
+    return str(utils.makeQualifiedDBObjectPath(warehouse, location, jvm.hadoop_settings()))
+
+
+def _no_names(name: str, problem: str) -> UsageError:
+    return UsageError(
+        f"The name {shown(name)} {problem}. Nothing was written. Call optimist.spark.enable(spark) "
+        "in a classic session first, or give the table's path by location(path) alone.",
+        kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+        name=name,
+    )

@@ -1,0 +1,1 @@
+"""DELETE and UPDATE with Spark, and what MERGE shares with them."""

@@ -1,0 +1,172 @@
+"""What the driver does itself, on Arrow, where a Spark job would cost more than the work.
+
+The driver does it only if the outcome is the same as Spark's under every conf of the session:
+conditions and values are the expressions that Spark analysed, and the engine can evaluate every
+part of them exactly. Spark does everything that is in doubt, that fails, or that needs a file which
+can't be read here. What Arrow can't do is such a failure, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import OptimistError
+from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.row_writer import RowWriter
+from optimist.core.local.target import LocalTarget
+from optimist.core.paths import scheme_of
+from optimist.core.snapshot.row_filter import is_exact
+from optimist.spark.arrow.plane import ArrowPlane
+from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.commands.writing.write_options import session_value
+from optimist.spark.conditions.condition import Condition
+from optimist.spark.planes.planes import RowPlane
+from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["DriverShortcut", "local_condition", "readable_bytes", "reading_cost"]
+
+_LOG = logging.getLogger(__name__)
+_LEAST_BYTES = 1 << 20
+"""What opening a file costs, in bytes that could be read meanwhile."""
+_FAILURES = (OptimistError, pa.ArrowException)
+"""What leaves the work to Spark. Nothing is committed then, and what was written is removed."""
+_Result = TypeVar("_Result")
+
+
+def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int:
+    """How much of a table's files this process reads at most, where Spark could read them instead.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plane: The plane that serves it in Spark.
+
+    Returns:
+        0 where this process may be unable to reach the files, because only Hadoop can.
+    """
+    is_local = scheme_of(table.table_path) in ("", "file")
+    can_read = not is_connect(spark) and (is_local or isinstance(plane, ArrowPlane))
+    return table.options.driver_shortcut_max_bytes if can_read else 0
+
+
+def reading_cost(files: pa.Table) -> int:
+    """What reading files costs, in bytes; opening one counts, too.
+
+    Args:
+        files: Rows of `Snapshot.files`.
+    """
+    costs = pc.max_element_wise(files["size"], _LEAST_BYTES)
+    return int(pc.sum(costs, min_count=0).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class DriverShortcut:
+    """The driver, for the work of one command: all of it or none.
+
+    Attributes:
+        spark: The session.
+        writer: The table.
+    """
+
+    spark: SparkSession
+    writer: DataWriter
+
+    @property
+    def max_bytes(self) -> int:
+        """How much it reads at most; 0 where it does not serve the table."""
+        return readable_bytes(self.spark, self.writer.txn.table, self.writer.plane)
+
+    def takes(self, files: pa.Table) -> bool:
+        """Whether these files are few and small enough to be read.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+        """
+        limit = self.max_bytes
+        return limit > 0 and reading_cost(files) <= limit
+
+    def knows(self, condition: Condition | None) -> bool:
+        """Whether it evaluates a condition as Spark does, to the last bit."""
+        if condition is None:
+            return True
+        schema = self.writer.txn.snapshot.schema
+        return condition.is_of_the_row and is_exact(condition.predicate, schema)
+
+    def matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table | None:
+        """The files in partitions that match, by the log alone; None where Spark has to look.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+            condition: It names no columns but those of the partitions.
+        """
+        if not (self.max_bytes and self.knows(condition)):
+            return None
+        try:
+            known = local_condition(condition, session_zone_name(self.spark))
+            return known.matching_partitions(self.writer.txn.snapshot, files)
+        except _FAILURES as error:
+            _LOG.debug("Spark looks for the partitions, as this process can't: %s", _reason(error))
+            return None
+
+    def done(
+        self,
+        pending: UncommittedFiles,
+        work: Callable[[RowWriter], _Result],
+        *,
+        is_checked: bool = True,
+    ) -> _Result | None:
+        """The result of some work with the table's rows; None where Spark has to do it.
+
+        Then nothing is left of what the work has written.
+
+        Args:
+            pending: Looks after what is written.
+            work: The work.
+            is_checked: Whether the rows that it writes must obey the table's rules.
+        """
+        txn = self.writer.txn
+        if txn.metadata != txn.snapshot.metadata:
+            return None  # columns are added, and Spark shapes the rows
+        try:
+            with UncommittedFiles(txn, within=pending) as own:
+                result = work(
+                    RowWriter(
+                        self._target(),
+                        own,
+                        is_checked=is_checked,
+                        codec=session_value(self.spark, "compression") or DEFAULT_CODEC,
+                        max_rows_per_file=session_value(self.spark, "maxRecordsPerFile") or None,
+                    )
+                )
+        except _FAILURES as error:
+            _LOG.debug("Spark does the work, as this process can't: %s", _reason(error))
+            return None
+        pending.adopt(own)
+        return result
+
+    def _target(self) -> LocalTarget:
+        txn = self.writer.txn
+        report = ProgressReport(txn.table.clock, None, "the work in the driver")
+        return LocalTarget(txn, report, session_zone_name(self.spark))
+
+
+def _reason(error: Exception) -> str:
+    """What failed, for the log; Arrow's texts may show values."""
+    return error.kind if isinstance(error, OptimistError) else type(error).__name__
+
+
+def local_condition(condition: Condition, zone: str) -> LocalCondition:
+    """A condition that the shortcut knows, for it to evaluate in the session's time zone."""
+    return LocalCondition(condition.text, condition.predicate, condition.is_partition_only, zone)

@@ -1,0 +1,83 @@
+"""The condition of a DELETE or an UPDATE, whose subqueries read one version of each table.
+
+1. Spark resolves the condition. If it holds no subquery, nothing more is to be done here.
+2. The tables of ours that its subqueries read stay at the versions that they have now.
+3. The transaction starts. If the subqueries read the very table that is changed, it starts at the
+   version that they read, and depends on the whole table: a row that another commit adds could
+   change what a subquery says of any row.
+
+After a conflict all of it is done again. A version of another table stays what it was read at: no
+commit there is a conflict.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.table.table_handle import TableHandle
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.dml.own_reads import own_versions, transaction_from
+from optimist.spark.commands.dml.target import Target
+from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
+from optimist.spark.conditions.condition import Condition
+from optimist.spark.planes.sources import of_fixed_versions
+from optimist.spark.session.jvm import Jvm, analyzed_plan
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["PinnedCondition"]
+
+
+class PinnedCondition:
+    """The condition of one command, for each try of it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableHandle,
+        condition: Column | str | BoundCondition | None,
+        alias: str | None,
+    ) -> None:
+        self._spark = spark
+        self._log = log
+        self._given = condition
+        self._alias = alias
+        self._now = condition
+
+    def begin(self) -> OptimisticTransaction:
+        """Start the transaction of a try.
+
+        Raises:
+            pyspark.errors.AnalysisException: Spark can't resolve a condition with a subquery.
+        """
+        bound = self._bound()
+        if bound is None:
+            return self._log.start_transaction(self._log.snapshot())
+        rows = of_fixed_versions(bound.as_rows())
+        self._now = bound.reading(rows)
+        txn = transaction_from(self._log, rows)
+        if own_versions(self._log, txn, rows):
+            txn.read_whole_table()
+        return txn
+
+    def resolved(self, target: Target, rows: DataFrame) -> Condition | None:
+        """The condition, resolved as `Target.resolve` does; None for all rows."""
+        return None if self._now is None else target.resolve(self._now, rows)
+
+    def _bound(self) -> BoundCondition | None:
+        """The condition as Spark resolves it, if it holds a subquery."""
+        given = self._given
+        if given is None or isinstance(given, BoundCondition) or is_connect(self._spark):
+            return given if isinstance(given, BoundCondition) else None
+        jvm = Jvm.of(self._spark)
+        column = sf.expr(given) if isinstance(given, str) else given
+        if not has_subquery(jvm, jvm.tree(column)):
+            return None
+        txn = self._log.start_transaction(self._log.snapshot())
+        frame = Target.of(self._spark, self._log, txn, self._alias).columns()
+        plan = frame.filter(column)._jdf.queryExecution().analyzed()
+        while plan.nodeName() != "Filter":
+            plan = plan.child()  # a projection that hides the metadata column again
+        expression = plan.condition()
+        text = given if isinstance(given, str) else str(expression.sql())
+        return BoundCondition(self._spark, expression, analyzed_plan(frame).output(), text)

@@ -1,0 +1,124 @@
+"""The rows of an UPDATE with their new values, as Spark computes and writes them (spec 10.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import StructField, StructType
+from optimist.spark.commands.checks import checked_rows
+from optimist.spark.commands.dml.target import Target
+from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.changed_rows import KEPT, UPDATED, kinds_of, with_changes
+from optimist.spark.rows.row_ids import moved_row_ids
+from optimist.spark.rows.row_shape import column_of, free_name, quoted
+from optimist.spark.spark_schema import VOID, to_spark_type
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["UpdatedRows"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatedRows:
+    """Computes and writes the rows of one UPDATE.
+
+    Attributes:
+        target: The table.
+        sql: The SQL in the table's log.
+        assignments: What is set.
+    """
+
+    target: Target
+    sql: TableSql
+    assignments: Assignments
+
+    def write(self, computed: DataFrame, pending: UncommittedFiles) -> WrittenFiles:
+        """Write what `computed` gave, and with the change data feed the changes."""
+        writer = self.target.writer
+        checked = checked_rows(computed, self.sql, self.target.snapshot.metadata)
+        if not writer.records_changes:
+            return writer.write(checked, pending)
+        is_updated = column_of(self._updated_name)
+        kinds = sf.when(is_updated, kinds_of(UPDATED)).otherwise(kinds_of(KEPT))
+        names = (*self._names, *self.target.carried.names)
+        changes = with_changes(checked, names, kinds, self._before_names)
+        return writer.write(changes, pending, has_changes=True)
+
+    def computed(self, frame: DataFrame, matches: Column, more: Sequence[Column] = ()) -> DataFrame:
+        """The rows as `updated` gives them, with what is needed to tell changes."""
+        carried = self.target.carried.names
+        if not self.target.writer.records_changes:
+            return self.updated(frame, matches, carried, more).drop(self._updated_name)
+        old = [column_of(name).alias(hidden) for name, hidden in self._before_names.items()]
+        return self.updated(frame, matches, carried, (*old, *more))
+
+    def updated(
+        self,
+        frame: DataFrame,
+        matches: Column,
+        carried: tuple[str, ...] = (),
+        more: Sequence[Column] = (),
+    ) -> DataFrame:
+        """The rows with their new values where they match, in the table's columns and types.
+
+        A row that does not match keeps every value, even if computing it now would give another
+        one. A further column tells which rows match.
+
+        Args:
+            frame: The rows as they are.
+            matches: Which of them get new values.
+            carried: The columns with their ids and versions, if the frame has them.
+            more: Other columns that are needed afterwards; they see the rows as they were.
+        """
+        schema, changing = self.target.snapshot.schema, self.assignments.columns
+        columns = [
+            self._new_value(field, matches) if field.name in changing else quoted(field.name)
+            for field in schema
+            if field.data_type != VOID
+        ]
+        told = matches.alias(self._updated_name)
+        rows = frame.select(*columns, *moved_row_ids(carried, matches), told, *more)
+        is_updated = column_of(self._updated_name)
+        regenerated = {
+            name: sf.when(is_updated, value).otherwise(column_of(name))
+            for name, value in self._regenerated(schema).items()
+        }
+        return rows.withColumns(regenerated) if regenerated else rows
+
+    @property
+    def _names(self) -> list[str]:
+        return [item.name for item in self.target.snapshot.schema if item.data_type != VOID]
+
+    @property
+    def _before_names(self) -> dict[str, str]:
+        """For the columns that may change, those with the values before."""
+        changing = {*self.assignments.columns, *self._regenerated(self.target.snapshot.schema)}
+        return {
+            name: free_name(f"__optimist_before_{at}", self._names)
+            for at, name in enumerate(self._names)
+            if name in changing
+        }
+
+    @property
+    def _updated_name(self) -> str:
+        return free_name("__optimist_updated", self._names)
+
+    def _new_value(self, field: StructField, matches: Column) -> Column:
+        value = self.assignments.new_value(field)
+        return sf.when(matches, value).otherwise(column_of(field.name)).alias(field.name)
+
+    def _regenerated(self, schema: StructType) -> dict[str, Column]:
+        """The generated columns that are not assigned, computed again from the updated rows."""
+        return {
+            field.name: self.sql.generated(field.name, text).cast(to_spark_type(field.data_type))
+            for field in schema
+            if (text := generation_expression(field))
+            and field.data_type != VOID
+            and field.name not in self.assignments.columns
+        }

@@ -1,0 +1,99 @@
+"""The current time is one value for all of a command, however often Spark is asked."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as sf
+
+from optimist.core import DeltaLog
+from optimist.core.runtime.clock import SystemClock
+from optimist.spark import DeltaTable, count, read, write
+from optimist.spark.conditions.fixed_now import FixedNow
+
+MICROS = 1_700_000_000_123_000
+VECTORS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+FORMS = {
+    "current_timestamp()": "timestamp_micros({})",
+    "CURRENT_TIMESTAMP": "timestamp_micros({})",
+    "now()": "timestamp_micros({})",
+    "current_date": "CAST(timestamp_micros({}) AS DATE)",
+    "curdate()": "CAST(timestamp_micros({}) AS DATE)",
+    "localtimestamp()": "CAST(timestamp_micros({}) AS TIMESTAMP_NTZ)",
+    "unix_timestamp()": "1700000000L",
+    **(
+        {
+            "current_time()": "CAST(timestamp_micros({}) AS TIME)",
+            "current_time": "CAST(timestamp_micros({}) AS TIME)",
+            "current_time(1)": "CAST(timestamp_micros({}) AS TIME(1))",
+        }
+        if hasattr(sf, "current_time")
+        else {}  # PySpark 4.0 has no such type
+    ),
+    "date_add(current_date(), CAST(id AS INT))": (
+        "date_add(CAST(timestamp_micros({}) AS DATE), CAST(id AS INT))"
+    ),
+    "if(id > 1, array(now()), NULL)": "if(id > 1, array(timestamp_micros({})), NULL)",
+    "unix_timestamp(now())": "unix_timestamp(timestamp_micros({}))",
+}
+
+
+def values(spark, *columns):
+    return spark.range(3).select(*columns).collect()
+
+
+def test_whatever_asks_for_the_time_gets_the_same(spark, conf):
+    conf("spark.sql.timeType.enabled", "true")
+    fixed_now = FixedNow(spark, MICROS, frozenset({"id"}))
+    fixed = [fixed_now.fixed(sf.expr(text)) for text in FORMS]
+    fixed.append(fixed_now.fixed(sf.when(sf.col("id") > 0, sf.current_timestamp())))
+    expected = [sf.expr(text.format(MICROS)) for text in FORMS.values()]
+    expected.append(sf.when(sf.col("id") > 0, sf.expr(f"timestamp_micros({MICROS})")))
+    assert values(spark, *fixed) == values(spark, *expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["id", "current_date", "s.now", "'now()'", "`current_timestamp`", "id + rand(1)"]
+)
+def test_what_does_not_ask_for_the_time_stays_what_it_is(spark, text):
+    column = sf.expr(text)
+    names = frozenset({"current_date", "current_timestamp"})
+    assert FixedNow(spark, MICROS, names).fixed(column) is column
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_all_rows_that_a_merge_writes_have_one_time(spark, table_path, vectors):
+    log = DeltaLog.for_path(table_path, {VECTORS: vectors})
+    nothing = "CAST(NULL AS TIMESTAMP) AS at"
+    log.append(spark.range(4).selectExpr("id", nothing, "current_date() AS day").toArrow())
+    merge = (
+        DeltaTable.forPath(spark, table_path)
+        .alias("t")
+        .merge(spark.range(2, 6).alias("s"), "t.id = s.id AND t.day <= current_date()")
+    )
+    merge = merge.whenMatchedUpdate("now() > '2000-01-01'", {"at": "current_timestamp()"})
+    merge = merge.whenNotMatchedInsert(values={"id": "s.id", "at": sf.now(), "day": "current_date"})
+    merge.whenNotMatchedBySourceUpdate(set={"at": "current_timestamp"}).execute()
+    rows = read(spark, table_path).collect()
+    assert {row.id for row in rows} == set(range(6))
+    assert len({row["at"] for row in rows}) == 1
+    assert len({row.day for row in rows}) == 1
+
+
+def test_replace_where_means_one_time_where_it_deletes_and_where_it_checks(
+    spark, table_path, monkeypatch
+):
+    days = "timestamp_micros({} + 86400000000L * (id - 2)) AS at"
+    rows = spark.range(5).selectExpr("id", days.format(MICROS))
+    write(rows.coalesce(1), table_path)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: MICROS // 1000)
+    new = spark.sql(f"SELECT 9L AS id, timestamp_micros({MICROS}) AS at")
+    write(new, table_path, mode="overwrite", replaceWhere="at >= current_timestamp()")
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 9]
+
+
+@pytest.mark.again
+def test_a_count_decides_by_the_log_and_by_rows_at_one_time(spark, table_path, monkeypatch):
+    hours = f"timestamp_micros({MICROS} + 3600000000L * (id - 2)) AS at"
+    write(spark.range(5).selectExpr("id", hours).coalesce(1), table_path)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: MICROS // 1000)
+    assert count(spark, table_path, "at < current_timestamp()") == 2
