@@ -1,9 +1,8 @@
 # Each target first sets up what it needs, with nothing but a Python; a second time that costs nothing.
 
 PYTHON ?= python3
-ROOMS := core locks logstores spark
 SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
-SCRIPT_PATHS := build/imports:benchmarks:examples:localstack
+SCRIPT_PATHS := benchmarks:examples:localstack
 RUN := .venv/bin/python
 # Without compiled modules every worker, server and Python worker of Spark compiles all of them anew:
 # seconds for each process, half of what collecting the tests costs.
@@ -166,14 +165,14 @@ lint:
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 
-types: build/imports
+types:
 	@$(PYTHON) bootstrap.py --no-java dev
-	MYPYPATH=build/imports $(RUN) -m mypy
+	$(RUN) -m mypy
 	MYPYPATH=$(SCRIPT_PATHS) $(RUN) -m mypy --strict $(SCRIPTS)
 
-layers: build/imports
+layers:
 	@$(PYTHON) bootstrap.py --no-java dev
-	PYTHONPATH=build/imports .venv/bin/lint-imports
+	PYTHONPATH=. .venv/bin/lint-imports
 
 house:
 	@$(PYTHON) bootstrap.py --no-java dev
@@ -187,12 +186,6 @@ format:
 	@$(PYTHON) bootstrap.py --no-java dev
 	$(RUN) -m ruff format .
 	$(RUN) -m ruff check --fix .
-
-# mypy and import-linter look for optimist/ on disk and don't follow an editable install's mapping.
-build/imports: Makefile
-	@mkdir -p $@/optimist
-	@for room in $(ROOMS); do ln -sfn "$(CURDIR)/$$room" $@/optimist/$$room; done
-	@touch $@
 
 clean:
 	rm -rf build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis \

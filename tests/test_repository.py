@@ -328,8 +328,11 @@ def test_every_file_of_the_rooms_that_is_no_python_is_in_the_wheel() -> None:
     assert {path for path in files if path.suffix not in (".py", ".pyc")} == packed
 
 
-def test_there_is_no_folder_that_would_shadow_the_namespace() -> None:
-    assert not (ROOT / "optimist").exists()
+def test_the_folder_of_the_namespace_holds_a_link_to_each_room_and_nothing_else() -> None:
+    links = {path.name: path for path in (ROOT / "optimist").iterdir() if path.name[0] not in "._"}
+    assert {name: os.readlink(path) for name, path in links.items()} == {
+        room: f"../{room}" for room in ROOMS
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)
