@@ -305,6 +305,17 @@ def test_an_append_copies_nothing_of_a_large_base():
     assert [batch.num_rows for batch in kept] == [140_000, 1]
 
 
+def test_appends_that_are_each_read_stay_in_few_batches():
+    large = _live([f"f{number}" for number in range(20_000)])
+    files = FileSet(FILES_SCHEMA, of_adds=True, load=lambda change: (change(large),))
+    for number in range(100):
+        files = files.with_actions(file_actions_batch([add(f"new{number}")]))
+        sizes = [batch.num_rows for batch in files.batches()]
+        assert all(size > 2 * following for size, following in itertools.pairwise(sizes))
+    assert files.batches()[0] is large
+    assert files.table().num_rows == 20_100
+
+
 def _live(paths):
     batch = file_actions_batch([add(path) for path in paths])
     return batch.select(FILES_SCHEMA.names)
