@@ -171,6 +171,18 @@ def test_sidecars_stay_while_it_is_unknown_whether_the_top_level_names_them():
     assert len(table.names("_sidecars/")) == 1
 
 
+@pytest.mark.parametrize("top_level", ["json", "parquet"])
+def test_a_lost_answer_for_the_top_level_is_settled_by_asking_again(top_level):
+    answers = [PutOutcome.UNKNOWN, PutOutcome.EXISTS]
+    store = Failing(text=".checkpoint.", after=1, answers=answers)
+    options = {"spark.databricks.delta.checkpointV2.topLevelFileFormat": top_level}
+    table = full_table(store=store, options=options)
+    table.checkpoint()
+    (name,) = table.checkpoints()
+    assert name.endswith(f".{top_level}")
+    assert table.load().num_files == 24
+
+
 def test_the_compatibility_checkpoint_shares_the_sidecars_and_leaves_the_hint_alone():
     table = full_table()
     table.checkpoint()
