@@ -205,6 +205,16 @@ def test_limits_hold_across_commits(log):
     assert found == [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9]]
 
 
+def test_a_batch_may_end_and_the_next_begin_within_a_commit(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "table", {})
+    for first in (0, 3):
+        rows = pa.table({"id": pa.array(range(first, first + 3), pa.int64())})
+        log.append(rows.append_column("part", rows["id"]), partition_by=["part"])
+    found, _ = batches(log, place(log, 0), maxFilesPerTrigger=2)
+    assert [len(rows) for rows in found] == [2, 2, 2]
+    assert sorted(row for rows in found for row in rows) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_file_is_taken_if_there_was_room_before_it(log):
     size = log.files()["size"][0].as_py()
     assert batches(log, place(log, 0), maxBytesPerTrigger=1)[0] == [[0, 1], [2, 3], [4, 5]]
