@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from optimist.core.snapshot import Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
+    from optimist.core.statements.run import StatementResult
     from optimist.core.streams.follow import FollowedCommit
     from optimist.core.table.commit_resolution import CommitResolution, CommitState
     from optimist.core.table.delta_log import DeltaLog
+    from optimist.core.table.run_sql import run_sql
     from optimist.core.table.table_transaction import TableTransaction
     from optimist.core.transaction.conflicts.operations import Operation
     from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -67,12 +69,14 @@ __all__ = [
     "RestoredTable",
     "RowsChanged",
     "Snapshot",
+    "StatementResult",
     "TableChanges",
     "TableDetail",
     "TableTransaction",
     "VacuumProgress",
     "Vacuumed",
     "col",
+    "run_sql",
 ]
 
 _PLACES = {
@@ -105,12 +109,14 @@ _PLACES = {
     "RestoredTable": "optimist.core.maintenance.copies.restore",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
+    "StatementResult": "optimist.core.statements.run",
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
     "TableTransaction": "optimist.core.table.table_transaction",
     "VacuumProgress": "optimist.core.maintenance.vacuum.vacuum",
     "Vacuumed": "optimist.core.maintenance.vacuum.vacuum",
     "col": "optimist.core.predicates",
+    "run_sql": "optimist.core.table.run_sql",
 }
 
 

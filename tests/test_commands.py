@@ -10,10 +10,11 @@ from typing import NamedTuple, get_args
 import pytest
 
 from optimist.core import DeltaLog
+from optimist.core.requests.alterations import SetComment, TableAlteration
 from optimist.core.sql.spark_statements.table_statements import PathStatement
-from optimist.core.sql.statements import Command
+from optimist.core.sql.statements import AlterTable, Command
+from optimist.core.statements.run import MAKERS, RUNNERS
 from optimist.spark import DeltaTable
-from optimist.spark.drop_in import statements
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -22,8 +23,8 @@ NOT_BUILT = "(not built)"
 NO_COMMANDS_OF_LOGS = {
     "changes", "clock", "commit_queue", "count", "ensure_sources_fit", "files", "follow",
     "for_path", "lease", "log_path", "metadata", "options", "protocol", "resolve_commit",
-    "snapshot", "start_transaction", "store", "table", "table_exists", "table_path", "to_arrow",
-    "wait_for_background_work",
+    "snapshot", "sql", "start_transaction", "store", "table", "table_exists", "table_path",
+    "to_arrow", "wait_for_background_work",
 }  # fmt: skip
 NO_COMMANDS_OF_TABLES = {"alias", "forName", "forPath", "isDeltaTable", "toDF"}
 
@@ -62,8 +63,15 @@ def test_methods_with_spark_are_those_of_delta_tables() -> None:
     assert named == public(DeltaTable) - NO_COMMANDS_OF_TABLES
 
 
+STATEMENTS = {*get_args(Command), *get_args(PathStatement)} - {AlterTable}
+
+
 @pytest.mark.parametrize(
-    "kind", [*get_args(Command), *get_args(PathStatement)], ids=lambda kind: kind.__name__
+    "kind",
+    sorted(
+        STATEMENTS | {*get_args(TableAlteration)} - {SetComment}, key=lambda kind: kind.__name__
+    ),
+    ids=lambda kind: kind.__name__,
 )
 def test_each_statement_of_the_grammar_is_in_a_row_and_runs_where_it_says_so(kind: type) -> None:
     words = set(kind.statement.split())
@@ -75,8 +83,8 @@ def test_each_statement_of_the_grammar_is_in_a_row_and_runs_where_it_says_so(kin
     ]
     assert fits, f"no row for {kind.statement}"
     _, row = max(fits, key=lambda fit: fit[0])
-    if kind in get_args(Command):
-        runs = statements._RUNS.keys() | statements._MAKES.keys()
+    if kind in STATEMENTS:
+        runs = RUNNERS.keys() | MAKERS.keys()
         assert (kind in runs) == (NOT_BUILT not in row.sql)
 
 

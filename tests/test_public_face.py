@@ -37,6 +37,7 @@ GIVEN_BY = {
     "RestoredTable": "restore",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",
+    "StatementResult": "run_sql",
     "TableChanges": "alter",
     "TableDetail": "detail",
     "TableTransaction": "transaction",

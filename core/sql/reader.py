@@ -45,9 +45,19 @@ class Reader:
         text: The statement.
         parameters: What its markers stand for; None leaves them as they are.
         start: Where to begin.
+        takes_names: Whether `own_table` takes a name that is no path; Spark's parser reads
+            statements over such names where there is one.
     """
 
-    def __init__(self, text: str, parameters: Parameters | None = None, start: int = 0) -> None:
+    def __init__(
+        self,
+        text: str,
+        parameters: Parameters | None = None,
+        start: int = 0,
+        *,
+        takes_names: bool = False,
+    ) -> None:
+        self._takes_names = takes_names
         self._text = text
         self._parameters = parameters
         self._ahead: deque[Token] = deque()
@@ -154,6 +164,13 @@ class Reader:
             return self._identifier(start)
         parts = self.path("the name of a table")
         return TableName(parts, span=self._since(start))
+
+    def own_table(self) -> TableName | None:
+        """Read the table of a statement that Spark has, too; return None if it is Spark's."""
+        if not self.is_at_table():
+            return None
+        table = self.table()
+        return table if self._takes_names or table.path is not None else None
 
     def text(self, what: str, *, is_alone: bool = False) -> str:
         """The value of a text in quotes, or of a parameter that is one.

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
+from optimist.core.requests.alterations import TableAlteration
 from optimist.core.requests.merge_clauses import Clause
 from optimist.core.requests.table_definition import CreateMode
 
 __all__ = [
-    "AddConstraint",
+    "AlterTable",
     "Analyze",
     "Assignment",
     "Clone",
-    "ClusterBy",
     "ColumnType",
     "Command",
     "ConvertToDelta",
@@ -22,8 +22,6 @@ __all__ = [
     "Delete",
     "DescribeDetail",
     "DescribeHistory",
-    "DropConstraint",
-    "DropFeature",
     "Generate",
     "Merge",
     "MergeClause",
@@ -33,7 +31,6 @@ __all__ = [
     "RowChange",
     "Span",
     "SqlText",
-    "SyncIdentity",
     "TableName",
     "TimeTravel",
     "Update",
@@ -198,51 +195,16 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
-class AddConstraint:
-    """`ALTER TABLE t ADD CONSTRAINT name CHECK (condition)`."""
+class AlterTable:
+    """ALTER TABLE with one change, or `COMMENT ON TABLE`."""
 
-    statement: ClassVar[str] = "ALTER TABLE ADD CONSTRAINT"
     table: TableName
-    name: str
-    condition: SqlText
+    change: TableAlteration
 
-
-@dataclass(frozen=True, slots=True)
-class DropConstraint:
-    """`ALTER TABLE t DROP CONSTRAINT [IF EXISTS] name`."""
-
-    statement: ClassVar[str] = "ALTER TABLE DROP CONSTRAINT"
-    table: TableName
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropFeature:
-    """`ALTER TABLE t DROP FEATURE feature [TRUNCATE HISTORY]`."""
-
-    statement: ClassVar[str] = "ALTER TABLE DROP FEATURE"
-    table: TableName
-    feature: str
-    truncates_history: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterBy:
-    """`ALTER TABLE t CLUSTER BY (columns)`, and without columns `CLUSTER BY NONE`."""
-
-    statement: ClassVar[str] = "ALTER TABLE CLUSTER BY"
-    table: TableName
-    columns: tuple[ColumnPath, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SyncIdentity:
-    """`ALTER TABLE t ALTER COLUMN c SYNC IDENTITY`."""
-
-    statement: ClassVar[str] = "ALTER TABLE SYNC IDENTITY"
-    table: TableName
-    column: ColumnPath
+    @property
+    def statement(self) -> str:
+        """The words of the statement."""
+        return self.change.statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +335,7 @@ Command: TypeAlias = (
     | Generate
     | ConvertToDelta
     | Restore
-    | AddConstraint
-    | DropConstraint
-    | DropFeature
-    | ClusterBy
-    | SyncIdentity
+    | AlterTable
     | Reorg
     | Clone
     | CreateLike

@@ -29,7 +29,7 @@ from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
-from optimist.core.requests.arguments import several
+from optimist.core.requests.arguments import Rows, several
 from optimist.core.runtime.budget import one_operation
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import Options
@@ -43,6 +43,7 @@ from optimist.core.snapshot.time_travel import (
     parse_timestamp,
     version_at_timestamp,
 )
+from optimist.core.statements.run import StatementResult
 from optimist.core.streams.follow import FollowedCommit, follow
 from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.options import StreamOptions, ensure_stream_options
@@ -62,6 +63,7 @@ from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.partition_paths import partition_paths, within_table
 from optimist.core.table.row_commands import RowCommands
 from optimist.core.table.row_reads import RowReads
+from optimist.core.table.sql_statements import StatementArguments, parse_with, run_over
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
@@ -384,6 +386,35 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             self.table, parsed, self.snapshot, log_of, tracked_by=FollowedSchemas
         )
         return follow(planner, position, wait_s, Allowed(parsed, self._given))
+
+    @one_operation
+    def sql(
+        self,
+        text: str,
+        *,
+        args: StatementArguments | None = None,
+        sources: Mapping[str, Rows] | None = None,
+    ) -> StatementResult:
+        """Run a statement of SQL, which calls this table `this`; docs/sql.md lists them.
+
+        Args:
+            text: The statement, such as `OPTIMIZE this`. It may also name tables by their paths,
+                which have the same options.
+            args: The values of parameters: a mapping for `:name`, a list for `?`.
+            sources: Rows by names, for `MERGE INTO this USING name` and `USING INVENTORY name`.
+
+        Returns:
+            The rows, as Arrow, with the columns that Delta has.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The text is no such statement (kind `OPTIMIST_UNSUPPORTED_STATEMENT`) or a
+                wrong one (`PARSE_SYNTAX_ERROR`); it names a table of a catalog
+                (`OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); or only Spark can run it
+                (`OPTIMIST_NEEDS_SPARK`).
+            OptimistError: See the method for the same command.
+        """
+        return run_over(parse_with(text, args), self._at_path, sources, self)
 
     @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
-from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.partition_choice import files_in_partitions
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.recomputed_statistics import Recomputed, recompute_statistics
 from optimist.core.local.target import LocalTarget
@@ -23,11 +23,7 @@ from optimist.core.maintenance.features.drop_feature import DropRequest, drop_fe
 from optimist.core.maintenance.features.feature_removal import CaredFor
 from optimist.core.maintenance.optimize.arrangements import Rearrangement
 from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
-from optimist.core.maintenance.optimize.optimize import (
-    ensure_no_clustering,
-    ensure_of_partitions,
-    optimize,
-)
+from optimist.core.maintenance.optimize.optimize import optimize
 from optimist.core.maintenance.optimize.optimize_metrics import Optimized
 from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
 from optimist.core.plugins.table_path import TablePath
@@ -37,7 +33,6 @@ from optimist.core.requests.columns import ColumnName, path_of
 from optimist.core.requests.table_definition import Column, CreateMode, schema_given
 from optimist.core.runtime.budget import one_operation
 from optimist.core.schema.types import StructType
-from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -113,12 +108,8 @@ class MaintenanceCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            condition = _of_partitions(predicate, self.snapshot())
-            wanted = replace(
-                wanted,
-                chosen=lambda version: condition.matching_partitions(version, version.files),
-                text=str(predicate),
-            )
+            chosen = files_in_partitions(predicate, self.snapshot())
+            wanted = replace(wanted, chosen=chosen, text=str(predicate))
         return optimize(self._begin, LocalBins(progress), wanted)
 
     def _begin(self) -> OptimisticTransaction:
@@ -315,18 +306,6 @@ class MaintenanceCommands(TableHandle):
 
 def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:
     return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
-
-
-def _of_partitions(given: str | Predicate, snapshot: Snapshot) -> LocalCondition:
-    """A condition that chooses whole partitions, and is known for each of them.
-
-    Raises:
-        UsageError: See `MaintenanceCommands.optimize`.
-    """
-    ensure_no_clustering(str(given), snapshot)
-    predicate = Predicate.of(given)
-    ensure_of_partitions({path[0] for path in predicate.columns()}, snapshot)
-    return LocalCondition.of(predicate, snapshot)
 
 
 def _time(timestamp: str | int) -> tuple[int, str]:

@@ -21,8 +21,8 @@ from optimist.core.requests.table_definition import (
     columns_of,
 )
 from optimist.core.sql import path_in_name
+from optimist.core.statements.creations import one_place
 from optimist.spark.commands.catalog.named_tables import create_named
-from optimist.spark.commands.catalog.names import one_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -12,48 +13,47 @@ from optimist.core.maintenance.optimize.arrangements import Rearrangement
 from optimist.core.maintenance.vacuum.vacuum import VacuumRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.requests.alterations import DropFeature
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
 from optimist.core.sql.statements import TimeTravel
+from optimist.core.statements.clones import CloneOptions
+from optimist.core.statements.conversions import (
+    convert_files,
+    converted_path,
+    partition_columns_of,
+)
+from optimist.core.statements.history import detail_rows
+from optimist.core.statements.maintenance import (
+    drop_feature,
+    history_of,
+    rearrange,
+    restore_to,
+    vacuum_table,
+)
+from optimist.core.statements.missing_tables import as_missing_name
+from optimist.core.statements.result_rows import restored_rows
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
-from optimist.spark.commands.catalog.missing_tables import (
-    as_missing_name,
-    as_no_table_of_that_name,
-    open_existing,
-)
+from optimist.spark.commands.catalog.missing_tables import as_no_table_of_that_name, open_existing
 from optimist.spark.commands.catalog.names import CatalogTable, is_enabled, known_path, named_table
-from optimist.spark.commands.maintenance.clone import (
-    CloneOptions,
-    clone_path,
-    clone_to_name,
-    clone_to_path,
-)
-from optimist.spark.commands.maintenance.convert import (
-    convert_directory,
-    convert_named,
-    converted_path,
-    parsed_conversion,
-    partition_columns_of,
-)
-from optimist.spark.commands.maintenance.drop_feature import drop_feature
-from optimist.spark.commands.maintenance.optimize import optimize
+from optimist.spark.commands.maintenance.clone import clone_path, clone_to_name, clone_to_path
+from optimist.spark.commands.maintenance.convert import convert_named, parsed_conversion
 from optimist.spark.commands.maintenance.optimize_builder import DeltaOptimizeBuilder
-from optimist.spark.commands.maintenance.restore import restore
-from optimist.spark.commands.maintenance.vacuum import vacuum_table
-from optimist.spark.commands.reading.history import detail_frame, history_frame
 from optimist.spark.commands.row_changes import RowChanges
+from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.commands.table_transaction import DeltaTableTransaction
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.local_rows import result_frame
 from optimist.spark.session.arguments import (
     ensure_kind,
     ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log, session_zone_name
+from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import ensure_supported
 
 __all__ = ["DeltaTable"]
@@ -197,9 +197,9 @@ class DeltaTable(RowChanges):
             convert_named(sparkSession, command)
             return cls.forName(sparkSession, identifier)
         columns = partition_columns_of(command.partitioned_by)
-        zone = session_zone_name(sparkSession)
-        request = source.request(ConvertRequest(columns, zone=zone))
-        convert_directory(sparkSession, source.path, request)
+        context = SparkStatements(sparkSession)
+        request = source.request(ConvertRequest(columns, zone=context.zone))
+        convert_files(context, context.open_path(source.path), request)
         return cls.forPath(sparkSession, source.path)
 
     def toDF(self) -> DataFrame:
@@ -227,7 +227,7 @@ class DeltaTable(RowChanges):
 
     def _optimize(self, wanted: Rearrangement, where: str | None) -> DataFrame:
         with original_errors():
-            return optimize(self._spark, self._log, wanted, where)
+            return self._answer(rearrange(self._statements, self._log, wanted, where))
 
     @property
     def alter(self) -> SparkTableChanges:
@@ -273,21 +273,21 @@ class DeltaTable(RowChanges):
         if truncateHistory is not None:
             ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
         with original_errors():
-            truncates = bool(truncateHistory)
-            drop_feature(self._spark, self._log, featureName, truncates_history=truncates)
+            change = DropFeature(featureName, bool(truncateHistory))
+            drop_feature(self._statements, self._log, change)
 
     @original_errors()
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""
         if limit is not None:
             ensure_kind(limit, int, "limit")
-        return history_frame(self._spark, self._log, limit)
+        return self._answer(history_of(self._log, limit))
 
     @original_errors()
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
         name = None if self._entry is None else self._entry.shown_name
-        return detail_frame(self._spark, self._log, name)
+        return self._answer(detail_rows(self._log.detail(), name))
 
     @original_errors()
     def generate(self, mode: str) -> None:
@@ -322,7 +322,7 @@ class DeltaTable(RowChanges):
         if retentionHours is not None:
             ensure_value(retentionHours, (int, float), "retentionHours", "a number")
         with original_errors():
-            vacuum_table(self._spark, self._log, VacuumRequest(retentionHours))
+            vacuum_table(self._statements, self._log, VacuumRequest(retentionHours))
             return self._spark.createDataFrame([], StructType())
 
     def restoreToVersion(self, version: int) -> DataFrame:
@@ -342,7 +342,7 @@ class DeltaTable(RowChanges):
         """
         ensure_value(version, int, "version", "an int")
         with original_errors():
-            return restore(self._spark, self._log, version=version)
+            return self._restore(TimeTravel(version))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Bring the table back to a time, as `restoreToVersion` does to a version.
@@ -357,7 +357,7 @@ class DeltaTable(RowChanges):
         """
         ensure_value(timestamp, str, "timestamp", "a string")
         with original_errors():
-            return restore(self._spark, self._log, timestamp=timestamp)
+            return self._restore(TimeTravel(timestamp=timestamp))
 
     def clone(
         self,
@@ -423,13 +423,13 @@ class DeltaTable(RowChanges):
         if properties is not None:
             ensure_value(properties, dict, "properties", "a dict")
         mode = CreateMode.CREATE_OR_REPLACE if replace else CreateMode.CREATE
-        request = CloneOptions(mode, is_shallow, travel, properties or {})
+        options = CloneOptions(mode, is_shallow, travel, properties or {})
         with original_errors():
             path = clone_path(target)
             if path is None:
-                clone_to_name(self._spark, self._log, target, request)
+                clone_to_name(self._spark, self._log, target, options)
                 return DeltaTable.forName(self._spark, target)
-            clone_to_path(self._spark, self._log, path, request)
+            clone_to_path(self._spark, self._log, path, options)
             return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
 
     def transaction(self, *, user_metadata: str | None = None) -> DeltaTableTransaction:
@@ -449,6 +449,17 @@ class DeltaTable(RowChanges):
     @property
     def _handle(self) -> TableHandle:
         return self._log
+
+    def _restore(self, travel: TimeTravel) -> DataFrame:
+        done = restore_to(self._statements, self._log, travel)
+        return self._answer(restored_rows(done))
+
+    def _answer(self, rows: pa.Table) -> DataFrame:
+        return result_frame(self._spark, rows)
+
+    @property
+    def _statements(self) -> SparkStatements:
+        return SparkStatements(self._spark)
 
     @property
     def _log(self) -> DeltaLog:

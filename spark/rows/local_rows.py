@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.spark.session.jvm import Jvm, frame_of_rows
 from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import to_spark_schema
 
-__all__ = ["answer_frame", "local_frame", "numbers_frame"]
+__all__ = ["answer_frame", "local_frame", "numbers_frame", "result_frame", "spark_columns"]
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
@@ -55,3 +57,20 @@ def answer_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> Da
     session: Any = spark
     frame: DataFrame = ConnectFrame(LocalRelation(table, schema=schema.json()), session)
     return frame
+
+
+def result_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return the result of a statement as a DataFrame.
+
+    Args:
+        spark: The session.
+        rows: The rows, with the columns of `result_columns`.
+    """
+    schema = spark_columns(rows.schema)
+    has_times = any(isinstance(field.dataType, TimestampType) for field in schema.fields)
+    return (local_frame if has_times else answer_frame)(spark, rows, schema)
+
+
+def spark_columns(columns: pa.Schema) -> StructType:
+    """Return the columns of a statement's result in Spark's types."""
+    return to_spark_schema(from_arrow_schema(columns))

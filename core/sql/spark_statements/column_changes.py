@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from optimist.core.requests.alterations import (
+    AddColumns,
+    ChangeColumns,
+    DropColumns,
+    RenameColumn,
+    ReplaceColumns,
+    SetComment,
+    SetProperties,
+    TableAlteration,
+    UnsetProperties,
+)
 from optimist.core.requests.columns import ColumnChange
 from optimist.core.sql.key_values import key, key_values
 from optimist.core.sql.reader import Reader
@@ -13,19 +24,8 @@ from optimist.core.sql.spark_statements.column_definitions import (
     position,
     type_text,
 )
-from optimist.core.sql.spark_statements.table_statements import (
-    AddColumns,
-    AlterTable,
-    ChangeColumns,
-    DropColumns,
-    RenameColumn,
-    ReplaceColumns,
-    SetComment,
-    SetProperties,
-    TableAlteration,
-    Truncate,
-    UnsetProperties,
-)
+from optimist.core.sql.spark_statements.table_statements import Truncate
+from optimist.core.sql.statements import AlterTable
 
 __all__ = ["alter_table", "comment_on", "truncation"]
 
@@ -33,33 +33,25 @@ _Item = TypeVar("_Item")
 
 
 def alter_table(reader: Reader) -> AlterTable | None:
-    """The statement from ALTER on; None for a form that is not here, or not of a path."""
-    if not reader.take("ALTER", "TABLE") or not reader.is_at_table():
-        return None
-    table = reader.table()
-    if table.path is None:
-        return None
-    change = _change(reader)
-    return None if change is None else AlterTable(table, change)
+    """Read the statement from ALTER on; return None for a form that is not here."""
+    table = reader.own_table() if reader.take("ALTER", "TABLE") else None
+    change = None if table is None else _change(reader)
+    return None if table is None or change is None else AlterTable(table, change)
 
 
 def comment_on(reader: Reader) -> AlterTable | None:
-    """`COMMENT ON TABLE t IS text`; None if it is of something else."""
-    if not reader.take("COMMENT", "ON", "TABLE") or not reader.is_at_table():
-        return None
-    table = reader.table()
-    if table.path is None:
+    """Read `COMMENT ON TABLE t IS text`; return None if it is of something else."""
+    table = reader.own_table() if reader.take("COMMENT", "ON", "TABLE") else None
+    if table is None:
         return None
     reader.expect("IS")
     return AlterTable(table, SetComment(None if reader.take("NULL") else reader.text("a comment")))
 
 
 def truncation(reader: Reader) -> Truncate | None:
-    """`TRUNCATE TABLE t`; None if it is not of a path."""
-    if not reader.take("TRUNCATE", "TABLE") or not reader.is_at_table():
-        return None
-    table = reader.table()
-    return None if table.path is None else Truncate(table)
+    """Read `TRUNCATE TABLE t`; return None if it is another statement."""
+    table = reader.own_table() if reader.take("TRUNCATE", "TABLE") else None
+    return None if table is None else Truncate(table)
 
 
 def _change(reader: Reader) -> TableAlteration | None:

@@ -8,7 +8,7 @@ from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import Span, SqlText
 
-__all__ = ["insert", "values_left_to_default"]
+__all__ = ["insert", "rows_of_values", "values_left_to_default"]
 
 _QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
 _AFTER = ("FROM", "WHERE", "ORDER", "LIMIT", "UNION", ";")
@@ -16,7 +16,7 @@ _AFTER = ("FROM", "WHERE", "ORDER", "LIMIT", "UNION", ";")
 
 
 def insert(reader: Reader) -> Insert | None:
-    """The statement from INSERT, or from WITH, on; None if it is none, or not into a path."""
+    """Read the statement from INSERT, or from WITH, on; return None for any other."""
     tables = None
     if reader.is_at("WITH"):
         tables = reader.sql("a query", lambda: reader.is_at("INSERT"))
@@ -27,11 +27,9 @@ def insert(reader: Reader) -> Insert | None:
     if not is_overwrite and not reader.take("INTO"):
         return None
     reader.take("TABLE")
-    if not reader.is_at_table():
-        return None  # a directory
-    table = reader.table()
-    if table.path is None:
-        return None
+    table = reader.own_table()
+    if table is None:
+        return None  # a directory, or a table of Spark's
     partition = _partition(reader)
     is_by_name = reader.take("BY", "NAME")
     columns = None if is_by_name else _columns(reader)
@@ -52,6 +50,27 @@ def insert(reader: Reader) -> Insert | None:
         replace_where,
         evolves,
     )
+
+
+def rows_of_values(query: str) -> tuple[tuple[SqlText, ...], ...] | None:
+    """Return the rows of `VALUES (...), ...`, each value as its text; None for another query."""
+    reader = Reader(query)
+    if not reader.take("VALUES"):
+        return None
+    rows = reader.listed(lambda: _row_of_values(reader))
+    return rows if reader.is_at_end() else None
+
+
+def _row_of_values(reader: Reader) -> tuple[SqlText, ...]:
+    if not reader.take("("):
+        return (_value(reader),)
+    values = reader.listed(lambda: _value(reader))
+    reader.expect(")")
+    return values
+
+
+def _value(reader: Reader) -> SqlText:
+    return reader.sql("a value", lambda: reader.is_at(","))
 
 
 def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:

@@ -34,12 +34,15 @@ _STATEMENTS: Mapping[str, Callable[[Reader], PathStatement | None]] = MappingPro
 _FIRST_WORDS = re.compile(rf"(?:{'|'.join(_STATEMENTS)})\b", re.IGNORECASE)
 
 
-def parse_path_statement(text: str, parameters: Parameters | None = None) -> PathStatement | None:
+def parse_path_statement(
+    text: str, parameters: Parameters | None = None, *, takes_names: bool = False
+) -> PathStatement | None:
     """Parse a statement of Spark's over a table that it names by its path.
 
     Args:
         text: The statement; it may end with semicolons.
         parameters: The values of its parameters.
+        takes_names: Whether the table may have a name that is no path.
 
     Returns:
         The statement; None for any other, such as one over a name.
@@ -50,11 +53,11 @@ def parse_path_statement(text: str, parameters: Parameters | None = None) -> Pat
     """
     change = parse_row_change(text, parameters)
     if change is not None:
-        return None if change.table.path is None else change
+        return change if takes_names or change.table.path is not None else None
     start = begin_of(text, _FIRST_WORDS)
     if start is None:
         return None
-    reader = Reader(text, parameters, start)
+    reader = Reader(text, parameters, start, takes_names=takes_names)
     statement = _STATEMENTS[reader.peek().text.upper()](reader)
     if statement is not None:
         reader.end()

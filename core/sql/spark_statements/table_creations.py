@@ -17,12 +17,10 @@ _KEYS = ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK")
 
 
 def creation(reader: Reader) -> CreateTable | None:
-    """The statement from CREATE or REPLACE on; None if it makes no table at a path."""
+    """Read the statement from CREATE or REPLACE on; return None if it makes no table of ours."""
     mode = creation_mode(reader)
-    if mode is None or not reader.is_at_table():
-        return None
-    table = reader.table()
-    if table.path is None:
+    table = None if mode is None else reader.own_table()
+    if mode is None or table is None:
         return None
     said: dict[str, Any] = {}
     if reader.take("("):

@@ -8,25 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.requests.table_definition import TableDefinition
-from optimist.core.sql.statements import ColumnPath, RowChange, SqlText, TableName
+from optimist.core.sql.statements import AlterTable, RowChange, SqlText, TableName
 
 __all__ = [
-    "AddColumns",
-    "AlterTable",
-    "ChangeColumns",
     "CreateTable",
-    "DropColumns",
     "Insert",
     "PathStatement",
-    "RenameColumn",
-    "ReplaceColumns",
-    "SetComment",
-    "SetProperties",
-    "TableAlteration",
     "Truncate",
-    "UnsetProperties",
 ]
 
 
@@ -74,86 +63,6 @@ class CreateTable:
     options: tuple[tuple[str, str], ...] = ()
     location: str | None = None
     query: SqlText | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SetProperties:
-    """`SET TBLPROPERTIES (key = value, ...)`."""
-
-    properties: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UnsetProperties:
-    """`UNSET TBLPROPERTIES [IF EXISTS] (key, ...)`."""
-
-    keys: tuple[str, ...]
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SetComment:
-    """`COMMENT ON TABLE t IS text`; None takes the comment away."""
-
-    comment: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AddColumns:
-    """`ADD COLUMNS (column type, ...)`."""
-
-    columns: tuple[NewColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaceColumns:
-    """`REPLACE COLUMNS (column type, ...)`."""
-
-    columns: tuple[NewColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RenameColumn:
-    """`RENAME COLUMN column TO name`."""
-
-    column: ColumnPath
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropColumns:
-    """`DROP COLUMNS [IF EXISTS] (column, ...)`."""
-
-    columns: tuple[ColumnPath, ...]
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeColumns:
-    """`ALTER COLUMN column ..., column ...`."""
-
-    changes: tuple[ColumnChange, ...]
-
-
-TableAlteration: TypeAlias = (
-    SetProperties
-    | UnsetProperties
-    | SetComment
-    | AddColumns
-    | ReplaceColumns
-    | RenameColumn
-    | DropColumns
-    | ChangeColumns
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTable:
-    """ALTER TABLE with one change, or `COMMENT ON TABLE`."""
-
-    statement: ClassVar[str] = "ALTER TABLE"
-    table: TableName
-    change: TableAlteration
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
-from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.sql import path_in_name
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
@@ -26,7 +26,6 @@ __all__ = [
     "known_path",
     "name_parts",
     "named_table",
-    "one_place",
     "table_path",
 ]
 
@@ -141,32 +140,6 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, CatalogTable | Non
         )
     entry = catalog_table(spark, name)
     return entry.path, entry
-
-
-def one_place(path: str | None, location: str | None) -> str:
-    """The one place that a table's name and its LOCATION give.
-
-    Raises:
-        UsageError: Both are None, or they differ (kind
-            `DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH`).
-    """
-    given = [place for place in (path, location) if place is not None]
-    if not given:
-        raise UsageError(
-            "Table name or location has to be specified. Nothing was written.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument="location",
-        )
-    if len(set(given)) > 1:
-        raise UsageError(
-            "Creating path-based Delta table with a different location isn't supported: the "
-            f"name says {quoted(path)}, the location {quoted(location)}. Nothing was "
-            "written. Give one of them.",
-            kind="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-            identifier=path,
-            location=location,
-        )
-    return given[0]
 
 
 def name_parts(spark: SparkSession, name: str) -> list[str]:

@@ -1,24 +1,25 @@
-"""ALTER TABLE as Spark's parser has understood it: its changes, as those of `DeltaTable.alter`."""
+"""ALTER TABLE as Spark's parser has understood it: its changes as `TableAlteration`s."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
-from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.requests import alterations as ra
 from optimist.core.requests.columns import ColumnChange, NewColumn
-from optimist.spark.commands.alter import changes_of
+from optimist.core.statements.alterations import alter as alter_table
 from optimist.spark.commands.catalog.catalog_entries import move
 from optimist.spark.commands.catalog.names import CatalogTable
-from optimist.spark.session.conf import open_log
+from optimist.spark.commands.statement_context import SparkStatements
 
 __all__ = ["alter"]
 
+_Changes: TypeAlias = Sequence[ra.TableAlteration]
 _LOCATION = "location"
 
 
@@ -32,48 +33,55 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
     """
     entry, changes = more
     path = str(identifier.name()) if entry is None else CatalogTable.of(spark, entry).path
-    table = changes_of(spark, open_log(spark, path))
     given = list(changes)
-    if not given:
-        return  # IF EXISTS, and nothing of it does
     location = _location(given)
     if location is not None:
         move(spark, identifier, entry, location)
         return
-    kinds = [str(change.getClass().getSimpleName()) for change in given]
+    context = SparkStatements(spark)
+    for change in _read(given):
+        alter_table(context, context.open_path(path), change)
+
+
+def _read(changes: Sequence[Any]) -> _Changes:
+    """Return the changes of a statement; none if it has IF EXISTS, and nothing exists."""
+    if not changes:
+        return ()
+    kinds = [_kind(change) for change in changes]
     is_replacement = set(kinds) == {"DeleteColumn", "AddColumn"}
-    apply = _replace_columns if is_replacement else _KINDS.get(kinds[0])
-    if apply is None:
+    read = _replace_columns if is_replacement else _KINDS.get(kinds[0])
+    if read is None:
         raise not_built_yet(f"The change {kinds[0]} of ALTER TABLE")
-    apply(table, given)
-
-
-def _set_properties(table: TableChanges, changes: Sequence[Any]) -> None:
-    table.set_properties({str(change.property()): str(change.value()) for change in changes})
+    return read(changes)
 
 
 def _location(changes: Sequence[Any]) -> str | None:
-    """The place that SET LOCATION says, to Spark a property of that name."""
+    """Return the place that SET LOCATION says, to Spark a property of that name."""
     for change in changes:
-        is_property = str(change.getClass().getSimpleName()) == "SetProperty"
-        if is_property and str(change.property()) == _LOCATION:
+        if _kind(change) == "SetProperty" and str(change.property()) == _LOCATION:
             return str(change.value())
     return None
 
 
-def _unset_properties(table: TableChanges, changes: Sequence[Any]) -> None:
+def _set_properties(changes: Sequence[Any]) -> _Changes:
+    pairs = tuple((str(change.property()), str(change.value())) for change in changes)
+    return (ra.SetProperties(pairs),)
+
+
+def _unset_properties(changes: Sequence[Any]) -> _Changes:
     # Spark does not say whether the statement has IF EXISTS, and Delta takes each as if it had.
-    table.unset_properties([str(change.property()) for change in changes], if_exists=True)
+    keys = tuple(str(change.property()) for change in changes)
+    return (ra.UnsetProperties(keys, if_exists=True),)
 
 
-def _add_columns(table: TableChanges, changes: Sequence[Any]) -> None:
-    table.add_columns(map(_new_column, changes))
+def _add_columns(changes: Sequence[Any]) -> _Changes:
+    return (ra.AddColumns(tuple(map(_new_column, changes))),)
 
 
-def _replace_columns(table: TableChanges, changes: Sequence[Any]) -> None:
-    """Spark says it as all columns going, and those of the new list coming."""
-    added = (each for each in changes if str(each.getClass().getSimpleName()) == "AddColumn")
-    table.replace_columns(map(_new_column, added))
+def _replace_columns(changes: Sequence[Any]) -> _Changes:
+    """Read REPLACE COLUMNS: Spark says that all columns go, and those of the new list come."""
+    added = (each for each in changes if _kind(each) == "AddColumn")
+    return (ra.ReplaceColumns(tuple(map(_new_column, added))),)
 
 
 def _new_column(change: Any) -> NewColumn:
@@ -87,44 +95,47 @@ def _new_column(change: Any) -> NewColumn:
     )
 
 
-def _drop_columns(table: TableChanges, changes: Sequence[Any]) -> None:
-    table.drop_columns(map(_path, changes), if_exists=all(change.ifExists() for change in changes))
+def _drop_columns(changes: Sequence[Any]) -> _Changes:
+    if_exists = all(change.ifExists() for change in changes)
+    return (ra.DropColumns(tuple(map(_path, changes)), if_exists),)
 
 
-def _rename_column(table: TableChanges, changes: Sequence[Any]) -> None:
-    for change in changes:
-        table.rename_column(_path(change), str(change.newName()))
+def _rename_column(changes: Sequence[Any]) -> _Changes:
+    return [ra.RenameColumn(_path(change), str(change.newName())) for change in changes]
 
 
-def _change_columns(table: TableChanges, changes: Sequence[Any]) -> None:
-    """All that is said of one column is one change of it."""
+def _change_columns(changes: Sequence[Any]) -> _Changes:
+    """Read ALTER COLUMN: all that is said of one column is one change of it."""
     found: dict[tuple[str, ...], ColumnChange] = {}
     for change in changes:
         path = _path(change)
-        kind = str(change.getClass().getSimpleName())
         known = found.get(path, ColumnChange(path))
-        found[path] = replace(known, **_CHANGED[kind](change))
-    table.change_columns(found.values())
+        found[path] = replace(known, **_CHANGED[_kind(change)](change))
+    return (ra.ChangeColumns(tuple(found.values())),)
 
 
-def _cluster_by(table: TableChanges, changes: Sequence[Any]) -> None:
+def _cluster_by(changes: Sequence[Any]) -> _Changes:
     columns = [list(column.fieldNames()) for column in changes[-1].clusteringColumns()]
-    table.cluster_by([tuple(map(str, column)) for column in columns])
+    return (ra.ClusterBy(tuple(tuple(map(str, column)) for column in columns)),)
 
 
-def _add_constraint(table: TableChanges, changes: Sequence[Any]) -> None:
+def _add_constraint(changes: Sequence[Any]) -> _Changes:
     for change in changes:
         constraint = change.constraint()
-        if str(constraint.getClass().getSimpleName()) != "Check":
+        if _kind(constraint) != "Check":
             raise not_built_yet("ADD CONSTRAINT of another kind than CHECK")
         if not constraint.enforced():
             raise not_built_yet("ADD CONSTRAINT ... NOT ENFORCED")
-        table.add_constraint(str(constraint.name()), str(constraint.predicateSql()))
+    constraints = (change.constraint() for change in changes)
+    return [ra.AddConstraint(str(each.name()), str(each.predicateSql())) for each in constraints]
 
 
-def _drop_constraint(table: TableChanges, changes: Sequence[Any]) -> None:
-    for change in changes:
-        table.drop_constraint(str(change.name()), if_exists=bool(change.ifExists()))
+def _drop_constraint(changes: Sequence[Any]) -> _Changes:
+    return [ra.DropConstraint(str(each.name()), bool(each.ifExists())) for each in changes]
+
+
+def _kind(change: Any) -> str:
+    return str(change.getClass().getSimpleName())
 
 
 def _path(change: Any) -> tuple[str, ...]:
@@ -139,7 +150,7 @@ def _position(change: Any) -> dict[str, Any]:
     position = change.position()
     if position is None:
         return {}
-    is_first = str(position.getClass().getSimpleName()) == "First"
+    is_first = _kind(position) == "First"
     return {"first": True} if is_first else {"after": str(position.column())}
 
 
@@ -157,7 +168,7 @@ _CHANGED: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType(
         "UpdateColumnDefaultValue": _default,
     }
 )
-_KINDS: Mapping[str, Callable[[TableChanges, Sequence[Any]], None]] = MappingProxyType(
+_KINDS: Mapping[str, Callable[[Sequence[Any]], _Changes]] = MappingProxyType(
     {
         "SetProperty": _set_properties,
         "RemoveProperty": _unset_properties,

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.spark.commands.catalog.missing_tables import as_missing_name, as_no_delta_table
+from optimist.core.statements.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.commands.reading.read import open_rows, open_version
 from optimist.spark.drop_in.classic.relations import path_name, version_table

@@ -13,30 +13,23 @@ from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.statements.result_columns import MERGED, NO_COLUMNS, ROWS_AFFECTED
 from optimist.spark.drop_in.classic.opened_table import opened_table
 from optimist.spark.drop_in.classic.relations import path_name
 from optimist.spark.drop_in.classic.row_commands import delete_rows, merge_rows, update_rows
 from optimist.spark.drop_in.classic.writes import append_rows, overwrite_partitions, overwrite_rows
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.planes.sources import plan_sources
+from optimist.spark.rows.local_rows import spark_columns
 from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["change_rows", "insert_into_rows"]
 
-_NO_ROWS = StructType()
-_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
-_MERGED = StructType(
-    [
-        *_AFFECTED.fields,
-        StructField("num_updated_rows", LongType()),
-        StructField("num_deleted_rows", LongType()),
-        StructField("num_inserted_rows", LongType()),
-    ]
-)
+_NO_ROWS, _AFFECTED, _MERGED = map(spark_columns, (NO_COLUMNS, ROWS_AFFECTED, MERGED))
 
 
 def change_rows(spark: SparkSession, node: Any, relation: Any) -> Any:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.maintenance.convert.conversion_commit import PARQUET, ConvertRequest
 from optimist.core.sql.statements import Clone, TableName
+from optimist.core.statements.clones import CloneOptions, clone_files, ensure_one_target
+from optimist.core.statements.context import OpenTable
+from optimist.core.statements.conversions import path_of_files
+from optimist.core.statements.result_rows import cloned_rows
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.catalog.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.catalog.names import catalog_entry, table_path
-from optimist.spark.commands.maintenance.clone import (
-    CloneOptions,
-    clone_to_name,
-    clone_to_path,
-    cloned_frame,
-)
-from optimist.spark.commands.maintenance.convert import path_of_files
+from optimist.spark.commands.maintenance.clone import clone_to_name, clone_to_path
+from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
-from optimist.spark.session.conf import open_log, session_zone_name
+from optimist.spark.session.conf import open_log
 
 __all__ = ["clone_table"]
 
@@ -31,7 +30,7 @@ _OF_ANOTHER_FORMAT = frozenset(
 )
 
 
-def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
+def clone_table(spark: SparkSession, command: Clone) -> pa.Table:
     """Run the statement.
 
     Returns:
@@ -43,45 +42,27 @@ def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
         OptimistError: See `DeltaLog.clone`.
     """
     source, files = _source(spark, command.source)
-    properties = dict(command.properties)
-    request = CloneOptions(command.mode, command.is_shallow, command.travel, properties, files)
-    path = command.table.path
+    options, path = CloneOptions.of(command, files), command.table.path
     if path is None:
-        done = clone_to_name(spark, source, str(command.table), request, command.location)
-        return cloned_frame(spark, done)
-    if command.location is not None:
-        raise UsageError(
-            f"Two paths were provided as the CLONE target: the name {shown(path)}, and the "
-            f"location {shown(command.location)}. Nothing was written. Leave the location out.",
-            kind="DELTA_CLONE_AMBIGUOUS_TARGET",
-            path=path,
-            location=command.location,
-        )
-    return cloned_frame(spark, clone_to_path(spark, source, path, request))
+        name = str(command.table)
+        return cloned_rows(clone_to_name(spark, source, name, options, command.location))
+    ensure_one_target(command)
+    return cloned_rows(clone_to_path(spark, source, path, options))
 
 
-def _source(spark: SparkSession, table: TableName) -> tuple[DeltaLog, ConvertRequest | None]:
-    """Where the source is, and what its files are where it is no Delta table."""
-    if table.path is not None:
-        log = open_log(spark, table.path)
-        with as_no_delta_table(table.path):
-            log.snapshot()
-        return log, None
-    found = path_of_files(table)
-    if found is not None:
-        files = found.request(ConvertRequest(zone=session_zone_name(spark)))
-        return open_log(spark, found.path), files
+def _source(spark: SparkSession, table: TableName) -> tuple[OpenTable, ConvertRequest | None]:
+    """Return the source, and what its files are if it is no Delta table."""
+    context = SparkStatements(spark)
+    if table.path is not None or path_of_files(table) is not None:
+        return clone_files(context, table)
     try:
-        path = table_path(spark, str(table))
+        table_path(spark, str(table))
     except (AnalysisException, UsageError) as error:
         told = error.kind if isinstance(error, UsageError) else error.getCondition()
         if told not in _OF_ANOTHER_FORMAT:
             raise
     else:
-        log = open_log(spark, path)
-        with as_missing_name(str(table)):
-            log.snapshot()
-        return log, None
+        return clone_files(context, table)
     return _files_of_name(spark, str(table))
 
 

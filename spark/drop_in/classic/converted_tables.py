@@ -9,27 +9,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.maintenance.convert.conversion_commit import PARQUET, ConvertRequest
+from optimist.core.maintenance.convert.conversion_commit import PARQUET
 from optimist.core.sql.statements import ConvertToDelta
-from optimist.spark.commands.catalog.catalog_entries import become_delta
-from optimist.spark.commands.catalog.named_tables import ensure_names_known
-from optimist.spark.commands.catalog.names import catalog_entry, is_delta
-from optimist.spark.commands.maintenance.convert import (
-    convert_directory,
+from optimist.core.statements.conversions import (
+    convert_files,
+    convert_path,
     converted_path,
     partition_columns_of,
 )
+from optimist.core.statements.result_rows import NO_ROWS
+from optimist.spark.commands.catalog.catalog_entries import become_delta
+from optimist.spark.commands.catalog.named_tables import ensure_names_known
+from optimist.spark.commands.catalog.names import catalog_entry, is_delta
+from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
-from optimist.spark.session.conf import session_zone_name
 
 __all__ = ["convert_table"]
 
 
-def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
+def convert_table(spark: SparkSession, command: ConvertToDelta) -> pa.Table:
     """Run the statement; where there is a Delta table already, it does nothing.
 
     Raises:
@@ -40,18 +43,14 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
         AnalysisException: Spark knows no such table.
         OptimistError: See `core.maintenance.convert.convert`.
     """
-    source = converted_path(command.table)
-    given = partition_columns_of(command.partitioned_by)
-    zone = session_zone_name(spark)
-    if source is not None:
-        request = source.request(ConvertRequest(given, command.collects_statistics, zone))
-        convert_directory(spark, source.path, request)
-        return
-    name = str(command.table)
+    context = SparkStatements(spark)
+    if converted_path(command.table) is not None:
+        return convert_path(context, command)
+    given, name = partition_columns_of(command.partitioned_by), str(command.table)
     ensure_names_known(spark, name)
     entry = _entry(spark, name)
     if entry is None:
-        return
+        return NO_ROWS
     known = CatalogFiles.of(spark, entry)
     partitions = known.request.partition_columns
     if command.partitioned_by and str(given).lower() != str(partitions).lower():
@@ -62,12 +61,13 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
             name=name,
         )
     found = replace(known.request, collects_statistics=command.collects_statistics)
-    convert_directory(spark, known.path, found)
+    convert_files(context, context.open_path(known.path), found)
     become_delta(spark, entry)
+    return NO_ROWS
 
 
 def _entry(spark: SparkSession, name: str) -> Any:
-    """The entry of a Parquet table, a Java `CatalogTable`; None if it is one of Delta."""
+    """Return the entry of a Parquet table, a Java `CatalogTable`; None for a Delta table."""
     entry = catalog_entry(spark, name)
     provider = provider_of(entry)
     if provider is None:

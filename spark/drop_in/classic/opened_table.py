@@ -17,12 +17,13 @@ from pyspark.sql import types as st
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.commands.truncate import truncate
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.statements.shows import shown_properties
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.commands.reading.read import TableVersion, read
 from optimist.spark.drop_in.classic.options import read_options
 from optimist.spark.drop_in.classic.partitions import show_partitions, truncates_partition
-from optimist.spark.drop_in.classic.shown_statement import show_statement, shown_properties
+from optimist.spark.drop_in.classic.shown_statement import show_statement
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.table_identity import table_identity
 from optimist.spark.native.listing import hadoop_path

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
 from optimist.core.secrets import Options
-from optimist.spark.commands.catalog.missing_tables import as_missing_name, as_no_delta_table
+from optimist.core.statements.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.catalog.names import CatalogTable, table_path
 from optimist.spark.commands.reading.change_feed import OptionValue
 from optimist.spark.commands.reading.read import TableVersion, open_rows, read

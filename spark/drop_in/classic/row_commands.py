@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
+from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.dml.delete import delete
 from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
@@ -26,14 +27,13 @@ from optimist.spark.conditions.bound_condition import BoundCondition, has_subque
 from optimist.spark.conditions.own_names import alias_beside
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
-from optimist.spark.rows.local_rows import numbers_frame
+from optimist.spark.rows.local_rows import result_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["delete_rows", "merge_rows", "update_rows"]
 
-_AFFECTED = "num_affected_rows"
 _ACTIONS: Mapping[Kind, str] = {
     "MATCHED": "matchedActions",
     "NOT MATCHED": "notMatchedActions",
@@ -48,7 +48,7 @@ def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
     expressions = TargetExpressions(spark, node.table())
     condition = _condition(expressions, node, node.condition())
     num_affected = delete(spark, open_log(spark, table.path), condition)
-    return numbers_frame(spark, {_AFFECTED: num_affected})
+    return result_frame(spark, affected_rows(num_affected))
 
 
 def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
@@ -58,7 +58,7 @@ def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
     condition = _condition(expressions, node, given.get()) if given.isDefined() else None
     assignments = expressions.assignments(node.assignments())
     num_affected = update(spark, open_log(spark, table.path), condition, assignments)
-    return numbers_frame(spark, {_AFFECTED: num_affected})
+    return result_frame(spark, affected_rows(num_affected))
 
 
 @original_errors()

@@ -6,17 +6,17 @@ comment of its source in one commit, and no rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.create.create import create_table
 from optimist.core.commands.create.existing_definition import definition_of
 from optimist.core.errors import UsageError
-from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
-from optimist.core.snapshot import Snapshot
+from optimist.core.requests.table_definition import TableDefinition, columns_of
 from optimist.core.sql.statements import CreateLike, TableName
+from optimist.core.statements.creations import ensure_same_place, like
+from optimist.core.statements.result_rows import NO_ROWS
 from optimist.spark.commands.catalog.named_tables import create_named
 from optimist.spark.commands.catalog.names import catalog_entry, is_delta, table_path
 from optimist.spark.commands.reading.read import open_target
@@ -29,7 +29,7 @@ __all__ = ["create_like", "makes_delta_table"]
 
 
 def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
-    """Whether the statement makes a Delta table: its source is one, or it asks for one."""
+    """Tell whether the statement makes a Delta table: its source is one, or it asks for one."""
     if command.provider is not None:
         return is_delta(command.provider)
     if is_connect(spark):
@@ -37,7 +37,7 @@ def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
     return _path(spark, command.source) is not None
 
 
-def create_like(spark: SparkSession, command: CreateLike) -> None:
+def create_like(spark: SparkSession, command: CreateLike) -> pa.Table:
     """Run the statement.
 
     Raises:
@@ -45,21 +45,16 @@ def create_like(spark: SparkSession, command: CreateLike) -> None:
         TableNotFoundError: There is no table at the path of the source.
     """
     path = _path(spark, command.source)
-    source = None if path is None else open_log(spark, path).snapshot()
-    _make(spark, command, _definition(spark, command, source))
-
-
-def _definition(
-    spark: SparkSession, command: CreateLike, source: Snapshot | None
-) -> TableDefinition:
-    mode = CreateMode.CREATE_IF_NOT_EXISTS if command.if_not_exists else CreateMode.CREATE
-    known = _of_another_format(spark, command.source) if source is None else definition_of(source)
-    properties = {**known.properties, **dict(command.properties)}
-    return replace(known, mode=mode, properties=properties)
+    if path is None:
+        known = _of_another_format(spark, command.source)
+    else:
+        known = definition_of(open_log(spark, path).snapshot())
+    _make(spark, command, like(known, command))
+    return NO_ROWS
 
 
 def _of_another_format(spark: SparkSession, source: TableName) -> TableDefinition:
-    """The columns, partitions and comment of a table or view that Spark knows."""
+    """Return the columns, partitions and comment of a table or view that Spark knows."""
     columns = columns_of(from_spark_schema(spark.table(str(source)).schema))
     entry = catalog_entry(spark, str(source))
     comment = entry.comment()
@@ -74,20 +69,13 @@ def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition)
     path = command.table.path
     if path is None:
         create_named(spark, str(command.table), definition, command.location)
-        return
-    if command.location is not None and command.location.rstrip("/") != path.rstrip("/"):
-        raise UsageError(
-            f"The statement gives two places for the table: the path {path}, and the location "
-            f"{command.location}. Nothing was written. Leave the location out.",
-            kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
-            path=path,
-            location=command.location,
-        )
-    create_table(open_target(spark, path).start_transaction, definition)
+    else:
+        ensure_same_place(command)
+        create_table(open_target(spark, path).start_transaction, definition)
 
 
 def _path(spark: SparkSession, table: TableName) -> str | None:
-    """Where a Delta table is; None for one of another format."""
+    """Return the path of a Delta table; None for a table of another format."""
     if table.path is not None:
         return table.path
     if is_connect(spark):

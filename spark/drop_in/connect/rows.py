@@ -11,6 +11,7 @@ from optimist.core.predicates.text import quote_path
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql import RowChange, SqlText, TableName
 from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause
+from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.catalog.missing_tables import open_existing
 from optimist.spark.commands.dml.delete import delete
 from optimist.spark.commands.dml.update import update
@@ -20,7 +21,7 @@ from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.value_tables import value_tables
-from optimist.spark.rows.local_rows import numbers_frame
+from optimist.spark.rows.local_rows import result_frame
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import original_errors
 
@@ -56,7 +57,7 @@ def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _T
     else:
         values = _values(change.assignments, text)
         num_affected = update(spark, log, condition, values, alias=change.alias)
-    return numbers_frame(spark, {"num_affected_rows": num_affected})
+    return result_frame(spark, affected_rows(num_affected))
 
 
 def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:

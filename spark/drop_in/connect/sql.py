@@ -30,8 +30,9 @@ from optimist.core.sql import (
     path_relations,
     query_needs,
 )
-from optimist.core.sql.spark_statements.table_statements import AlterTable, CreateTable, Insert
-from optimist.core.sql.statements import CreateLike, Delete, Merge, Span, Update
+from optimist.core.sql.spark_statements.shows import parse_show
+from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
+from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Span, Update
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.classic.tables_like import makes_delta_table
 from optimist.spark.drop_in.connect.formats import FormattedSql
@@ -40,14 +41,14 @@ from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
 from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.drop_in.connect.rows import change_rows
-from optimist.spark.drop_in.connect.shows import parse_show, show
+from optimist.spark.drop_in.connect.shows import show
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
     cached_query,
     ensure_can_be_had,
     temporary_view,
 )
-from optimist.spark.drop_in.connect.tables import alter, create
+from optimist.spark.drop_in.connect.tables import create
 from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.session.callback_errors import original_errors
@@ -129,7 +130,7 @@ def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> Da
     elif isinstance(statement, CreateTable):
         create(spark, statement, sql)
     elif isinstance(statement, AlterTable):
-        alter(spark, statement)
+        run_command(spark, statement)
     else:
         DeltaTable.forPath(spark, str(statement.table.path)).delete()
     return _no_rows(spark)

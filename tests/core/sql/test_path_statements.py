@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optimist.core.errors import UsageError
+from optimist.core.requests import alterations as ra
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.sql import (
@@ -15,16 +16,16 @@ from optimist.core.sql import (
     values_left_to_default,
 )
 from optimist.core.sql.spark_statements import table_statements as ts
-from optimist.core.sql.statements import Delete, TableName
+from optimist.core.sql.statements import AlterTable, Delete, TableName
 
 T = TableName(("delta", "/p"))
 CHANGES = {
-    "SET TBLPROPERTIES ('a.b' = 'c', d.e 1, f = true)": ts.SetProperties(
+    "SET TBLPROPERTIES ('a.b' = 'c', d.e 1, f = true)": ra.SetProperties(
         (("a.b", "c"), ("d.e", "1"), ("f", "true"))
     ),
-    "UNSET TBLPROPERTIES IF EXISTS ('a', b.c)": ts.UnsetProperties(("a", "b.c"), True),
+    "UNSET TBLPROPERTIES IF EXISTS ('a', b.c)": ra.UnsetProperties(("a", "b.c"), True),
     "ADD COLUMN a.`b c` STRUCT<x: INT COMMENT 'in, x', y: MAP<INT, DECIMAL(3, 2)>> AFTER d": (
-        ts.AddColumns(
+        ra.AddColumns(
             (
                 NewColumn(
                     ("a", "b c"),
@@ -34,18 +35,18 @@ CHANGES = {
             )
         )
     ),
-    "ADD COLUMNS (a INT NOT NULL DEFAULT f(1, 2) COMMENT 'n' FIRST, b ARRAY<INT>)": ts.AddColumns(
+    "ADD COLUMNS (a INT NOT NULL DEFAULT f(1, 2) COMMENT 'n' FIRST, b ARRAY<INT>)": ra.AddColumns(
         (
             NewColumn(("a",), "INT", False, comment="n", default="f(1, 2)", first=True),
             NewColumn(("b",), "ARRAY<INT>"),
         )
     ),
-    "REPLACE COLUMNS (a INT)": ts.ReplaceColumns((NewColumn(("a",), "INT"),)),
-    "RENAME COLUMN a.b TO c": ts.RenameColumn(("a", "b"), "c"),
-    "DROP COLUMN a, b.c": ts.DropColumns((("a",), ("b", "c"))),
-    "DROP COLUMNS IF EXISTS (a)": ts.DropColumns((("a",),), True),
+    "REPLACE COLUMNS (a INT)": ra.ReplaceColumns((NewColumn(("a",), "INT"),)),
+    "RENAME COLUMN a.b TO c": ra.RenameColumn(("a", "b"), "c"),
+    "DROP COLUMN a, b.c": ra.DropColumns((("a",), ("b", "c"))),
+    "DROP COLUMNS IF EXISTS (a)": ra.DropColumns((("a",),), True),
     "ALTER COLUMN a TYPE DECIMAL(3, 2), b.c DROP NOT NULL, d SET DEFAULT f(1, 2)": (
-        ts.ChangeColumns(
+        ra.ChangeColumns(
             (
                 ColumnChange(("a",), "DECIMAL(3, 2)"),
                 ColumnChange(("b", "c"), nullable=True),
@@ -53,10 +54,10 @@ CHANGES = {
             )
         )
     ),
-    "ALTER a SET NOT NULL": ts.ChangeColumns((ColumnChange(("a",), nullable=False),)),
-    "ALTER a DROP DEFAULT": ts.ChangeColumns((ColumnChange(("a",), drop_default=True),)),
-    "CHANGE COLUMN a FIRST": ts.ChangeColumns((ColumnChange(("a",), first=True),)),
-    "CHANGE a.b B BIGINT COMMENT 'c' AFTER d": ts.ChangeColumns(
+    "ALTER a SET NOT NULL": ra.ChangeColumns((ColumnChange(("a",), nullable=False),)),
+    "ALTER a DROP DEFAULT": ra.ChangeColumns((ColumnChange(("a",), drop_default=True),)),
+    "CHANGE COLUMN a FIRST": ra.ChangeColumns((ColumnChange(("a",), first=True),)),
+    "CHANGE a.b B BIGINT COMMENT 'c' AFTER d": ra.ChangeColumns(
         (ColumnChange(("a", "b"), "BIGINT", comment="c", after="d"),)
     ),
 }
@@ -124,13 +125,13 @@ CREATIONS = {
     ),
 }
 OTHERS = {
-    "COMMENT ON TABLE {t} IS 'x'": ts.AlterTable(T, ts.SetComment("x")),
-    "COMMENT ON TABLE {t} IS NULL": ts.AlterTable(T, ts.SetComment(None)),
+    "COMMENT ON TABLE {t} IS 'x'": AlterTable(T, ra.SetComment("x")),
+    "COMMENT ON TABLE {t} IS NULL": AlterTable(T, ra.SetComment(None)),
     "TRUNCATE TABLE {t}": ts.Truncate(T),
     "DELETE FROM {t}": Delete(T),
 }
 ALTERATIONS = {
-    f"ALTER TABLE {{t}} {text}": ts.AlterTable(T, change) for text, change in CHANGES.items()
+    f"ALTER TABLE {{t}} {text}": AlterTable(T, change) for text, change in CHANGES.items()
 }
 STATEMENTS = {**ALTERATIONS, **INSERTS, **CREATIONS, **OTHERS}
 

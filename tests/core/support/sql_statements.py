@@ -7,6 +7,13 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from optimist.core.requests.alterations import (
+    AddConstraint,
+    ClusterBy,
+    DropConstraint,
+    DropFeature,
+    SyncIdentity,
+)
 from optimist.core.requests.merge_clauses import Clause
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql import statements as ss
@@ -111,6 +118,13 @@ _assignments = st.lists(st.builds(ss.Assignment, paths, sql), min_size=1, max_si
 _optional = st.none()
 _pairs = st.dictionaries(names | values, values, max_size=2).map(lambda found: tuple(found.items()))
 
+_changes = st.one_of(
+    st.builds(AddConstraint, names, conditions),
+    st.builds(DropConstraint, names, st.booleans()),
+    st.builds(DropFeature, names, st.booleans()),
+    st.builds(ClusterBy, _columns),
+    st.builds(SyncIdentity, paths),
+)
 commands = st.one_of(
     st.builds(ss.Optimize, tables_or_texts, st.booleans(), _optional | sql, _columns),
     st.builds(
@@ -141,11 +155,7 @@ commands = st.one_of(
     ),
     st.builds(ss.Restore, names_of_tables, travels),
     st.builds(ss.Analyze, names_of_tables),
-    st.builds(ss.AddConstraint, names_of_tables, names, sql),
-    st.builds(ss.DropConstraint, names_of_tables, names, st.booleans()),
-    st.builds(ss.DropFeature, names_of_tables, names, st.booleans()),
-    st.builds(ss.ClusterBy, names_of_tables, _columns),
-    st.builds(ss.SyncIdentity, names_of_tables, paths),
+    st.builds(ss.AlterTable, names_of_tables, _changes),
     st.builds(ss.Reorg, names_of_tables, _optional | sql),
     st.builds(ss.Reorg, names_of_tables, st.none(), st.integers(1, 3)),
     st.builds(
@@ -350,28 +360,29 @@ class _Printer:
         table = [Piece(f"`{s.table.parts[0].replace('`', '``')}`"), *self.table(s.table)[1:]]
         return [*words, *table, *self.words(self.choose("TO", "")), *self.travel(s.travel)]
 
-    def alter(self, s, words: str) -> list[Piece]:
-        return [*self.words("ALTER TABLE"), *self.table(s.table), *self.words(words)]
+    def AlterTable(self, s):
+        pieces = [*self.words("ALTER TABLE"), *self.table(s.table)]
+        return [*pieces, *getattr(self, type(s.change).__name__)(s.change)]
 
     def AddConstraint(self, s):
-        pieces = [*self.alter(s, "ADD CONSTRAINT"), self.name(s.name), *self.words("CHECK")]
-        return [*pieces, Piece("("), Piece(s.condition.sql), Piece(")")]
+        pieces = [*self.words("ADD CONSTRAINT"), self.name(s.name), *self.words("CHECK")]
+        return [*pieces, Piece("("), Piece(s.condition), Piece(")")]
 
     def DropConstraint(self, s):
         if_exists = "IF EXISTS" if s.if_exists else ""
-        return [*self.alter(s, f"DROP CONSTRAINT {if_exists}"), self.name(s.name)]
+        return [*self.words(f"DROP CONSTRAINT {if_exists}"), self.name(s.name)]
 
     def DropFeature(self, s):
         name = self.choose(self.name(s.feature), self.text(s.feature))
         words = self.words("TRUNCATE HISTORY" if s.truncates_history else "")
-        return [*self.alter(s, "DROP FEATURE"), name, *words]
+        return [*self.words("DROP FEATURE"), name, *words]
 
     def ClusterBy(self, s):
         columns = self.columns(s.columns) if s.columns else self.words("NONE")
-        return [*self.alter(s, "CLUSTER BY"), *columns]
+        return [*self.words("CLUSTER BY"), *columns]
 
     def SyncIdentity(self, s):
-        words = self.alter(s, self.choose("ALTER COLUMN", "CHANGE COLUMN"))
+        words = self.words(self.choose("ALTER COLUMN", "CHANGE COLUMN"))
         return [*words, *self.path(s.column), *self.words("SYNC IDENTITY")]
 
     def Reorg(self, s):

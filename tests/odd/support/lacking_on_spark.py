@@ -14,8 +14,9 @@ from pyspark.sql.types import Row, VariantVal
 from lacking_fields import Lacking, Rows, Step, arrow, breaks_not_null, differs, kind_of, values_of
 from optimist.core.errors import OptimistError
 from optimist.core.maintenance.optimize.arrangements import Rearrangement
+from optimist.core.statements.maintenance import rearrange
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.maintenance.optimize import optimize
+from optimist.spark.commands.statement_context import SparkStatements
 
 ON_SPARK = ("native", "driver", "arrow")
 LOW = "id % 20 < 2"
@@ -58,7 +59,7 @@ def steps_on_spark(table: Lacking, spark: SparkSession) -> dict[str, Callable[[]
 
     def purge() -> None:
         target.delete("id = 0")
-        optimize(spark, table.log, Rearrangement(purges=True))
+        rearrange(SparkStatements(spark), table.log, Rearrangement(purges=True))
 
     nulled = dict.fromkeys(low)
     without_low = {at: item for at, item in rows.items() if at not in low}

@@ -12,8 +12,8 @@ from optimist.core import DeltaLog
 from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.requests.table_definition import Column, Identity, TableDefinition
 from optimist.core.schema.sql_types import column_of_sql
+from optimist.core.statements.create_text import create_statement
 from optimist.spark import DeltaTable, write
-from optimist.spark.commands.catalog.table_statement import create_statement
 from optimist.spark.commands.table_builder import IdentityGenerator
 from refusals import kind_of
 from sql_schemas import data_types

@@ -8,9 +8,9 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import ArgumentTypeError, TableError, TableNotFoundError, UsageError
+from optimist.core.statements.result_columns import RESTORED, VACUUMED
 from optimist.spark import DeltaTable, disable, enable, write
-from optimist.spark.commands.maintenance.restore import RESTORE_SCHEMA
-from optimist.spark.commands.maintenance.vacuum import VACUUM_SCHEMA
+from optimist.spark.rows.local_rows import spark_columns
 
 UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -36,7 +36,7 @@ def ids(delta, table: str) -> list[int]:
 @pytest.mark.again
 def test_a_table_is_restored_by_version_and_by_time(delta, table, table_path):
     told = delta.sql(f"RESTORE TABLE {table} TO VERSION AS OF 0")
-    assert told.schema == RESTORE_SCHEMA
+    assert told.schema == spark_columns(RESTORED)
     row = told.collect()[0]
     assert (row.num_of_files_after_restore, row.num_removed_files, row.num_restored_files) == (
         row.num_of_files_after_restore,
@@ -92,7 +92,7 @@ def test_the_methods_answer_as_the_statement_does(delta, table, table_path):
     at = made.history().orderBy("version").collect()[1].timestamp
     assert made.restoreToTimestamp(str(at)).collect()[0].num_restored_files == 1
     assert made.restoreToVersion(3).collect() == []
-    assert made.restoreToVersion(3).schema == RESTORE_SCHEMA
+    assert made.restoreToVersion(3).schema == spark_columns(RESTORED)
 
 
 def test_what_can_not_be_restored_is_refused(delta, table, table_path):
@@ -119,7 +119,7 @@ def test_dead_files_are_told_and_then_deleted(delta, table, table_path, conf):
     assert caught.value.kind == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
     conf(UNCHECKED, "false")
     told = delta.sql(f"VACUUM {table} RETAIN 0 HOURS DRY RUN")
-    assert told.schema == VACUUM_SCHEMA
+    assert told.schema == spark_columns(VACUUMED)
     (dead,) = (row.path for row in told.collect())
     assert dead.startswith(f"file:{table_path}/")
     assert delta.sql(f"VACUUM '{table_path}' LITE").collect() == [(f"file:{table_path}",)]

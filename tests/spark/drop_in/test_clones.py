@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from optimist.core.errors import OptimistError, UsageError
+from optimist.core.statements.result_columns import CLONED
 from optimist.spark import DeltaTable, write
-from optimist.spark.commands.maintenance.clone import CLONE_SCHEMA
+from optimist.spark.rows.local_rows import spark_columns
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def ids(delta, table: str) -> list[int]:
 @pytest.mark.parametrize("how", ["SHALLOW", "DEEP"])
 def test_a_path_is_cloned_to_a_path_and_both_go_their_own_ways(delta, table, place, how):
     told = delta.sql(f"CREATE TABLE {place} {how} CLONE {table}")
-    assert told.schema == CLONE_SCHEMA
+    assert told.schema == spark_columns(CLONED)
     row = told.collect()[0]
     files = delta.sql(f"DESCRIBE DETAIL {table}").collect()[0].numFiles
     assert row.source_num_of_files == files
@@ -50,7 +51,7 @@ def test_a_path_is_cloned_to_a_path_and_both_go_their_own_ways(delta, table, pla
 
 
 def test_executors_copy_where_the_bytes_are_many(delta, table, table_path, place, monkeypatch):
-    monkeypatch.setattr("optimist.spark.commands.maintenance.clone._FILES_PER_TASK", 1)
+    monkeypatch.setattr("optimist.spark.commands.clone_copies._FILES_PER_TASK", 1)
     delta.conf.set("spark.optimist.spark.driverShortcut.maxBytes", "0")
     try:
         delta.sql(f"CREATE TABLE {place} DEEP CLONE {table}")

@@ -98,14 +98,14 @@ def test_an_error_of_a_task_is_that_of_the_driver_and_the_history_says_failed(
 ):
     outside = tmp_path / "outside"
     inside = dead[1].parent
-    by_job = module._Deletions._by_job
+    by_job = module.SparkDeletions._by_job
 
     def swapped(self, batches, rule):
         inside.rename(outside)
         inside.symlink_to(outside)
         return by_job(self, batches, rule)
 
-    monkeypatch.setattr(module._Deletions, "_by_job", swapped)
+    monkeypatch.setattr(module.SparkDeletions, "_by_job", swapped)
     with pytest.raises(TableError) as caught:
         delta.sql(f"VACUUM delta.`{table_path}` RETAIN 0 HOURS")
     assert caught.value.kind == "OPTIMIST_LINK_OUT_OF_TABLE"
@@ -113,7 +113,7 @@ def test_an_error_of_a_task_is_that_of_the_driver_and_the_history_says_failed(
     assert newest_of(delta, table_path).operationParameters == {"status": "FAILED"}
     inside.unlink()
     outside.rename(inside)
-    monkeypatch.setattr(module._Deletions, "_by_job", by_job)
+    monkeypatch.setattr(module.SparkDeletions, "_by_job", by_job)
     DeltaTable.forPath(delta, table_path).vacuum(0)
     assert not any(path.exists() for path in dead)
 

@@ -7,8 +7,9 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from optimist.core.errors import OptimistError, UsageError
+from optimist.core.statements.result_columns import DETAIL, HISTORY
 from optimist.spark import DeltaTable, write
-from optimist.spark.commands.reading.history import DETAIL_SCHEMA, HISTORY_SCHEMA
+from optimist.spark.rows.local_rows import spark_columns
 
 
 @pytest.fixture
@@ -21,13 +22,13 @@ def table(delta, table_path):
 @pytest.mark.again
 def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
     history = delta.sql(f"DESCRIBE HISTORY {table}")
-    assert history.schema == HISTORY_SCHEMA
+    assert history.schema == spark_columns(HISTORY)
     assert [row.version for row in history.collect()] == [1, 0]
     assert [row.version for row in delta.sql(f"DESC HISTORY '{table_path}' LIMIT 1").collect()] == [
         1
     ]
     detail = delta.sql(f"describe detail {table};")
-    assert detail.schema == DETAIL_SCHEMA
+    assert detail.schema == spark_columns(DETAIL)
     assert detail.collect() == DeltaTable.forPath(delta, table_path).detail().collect()
 
 
@@ -43,7 +44,7 @@ def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
     ],
 )
 def test_comments_may_stand_before_a_statement(delta, table, before):
-    assert delta.sql(f"{before}DESCRIBE HISTORY {table} LIMIT 1").columns == HISTORY_SCHEMA.names
+    assert delta.sql(f"{before}DESCRIBE HISTORY {table} LIMIT 1").columns == HISTORY.names
 
 
 @pytest.mark.again

@@ -13,13 +13,11 @@ from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError
 from optimist.core.maintenance.vacuum.file_deletion import Deletion
 from optimist.core.runtime.begun_changes import note_change_begun, num_changes_begun
-from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.statements.result_columns import OPTIMIZED
 from optimist.spark import read, write
-from optimist.spark.commands.maintenance.optimize import OPTIMIZE_SCHEMA
 from optimist.spark.native.index import TableFileIndex
 from optimist.spark.rows import local_rows
 from optimist.spark.session.callback_errors import callback, original_errors
-from optimist.spark.spark_schema import from_spark_schema
 
 
 @pytest.fixture
@@ -129,9 +127,8 @@ def test_every_way_to_change_a_table_is_noted(tmp_path, way):
 def test_what_a_command_has_done_is_told_without_the_server(monkeypatch):
     monkeypatch.setattr(local_rows, "is_connect", lambda _: True)
     row = {"path": "/t", "metrics": {"numFilesAdded": 3}}
-    schema = to_arrow_schema(from_spark_schema(OPTIMIZE_SCHEMA))
     nobody = object()  # a session that answers nothing
-    table = pa.Table.from_pylist([row], schema=schema)
-    frame = local_rows.answer_frame(nobody, table, OPTIMIZE_SCHEMA)
+    table = pa.Table.from_pylist([row], schema=OPTIMIZED)
+    frame = local_rows.result_frame(nobody, table)
     assert frame._plan._table.to_pylist()[0]["metrics"]["numFilesAdded"] == 3
     assert frame._session is nobody

@@ -1,4 +1,4 @@
-"""CREATE TABLE as SQL, as SHOW CREATE TABLE tells it."""
+"""The text of CREATE TABLE, as SHOW CREATE TABLE gives it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from optimist.core.expressions.tokens import next_token, read_text
 from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
 from optimist.core.requests.table_definition import Column, TableDefinition
 from optimist.core.schema.types import DECLARED_TYPE, StructField
-from optimist.spark.spark_schema import sql_of_spark_type, to_spark_type
+from optimist.core.statements.type_texts import full_type_text
 
 __all__ = ["create_statement"]
 
 
 def create_statement(name: str, definition: TableDefinition, location: str | None) -> str:
-    """The statement that makes a table, laid out as Spark shows such statements.
+    """Return the statement that makes a table, laid out as Spark shows such statements.
 
     Args:
         name: The table's name as SQL.
@@ -63,10 +63,10 @@ def _column(column: Column) -> str:
 
 
 def _type(column: Column, item: StructField) -> str:
-    """The type of a column as SQL, with the lengths of texts that were declared."""
+    """Return the type of a column as SQL, with the declared lengths of texts."""
     declared = item.metadata.get(DECLARED_TYPE)
     if declared is None:
-        return sql_of_spark_type(to_spark_type(item.data_type))
+        return full_type_text(item.data_type)
     return column.data_type if isinstance(column.data_type, str) else str(declared)
 
 
@@ -75,7 +75,7 @@ def _text(text: str) -> str:
 
 
 def _expression(sql: str) -> str:
-    """SQL as a part of a statement: no text has `${` in it, and no comment goes on behind it."""
+    """Return SQL that can stand in a statement: without `${`, and with its comments ended."""
     pieces: list[str] = []
     end = start = 0
     try:

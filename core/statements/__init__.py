@@ -1,0 +1,1 @@
+"""Runs statements: from a value of the grammar to rows as Arrow, with Delta's columns."""

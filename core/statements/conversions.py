@@ -1,0 +1,127 @@
+"""CONVERT TO DELTA over a path, and the paths of files that statements name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import ICEBERG, PARQUET, ConvertRequest
+from optimist.core.maintenance.convert.convert import convert
+from optimist.core.paths import name_of, parent_of
+from optimist.core.requests.table_definition import Column
+from optimist.core.schema.types import StructType
+from optimist.core.sql.statements import ColumnType, ConvertToDelta, TableName
+from optimist.core.statements.context import OpenTable, StatementContext
+from optimist.core.statements.result_rows import NO_ROWS
+from optimist.core.transaction.result import CommitResult
+
+__all__ = [
+    "ConvertedPath",
+    "convert_files",
+    "convert_path",
+    "converted_path",
+    "partition_columns_of",
+    "path_of_files",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedPath:
+    """The files of a path that a statement names.
+
+    Attributes:
+        path: The directory of the table.
+        source_format: See `ConvertRequest`.
+        metadata_file: See `ConvertRequest`.
+    """
+
+    path: str
+    source_format: str = PARQUET
+    metadata_file: str | None = None
+
+    def request(self, request: ConvertRequest) -> ConvertRequest:
+        """Return the request for the files at the path."""
+        return replace(request, source_format=self.source_format, metadata_file=self.metadata_file)
+
+
+def convert_path(context: StatementContext, statement: ConvertToDelta) -> pa.Table:
+    """Run CONVERT TO DELTA over a path; an existing Delta table stays as it is.
+
+    Raises:
+        UsageError: The statement names no path, which the context refuses; or a path of a format
+            that can't be converted (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
+        OptimistError: See `core.maintenance.convert.convert`.
+    """
+    source = converted_path(statement.table)
+    if source is None:
+        context.open_name(statement.table)
+        return NO_ROWS  # it is a Delta table
+    columns = partition_columns_of(statement.partitioned_by)
+    request = ConvertRequest(columns, statement.collects_statistics, context.zone)
+    convert_files(context, context.open_path(source.path), source.request(request))
+    return NO_ROWS
+
+
+def convert_files(
+    context: StatementContext, log: OpenTable, request: ConvertRequest
+) -> CommitResult | None:
+    """Convert the files at a path; return None if there is a Delta table already."""
+    return convert(log.start_transaction(), request, context.footers())
+
+
+def converted_path(table: TableName) -> ConvertedPath | None:
+    """Return the path that a statement names, as ``parquet.`/p` ``; None for a name.
+
+    For ``iceberg.`/p` `` it may also be the path of a metadata file.
+
+    Raises:
+        UsageError: The path is of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
+    """
+    if not _is_path(table):
+        return None
+    found = path_of_files(table)
+    if found is not None:
+        return found
+    if table.parts[0].lower() != "delta":
+        raise UsageError(
+            "CONVERT TO DELTA only supports tables of parquet and iceberg, but you are trying to "
+            f"convert a {shown(table.parts[0])} source: {shown(str(table))}. Nothing was written. "
+            "Read it with its own format, and write the rows to a new table.",
+            kind="DELTA_CONVERT_NON_PARQUET_TABLE",
+            format=table.parts[0],
+        )
+    return ConvertedPath(table.parts[1])
+
+
+def path_of_files(table: TableName) -> ConvertedPath | None:
+    """Return the path in ``parquet.`/p` `` or ``iceberg.`/p` ``; None for other names."""
+    source_format, path = table.parts[0].lower(), table.parts[-1]
+    if not _is_path(table) or source_format not in (PARQUET, ICEBERG):
+        return None
+    if source_format == PARQUET:
+        return ConvertedPath(path)
+    is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
+    directory = parent_of(parent_of(path)) if is_file else path
+    return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
+
+
+def _is_path(table: TableName) -> bool:
+    return len(table.parts) == 2 and ("/" in table.parts[1] or ":" in table.parts[1])
+
+
+def partition_columns_of(columns: Iterable[ColumnType]) -> StructType:
+    """Return the partition columns that a statement names.
+
+    Raises:
+        SchemaError: A text is no type.
+    """
+    return StructType(
+        tuple(
+            Column(each.name, each.type_text.sql, each.is_nullable, each.comment).field()
+            for each in columns
+        )
+    )

@@ -1,0 +1,122 @@
+"""INSERT of rows that the statement itself holds, or that its caller gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.local.append import append
+from optimist.core.local.stored_values import stored_as
+from optimist.core.local.values import parse_value
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.snapshot import Snapshot
+from optimist.core.sql.spark_statements.inserts import rows_of_values
+from optimist.core.sql.spark_statements.table_statements import Insert
+from optimist.core.sql.statements import SqlText
+from optimist.core.statements.context import OpenTable, StatementContext, needs_spark
+from optimist.core.statements.result_rows import NO_ROWS
+
+__all__ = ["insert"]
+
+_NO_COLUMNS = StructType()
+_ONE_ROW = pa.table({"row": [0]})
+
+
+def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
+    """Run INSERT INTO ... VALUES.
+
+    Raises:
+        UsageError: The rows are those of another query, or replace others (kind
+            `OPTIMIST_NEEDS_SPARK`).
+        SchemaError: The rows do not fit the table; nothing was written.
+    """
+    _ensure_here(statement)
+    rows = rows_of_values(statement.query.sql)
+    if rows is None:
+        raise needs_spark("INSERT of a query", "Or append the rows with DeltaLog.append.")
+    snapshot = log.snapshot()
+    given = {name: value for name, value in statement.partition if value is not None}
+    columns = _columns(statement, snapshot, given)
+    whole = [(*row, *given.values()) for row in rows]
+    append(log.start_transaction(snapshot), _table(whole, columns, str(statement.table)))
+    return NO_ROWS
+
+
+def _ensure_here(statement: Insert) -> None:
+    if statement.is_overwrite:
+        raise needs_spark("INSERT that replaces rows", "Or delete the rows first.")
+    if statement.is_by_name:
+        raise needs_spark("INSERT ... BY NAME", "Or name the columns behind the table.")
+    if statement.evolves_schema:
+        raise needs_spark("INSERT WITH SCHEMA EVOLUTION", "Or add the columns first.")
+
+
+def _columns(
+    statement: Insert, snapshot: Snapshot, given: dict[str, SqlText]
+) -> tuple[StructField, ...]:
+    """Return the columns of the rows, in their order; those of PARTITION come last."""
+    schema = snapshot.schema
+    fixed = {name.lower() for name in given}
+    names = statement.columns or tuple(name for name in schema.names if name.lower() not in fixed)
+    wanted = (*names, *given)
+    unknown = [name for name in wanted if schema.find(name) is None]
+    if unknown:
+        raise SchemaError(
+            f"The rows can't be inserted into {shown(str(statement.table))}: the table has no "
+            f"column {listed(unknown)}. Nothing was written. Its columns are "
+            f"{listed(schema.names)}.",
+            kind="DELTA_COLUMN_NOT_FOUND",
+            column=unknown[0],
+        )
+    if len({name.lower() for name in wanted}) < len(wanted):
+        raise UsageError(
+            f"A column stands twice in the list {listed(wanted)}. Nothing was written. Name each "
+            "once.",
+            kind="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+        )
+    found = (schema.find(name) for name in wanted)
+    return tuple(item for item in found if item is not None)
+
+
+def _table(
+    rows: Sequence[Sequence[SqlText]], columns: tuple[StructField, ...], name: str
+) -> pa.Table:
+    for row in rows:
+        if len(row) != len(columns):
+            raise SchemaError(
+                f"The rows can't be inserted into {shown(name)}: {len(columns)} values are "
+                f"expected, but a row has {len(row)}. Nothing was written. Give one for each "
+                "column.",
+                kind="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+                expected=len(columns),
+                given=len(row),
+            )
+    left = _left_to_default(rows, len(columns))
+    kept = [at for at in range(len(columns)) if at not in left]
+    schema = to_arrow_schema(StructType(tuple(columns[at] for at in kept)))
+    arrays = [_array([row[at] for row in rows], columns[at]) for at in kept]
+    return pa.table(arrays, schema=schema)
+
+
+def _left_to_default(rows: Sequence[Sequence[SqlText]], count: int) -> set[int]:
+    """Return the columns for which every row says DEFAULT."""
+    said = [[value.sql.upper() == "DEFAULT" for value in row] for row in rows]
+    left = {at for at in range(count) if all(row[at] for row in said)}
+    if any(row[at] for row in said for at in range(count) if at not in left):
+        raise needs_spark(
+            "DEFAULT in some rows of a column", "Or insert those rows by a statement of their own."
+        )
+    return left
+
+
+def _array(values: Sequence[SqlText], column: StructField) -> pa.ChunkedArray:
+    parts = []
+    for value in values:
+        parsed = parse_value(value.sql, _NO_COLUMNS)
+        made = stored_as(parsed, column.data_type, column.name).compute(_ONE_ROW)
+        parts.append(made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made)
+    return pa.chunked_array(parts)
