@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -168,28 +167,3 @@ def test_columns_change_and_tables_are_made_as_the_pages_show_it(tmp_path: Path)
     page = (ROOT / "docs" / "create.md").read_text(encoding="utf-8")
     exec(blocks(page)[0].replace("/data/people", str(people)), {})
     assert DeltaLog.for_path(str(people)).snapshot().version == 0
-
-
-# Names that moved
-
-
-def test_the_newest_version_is_told_by_the_old_name_too(tmp_path: Path) -> None:
-    log = DeltaLog.for_path(str(tmp_path / "t"))
-    log.append(pa.table({"n": [1]}))
-    with pytest.warns(DeprecationWarning, match=r"DeltaLog.snapshot\(\)") as told:
-        assert log.update().version == 0
-    assert told[0].filename == __file__
-
-
-def test_the_keys_of_a_merge_are_taken_by_the_old_name_too(tmp_path: Path) -> None:
-    log = DeltaLog.for_path(str(tmp_path / "t"))
-    log.append(pa.table({"n": [1]}))
-    with pytest.warns(DeprecationWarning, match="predicate") as told:
-        merge = log.merge(pa.table({"n": [1, 2]}), on=["n"])
-    assert told[0].filename == __file__
-    assert merge.when_not_matched_insert_all().execute().num_inserted == 1
-    merge = log.merge(source=pa.table({"n": [3]}), predicate="s.n = t.n")
-    assert merge.when_not_matched_insert_all().execute().num_inserted == 1
-    for given in ({}, {"predicate": "t.n = s.n", "on": ["n"]}):
-        with pytest.raises(UsageError):
-            log.merge(pa.table({"n": [1]}), **given)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import overload
 
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.reruns import run_until_it_lands
-from optimist.core.errors import UsageError
 from optimist.core.local.append import append
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
 from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
-from optimist.core.renamed import renamed_argument, warn_renamed
 from optimist.core.requests.arguments import Rows, arrow_table, several
 from optimist.core.runtime.budget import one_operation
-from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -102,7 +98,6 @@ class RowCommands(TableHandle):
         options = CommandOptions(user_metadata, txn, progress, retry)
         return self._run(lambda begun: delete(begun, predicate, options), options)
 
-    @overload
     def update(
         self,
         *,
@@ -112,19 +107,7 @@ class RowCommands(TableHandle):
         txn: tuple[str, int] | None = None,
         progress: Progress | None = None,
         retry: bool | None = None,
-    ) -> RowsChanged: ...
-    @overload
-    def update(self) -> Snapshot: ...
-    def update(
-        self,
-        *,
-        set: Mapping[str, object] | None = None,
-        predicate: str | Predicate | None = None,
-        user_metadata: str | None = None,
-        txn: tuple[str, int] | None = None,
-        progress: Progress | None = None,
-        retry: bool | None = None,
-    ) -> RowsChanged | Snapshot:
+    ) -> RowsChanged:
         """UPDATE: set columns to new values in one commit. It goes the ways of `delete`.
 
         Args:
@@ -136,9 +119,6 @@ class RowCommands(TableHandle):
             progress: Called after each file, see `FileProgress`.
             retry: Whether to run again after a conflict, as for `delete`.
 
-        Without `set` this was the newest version; call `snapshot` for that. It still is for one
-        version of this package, with a warning.
-
         Raises:
             TableNotFoundError: There is no table at the path.
             TableError: The log is damaged.
@@ -146,20 +126,16 @@ class RowCommands(TableHandle):
             DeltaConcurrentModificationException, UsageError, SchemaError: As `delete`; or a new
                 value does not fit its column, or only Spark knows it (`OPTIMIST_NEEDS_SPARK`).
         """
-        if set is None and predicate is None:
-            warn_renamed("DeltaLog.update() without `set`", "DeltaLog.snapshot()")
-            return self.snapshot()
         options = CommandOptions(user_metadata, txn, progress, retry)
-        return self._run(lambda begun: update(begun, set or {}, predicate, options), options)
+        return self._run(lambda begun: update(begun, set, predicate, options), options)
 
     def merge(
         self,
         source: Rows,
-        predicate: str | Sequence[str] | None = None,
+        predicate: str | Sequence[str],
         *,
         target_alias: str = "t",
         source_alias: str = "s",
-        on: str | Sequence[str] | None = None,
     ) -> LocalMerge:
         """A MERGE of Arrow rows; add clauses to it, and call `execute`.
 
@@ -169,22 +145,12 @@ class RowCommands(TableHandle):
                 of columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
             target_alias: What expressions call the table's rows.
             source_alias: What they call the source's.
-            on: What `predicate` was called before; it goes with the next version.
 
         Raises:
-            UsageError: There is no predicate (kind `OPTIMIST_INVALID_ARGUMENT`).
             ArgumentTypeError: The source is no rows of Arrow.
         """
         rows = arrow_table(source, "source")
-        keys = renamed_argument("on", on, "predicate", predicate)
-        if keys is None:
-            raise UsageError(
-                "A MERGE needs a predicate that says when two rows match. Nothing was written. "
-                "Give names of columns, or SQL text such as 't.id = s.id'.",
-                kind="OPTIMIST_INVALID_ARGUMENT",
-                argument="predicate",
-            )
-        request = LocalMergeRequest(rows, keys, target_alias, source_alias)
+        request = LocalMergeRequest(rows, predicate, target_alias, source_alias)
         return LocalMerge(request, self._merge_rows)
 
     def _merge_rows(self, request: LocalMergeRequest, options: CommandOptions) -> RowsChanged:

@@ -11,13 +11,11 @@ from pyspark.sql import types as st
 
 from optimist.core.commands.alter.alteration import Change
 from optimist.core.commands.alter.table_changes import TableChanges
-from optimist.core.renamed import warn_renamed
 from optimist.core.requests.arguments import several
 from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.existing_rows import SparkRowChecks
-from optimist.spark.commands.old_alter import AlterByOldNames
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.spark_schema import sql_of_spark_type
 
@@ -45,11 +43,6 @@ class SparkTableChanges(TableChanges):
 
     def __init__(self, spark: SparkSession, log: TableHandle) -> None:
         super().__init__(log, SparkRowChecks(spark))
-
-    def __call__(self) -> AlterByOldNames:
-        """The method that `DeltaTable.alter` was before it became a property."""
-        warn_renamed("DeltaTable.alter()", "the property DeltaTable.alter, as DeltaLog.alter is")
-        return AlterByOldNames(self)
 
     def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
         """See `TableChanges.add_columns`."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pyspark.sql import Column, SparkSession
 
-from optimist.core.renamed import renamed_argument
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.arguments import ensure_condition
@@ -23,10 +22,8 @@ def count(
     spark: SparkSession,
     path: str,
     predicate: Column | str | None = None,
-    *,
-    where: Column | str | None = None,
 ) -> int:
-    """How many rows of a table's newest version match; all of them without a predicate.
+    """Count the rows of a table's newest version that match, or all of them without a predicate.
 
     Partition values and statistics decide for most files; Spark counts only in the others. Without
     a predicate, or with one on partition columns alone, no job runs if all files have statistics.
@@ -35,7 +32,6 @@ def count(
         spark: A classic session, or a Spark Connect client.
         path: The table.
         predicate: SQL text or a column.
-        where: What `predicate` was called before; it goes with the next version.
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve the predicate.
@@ -43,19 +39,18 @@ def count(
         ArgumentTypeError: The predicate is neither text nor a column.
         UsageError: The predicate is not deterministic or holds a subquery.
     """
-    wanted: Column | str | None = renamed_argument("where", where, "predicate", predicate)
     with original_errors():
-        ensure_condition(wanted)
+        ensure_condition(predicate)
         log = open_log(spark, path)
         snapshot = log.snapshot()
         plane = plane_of(spark, log.table)
-        if wanted is None:
+        if predicate is None:
             counted = snapshot.count()
             condition = None
         else:
             condition = resolve_condition(
                 plane.scan(snapshot),
-                wanted,
+                predicate,
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
                 began_ms=log.table.clock.now_ms(),

@@ -233,32 +233,3 @@ def test_a_column_that_can_not_be_named_so_is_an_error_of_pyspark_too(spark, tab
         is_text = caught.value.kind != "OPTIMIST_INVALID_ARGUMENT"
         assert isinstance(caught.value, AnalysisException) is is_text
     assert table.history().count() == 1
-
-
-def test_the_methods_of_alter_are_found_by_their_old_names_too(spark, table_path, log_of):
-    table = made(spark, table_path)
-    with pytest.warns(DeprecationWarning, match=r"DeltaTable.alter, as DeltaLog.alter") as told:
-        alter = table.alter()
-    assert told[0].filename == __file__
-    alter.setProperties(
-        {"delta.columnMapping.mode": "name", "delta.feature.domainMetadata": "supported"}
-    )
-    alter.addColumn("x", st.IntegerType(), "new", after="id")
-    alter.addColumns(st.StructType().add("y", "date", metadata={"comment": "day"}).add("z", "long"))
-    alter.renameColumn("x", "w")
-    alter.changeColumn("w", comment="wide", first=True)
-    alter.dropColumns("z", "nowhere", ifExists=True)
-    alter.addConstraint("c", "id < 99")
-    alter.dropConstraint("C")
-    alter.dropConstraint("C", ifExists=True)
-    alter.clusterBy("id", "s")
-    alter.setDomainMetadata("own", "text")
-    alter.removeDomainMetadata("own")
-    alter.setComment("of tests")
-    alter.unsetProperties(["comment"])
-    fails("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", alter.syncIdentity, "id")
-    alter.rename_column("y", "day")
-    schema = log_of(table_path).snapshot().schema
-    assert [field.name for field in schema] == ["w", "id", "even", "s", "day"]
-    with pytest.raises(AttributeError, match="noSuchName"):
-        alter.noSuchName()
