@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TypeVar, overload
+from typing import overload
 
 import pyarrow as pa
 
@@ -67,13 +67,14 @@ from optimist.core.table.sql_statements import StatementArguments, parse_with, r
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
+from optimist.core.transaction.hooks.hooks import PostCommitHook
+from optimist.core.transaction.log_committer import LogCommitter
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.several import SeveralSteps
 
 __all__ = ["DeltaLog"]
 
 _LOG = logging.getLogger(__name__)
-_Transaction = TypeVar("_Transaction", bound=OptimisticTransaction)
 
 
 class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
@@ -252,8 +253,11 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         """
         if snapshot is None:
             snapshot = self._newest.refresh() or self._absent()
-        txn = OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
-        return self._with_hooks(txn)
+        committer = LogCommitter(self.table, snapshot, self._commits, self.commit_queue)
+        txn = OptimisticTransaction(self.table, snapshot, committer)
+        for hook in self._hooks_on(snapshot):
+            txn.register_post_commit_hook(hook)
+        return txn
 
     def transaction(self, *, user_metadata: str | None = None) -> TableTransaction:
         """Several operations in one commit, each of which sees those before it.
@@ -268,12 +272,13 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
     def _begin_several(self) -> SeveralSteps:
         snapshot = self._newest.refresh() or self._absent()
-        return self._with_hooks(SeveralSteps(self.table, snapshot, self._commits))
+        committer = LogCommitter(self.table, snapshot, self._commits)
+        return SeveralSteps(self.table, snapshot, committer, self._hooks_on(snapshot))
 
-    def _with_hooks(self, txn: _Transaction) -> _Transaction:
-        if compacts_by_itself(self.options, txn.snapshot):
-            txn.register_post_commit_hook(AutoCompaction(self.start_transaction, self._compacts))
-        return txn
+    def _hooks_on(self, snapshot: Snapshot) -> Sequence[PostCommitHook]:
+        if not compacts_by_itself(self.options, snapshot):
+            return ()
+        return (AutoCompaction(self.start_transaction, self._compacts),)
 
     def _absent(self) -> Snapshot:
         """A table that is yet to be made, and not among the files of another."""

@@ -1,11 +1,11 @@
-"""`SeveralSteps`: a transaction of several operations, which makes one commit (spec 1.18).
+"""`SeveralSteps`: a block of several operations, which makes one commit (spec 1.18).
 
-1. Each operation is a `Step`, a transaction on the table as the steps before it leave it.
+1. Each operation is a step: a transaction on the table as the steps before it leave it.
 2. A step that is done is staged: the next one sees what it did. Nothing is in the log yet.
 3. The commit has what all steps come to (`staged`), depends on all that any of them has read of the
-   version at which the transaction began, and is made as any other: checked against the commits
-   that landed meanwhile, moved past them, put. No step runs twice.
-4. If the transaction is given up, or its commit fails for certain, the files of all steps go.
+   version at which the block began, and is made as any other: checked against the commits that
+   landed meanwhile, moved past them, put. No step runs twice.
+4. If the block is given up, or its commit fails for certain, the files of all steps go.
 
 A step that ends in an error is not staged, and what it has read counts all the same.
 """
@@ -13,16 +13,21 @@ A step that ends in an error is not staged, and what it has read counts all the 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.commit_outcome import CommitOutcome
+from optimist.core.transaction.committer import Committer, ended_transaction
 from optimist.core.transaction.conflicts.reads import ReadTracker
+from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, are_same_but_for_marks
-from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.pending_metadata import PendingMetadata
 from optimist.core.transaction.result import CommitResult
 from optimist.core.transaction.staged import (
     StagedStep,
@@ -30,9 +35,17 @@ from optimist.core.transaction.staged import (
     new_files,
     whole_operation,
 )
-from optimist.core.transaction.step import Step
+from optimist.core.transaction.step import StepCommitter
 
 __all__ = ["SeveralSteps"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A step that has begun, whether or not it was staged."""
+
+    txn: OptimisticTransaction
+    committer: StepCommitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +56,63 @@ class _Staged:
     steps: tuple[StagedStep, ...] = ()
 
 
-class SeveralSteps(OptimisticTransaction):
-    """One transaction of several operations; single use, and for one thread."""
+class SeveralSteps:
+    """One block of several operations; single use, and for one thread.
 
-    def __init__(self, table: TableRef, snapshot: Snapshot, listener: CommitListener) -> None:
-        super().__init__(table, snapshot, listener)
-        self._begun: list[Step] = []
+    Args:
+        table: The table.
+        snapshot: The version at which the block begins.
+        committer: Commits what all steps come to.
+        hooks: What is to run after the commit, beside the hooks of the steps.
+    """
+
+    def __init__(
+        self,
+        table: TableRef,
+        snapshot: Snapshot,
+        committer: Committer,
+        hooks: Sequence[PostCommitHook] = (),
+    ) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self._committer = committer
+        self._hooks = hooks
+        self._begun: list[_Begun] = []
         self._staged = _Staged(snapshot)
+        self._is_closed = False
         self._process = os.getpid()
+
+    @property
+    def read_version(self) -> int:
+        """The version at which the block began; -1 when there is no table yet."""
+        return self._snapshot.version
+
+    @property
+    def result(self) -> CommitResult | None:
+        """Its commit, once it has landed, even if a hook's failure was raised; else None."""
+        return self._committer.result
 
     @property
     def provisional(self) -> Snapshot:
         """The table after the steps so far.
 
         Raises:
-            UsageError: The transaction has ended.
+            UsageError: The block has ended.
         """
         self._ensure_open()
         return self._staged.snapshot
 
-    def begin_step(self) -> Step:
-        """A transaction on the table after the steps so far, whose commit is the next step.
+    def begin_step(self) -> OptimisticTransaction:
+        """Start a transaction after the steps so far, whose commit is the next step.
 
         Raises:
-            UsageError: The transaction has ended.
+            UsageError: The block has ended.
         """
-        step = Step(self.table, self.provisional, self._listener, self._stage)
-        self._begun.append(step)
-        return step
+        base = self.provisional
+        committer = StepCommitter(self._table.clock.new_uuid(), partial(self._stage, base))
+        txn = OptimisticTransaction(self._table, base, committer)
+        self._begun.append(_Begun(txn, committer))
+        return txn
 
     def commit_steps(self, user_metadata: str | None = None) -> CommitResult | None:
         """Commit the steps; see `OptimisticTransaction.commit`.
@@ -82,39 +124,46 @@ class SeveralSteps(OptimisticTransaction):
             The commit; None where there is no step.
         """
         self._ensure_open()
-        steps = self._staged.steps
         try:
+            self._is_closed = True
+            steps = self._staged.steps
             if not steps:
-                self._is_closed = True
                 return None
-            self._reads = self._reads_of_steps()
-            tags = self._adopt_steps()
-            return self.commit(folded_actions(steps), whole_operation(steps, user_metadata), tags)
+            reads = self._reads_of_steps()
+            pending, tags = self._metadata_after_steps(), self._tags_of_steps()
+            txn = OptimisticTransaction(
+                self._table, self._snapshot, self._committer, reads=reads, pending=pending
+            )
+            for hook in (*self._hooks, *(hook for step in steps for hook in step.hooks)):
+                txn.register_post_commit_hook(hook)
+            return txn.commit(folded_actions(steps), whole_operation(steps, user_metadata), tags)
         except BaseException:
-            if not self.may_be_in_table:
+            if self._committer.outcome is CommitOutcome.NOT_COMMITTED:
                 self.give_up()
             raise
         finally:
-            if self.has_landed:
+            if self._committer.outcome is CommitOutcome.COMMITTED:
                 self._release_files()
 
     def give_up(self) -> None:
-        """End the transaction without a commit, and remove what its steps have written.
+        """End the block without a commit, and remove what its steps have written.
 
-        In a forked child this does nothing: the transaction is the parent's, which may commit it.
+        In a forked child this does nothing: the block is the parent's, which may commit it.
         """
         if self._process != os.getpid():
             return
         self._is_closed = True
-        for step in self._begun:
-            step.undo()
+        for each in self._begun:
+            if each.committer.written is not None:
+                each.committer.written.remove()
         self._release_files()
 
     def _release_files(self) -> None:
         """End the intents of the steps, which guard their files for as long as they are staged."""
-        for step in self._begun:
-            if step.is_staged:
-                step.release()
+        for each in self._begun:
+            written = each.committer.written
+            if written is not None and each.committer.outcome is CommitOutcome.STAGED:
+                written.release()
 
     def _ensure_open(self) -> None:
         if self._process != os.getpid():
@@ -123,22 +172,22 @@ class SeveralSteps(OptimisticTransaction):
                 "that process's to commit. Nothing was written. Begin another one.",
                 kind="OPTIMIST_TRANSACTION_FAILED",
             )
-        super()._ensure_open()
+        if self._is_closed:
+            raise ended_transaction(self._committer)
 
-    def _stage(self, step: Step, done: StagedStep) -> int:
+    def _stage(self, base: Snapshot, done: StagedStep) -> int:
+        """Take a step that was begun on `base`, and return the version that will be tried first."""
         self._ensure_open()
-        if step.snapshot is not self._staged.snapshot:
+        if base is not self._staged.snapshot:
             raise UsageError(
                 f"Another step of the transaction came before {done.operation.name}, which has not "
                 "seen it. It did nothing. Do the steps one after the other, in one thread.",
                 kind="OPTIMIST_STEPS_OUT_OF_ORDER",
                 operation=done.operation.name,
             )
-        after = step.snapshot.provisional(self.read_version + 1, done.actions)
+        after = base.provisional(self.read_version + 1, done.actions)
         steps = (*self._staged.steps, done)
         self._ensure_feed_can_tell(steps, after)
-        for hook in step.hooks:
-            self.register_post_commit_hook(hook)
         self._staged = _Staged(after, steps)  # in one go: an interrupt finds it done or not
         return after.version
 
@@ -160,29 +209,41 @@ class SeveralSteps(OptimisticTransaction):
         )
 
     def _reads_of_steps(self) -> ReadTracker:
-        """All that steps have read, those included that ended in an error, of the version."""
+        """Collect what all steps have read of the version, those included that have failed."""
         tracker, new = ReadTracker(), new_files(self._staged.steps)
-        for step in self._begun:
-            # A predicate is judged by the columns of the version that the transaction began at.
+        for each in self._begun:
+            # A predicate is judged by the columns of the version that the block began at.
             as_then = self.read_version < 0 or are_same_but_for_marks(
-                self.snapshot.metadata, step.snapshot.metadata
+                self._snapshot.metadata, each.txn.snapshot.metadata
             )
-            tracker.record(step.reads.of_version(new, by_predicate=as_then))
+            tracker.record(each.txn.reads.of_version(new, by_predicate=as_then))
         if self.read_version >= 0 and tracker.freeze().has_read_files:
-            _ = self.snapshot.files  # so that they are held against the checksum
+            _ = self._snapshot.files  # so that they are held against the checksum
         return tracker
 
-    def _adopt_steps(self) -> dict[str, str]:
-        """Take over the metadata and the protocol as the steps leave them; the tags of all."""
+    def _metadata_after_steps(self) -> PendingMetadata:
+        """Return the metadata and the protocol as the steps leave them, where they change."""
         exists, after = self.read_version >= 0, self._staged.snapshot
         has_set = {type(each) for step in self._staged.steps for each in step.actions}
-        if Metadata in has_set and not (exists and after.metadata == self.snapshot.metadata):
-            self._new_metadata = after.metadata
-        if not exists or (Protocol in has_set and after.protocol != self.snapshot.protocol):
-            self._new_protocol = after.protocol
+        is_metadata_new = Metadata in has_set and not (
+            exists and after.metadata == self._snapshot.metadata
+        )
+        is_protocol_new = not exists or (
+            Protocol in has_set and after.protocol != self._snapshot.protocol
+        )
+        return PendingMetadata(
+            self._table,
+            self._snapshot,
+            new_metadata=after.metadata if is_metadata_new else None,
+            new_protocol=after.protocol if is_protocol_new else None,
+        )
+
+    def _tags_of_steps(self) -> dict[str, str]:
+        """Return the tags of all steps; one of them holds only if it is true of the whole."""
         tags = {name: text for step in self._staged.steps for name, text in step.tags.items()}
         tags.pop(IDENTITY_ONLY, None)
-        changed = self._new_metadata
-        if exists and changed and are_same_but_for_marks(self.snapshot.metadata, changed):
+        before, after = self._snapshot.metadata, self._staged.snapshot.metadata
+        is_changed = self.read_version >= 0 and before != after
+        if is_changed and are_same_but_for_marks(before, after):
             tags[IDENTITY_ONLY] = "true"
         return tags

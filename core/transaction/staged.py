@@ -1,4 +1,4 @@
-"""What the steps of one transaction come to: one commit's actions and its operation (spec 1.18)."""
+"""Fold the steps of one block into one commit: its actions and its operation (spec 1.18)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS, is_append_only
 from optimist.core.transaction.conflicts.operations import TRANSACTION, Operation, json_text
+from optimist.core.transaction.hooks.hooks import PostCommitHook
 
 __all__ = ["StagedStep", "folded_actions", "new_files", "whole_operation"]
 
@@ -34,12 +35,14 @@ class StagedStep:
         operation: What it did.
         actions: Its actions, checked, without row ids.
         tags: Its tags.
+        hooks: What is to run after the commit.
         recorded: Whether it wrote what it changed for the change data feed, if it changed rows.
     """
 
     operation: Operation
     actions: tuple[Action, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
+    hooks: tuple[PostCommitHook, ...] = ()
     recorded: bool = False
 
     @property
@@ -67,7 +70,7 @@ class _File:
 
 
 def folded_actions(steps: Sequence[StagedStep]) -> tuple[Action, ...]:
-    """The actions of all steps as those of one commit, without metadata and protocol.
+    """Return the actions of all steps as those of one commit, without metadata and protocol.
 
     A file that one step adds and a later one removes is in none of them. Of several vectors for one
     file the last counts, and the file is removed as it was before the first of them. Of an
@@ -84,25 +87,25 @@ def folded_actions(steps: Sequence[StagedStep]) -> tuple[Action, ...]:
 
 
 def new_files(steps: Sequence[StagedStep]) -> frozenset[str]:
-    """The canonical paths of the files that steps have written, those that are gone included."""
+    """Return the canonical paths of all files that steps have written, even if they are gone."""
     return frozenset(path for path, file in _folded_files(steps).items() if file.before is None)
 
 
 def whole_operation(steps: Sequence[StagedStep], user_metadata: str | None) -> Operation:
-    """The operation of the commit: that of its one step, or one that lists those of all.
+    """Return the operation of the commit: that of its one step, or one that lists those of all.
 
     Its metrics are the sums of theirs.
     """
-    told = [step.operation for step in steps]
-    if len(told) == 1:
-        alone = told[0]
+    operations = [step.operation for step in steps]
+    if len(operations) == 1:
+        alone = operations[0]
         return alone if user_metadata is None else replace(alone, user_metadata=user_metadata)
     metrics = Counter[str]()
-    for each in told:
+    for each in operations:
         metrics.update({name: int(text) for name, text in each.metrics.items() if text.isdecimal()})
     return Operation(
         TRANSACTION,
-        {"operations": json_text(list(map(_as_mapping, told)))},
+        {"operations": json_text(list(map(_as_mapping, operations)))},
         user_metadata=user_metadata,
     ).with_metrics(metrics)
 
@@ -110,18 +113,18 @@ def whole_operation(steps: Sequence[StagedStep], user_metadata: str | None) -> O
 def _folded_files(steps: Iterable[StagedStep]) -> dict[str, _File]:
     files: dict[str, _File] = {}
     for step in steps:
-        for remove in _of(step, RemoveFile):
+        for remove in _actions_of_kind(step, RemoveFile):
             path = canonical_path(remove.path)
             if path in files:
                 files[path].after = None
             else:
                 files[path] = _File(before=remove)
-        for add in _of(step, AddFile):
+        for add in _actions_of_kind(step, AddFile):
             files.setdefault(canonical_path(add.path), _File()).after = add
     return files
 
 
-def _of(step: StagedStep, kind: type[_Kind]) -> Iterator[_Kind]:
+def _actions_of_kind(step: StagedStep, kind: type[_Kind]) -> Iterator[_Kind]:
     return (each for each in step.actions if isinstance(each, kind))
 
 
@@ -136,7 +139,7 @@ def _key(action: Action) -> object:
 
 
 def _as_mapping(operation: Operation) -> Mapping[str, object]:
-    told: dict[str, object] = {"operation": operation.name, **dict(operation.parameters)}
+    entry: dict[str, object] = {"operation": operation.name, **dict(operation.parameters)}
     if operation.user_metadata is not None:
-        told["userMetadata"] = operation.user_metadata
-    return told
+        entry["userMetadata"] = operation.user_metadata
+    return entry

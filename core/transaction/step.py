@@ -1,29 +1,25 @@
-"""`Step`: one operation of a transaction that has several (spec 1.18).
+"""`StepCommitter`: stages a transaction as one operation of a block of several (spec 1.18).
 
-To a command it is a transaction like any other, on the table as the steps before it leave it. Its
+To a command such a transaction is like any other, on the table as the steps before it leave it. Its
 commit is checked as always; then it is not written, but staged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
-from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
-from optimist.core.snapshot import Snapshot
-from optimist.core.transaction import prepare
+from optimist.core.transaction.commit_files import CommitFiles
+from optimist.core.transaction.commit_outcome import CommitOutcome
+from optimist.core.transaction.committer import CommitRequest
 from optimist.core.transaction.conflicts.operations import Operation
-from optimist.core.transaction.conflicts.reads import Reads
-from optimist.core.transaction.hooks.hooks import PostCommitHook
-from optimist.core.transaction.listener import CommitListener
-from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.prepare import prepare_commit
 from optimist.core.transaction.prepared_commit import perform_cdc_metadata_check
 from optimist.core.transaction.result import CommitResult
 from optimist.core.transaction.staged import StagedStep
 
-__all__ = ["Step", "not_a_step"]
+__all__ = ["StepCommitter", "not_a_step"]
 
 _OPERATIONS = frozenset(
     {
@@ -50,122 +46,79 @@ _OPERATIONS = frozenset(
 or only arrange files."""
 
 
-class Step(OptimisticTransaction):
-    """One operation of a transaction; single use.
+class StepCommitter:
+    """Stages one transaction; single use, and for one thread. See `Committer`.
 
     Args:
-        table: The table.
-        snapshot: The table as the steps before it leave it.
-        listener: The handle's.
-        stage: Takes what the step has done, and tells the version that will be tried first.
+        txn_id: The transaction's id.
+        stage: Takes what the step has done, and returns the version that will be tried first.
+
+    Attributes:
+        written: The files that the step has written, once its commit has begun. From when it is
+            staged on, the block removes or releases them.
     """
 
-    def __init__(
-        self,
-        table: TableRef,
-        snapshot: Snapshot,
-        listener: CommitListener,
-        stage: Callable[[Step, StagedStep], int],
-    ) -> None:
-        super().__init__(table, snapshot, listener)
+    def __init__(self, txn_id: str, stage: Callable[[StagedStep], int]) -> None:
+        self.txn_id = txn_id
+        self.outcome = CommitOutcome.NOT_COMMITTED
+        self.version: int | None = None
+        self.result: CommitResult | None = None
+        self.written: CommitFiles | None = None
         self._stage = stage
-        self._is_staged = False
 
-    @property
-    def is_staged(self) -> bool:
-        """Whether the transaction has taken it over."""
-        return self._is_staged
+    def ensure_accepts(self, actions: Sequence[Action], operation: Operation) -> None:
+        """Refuse an operation that can't be a step.
 
-    @property
-    def reads(self) -> Reads:
-        """What it has read so far, of files that earlier steps have written, too."""
-        return self._reads.freeze()
+        Raises:
+            UsageError: It can't be (kind `OPTIMIST_NOT_A_STEP`).
+        """
+        if operation.name not in _OPERATIONS or any(_only_arranges(each) for each in actions):
+            raise not_a_step(operation.name)
 
-    @property
-    def undo(self) -> Callable[[], None]:
-        """Removes the files that it has written."""
-        return self._undo
-
-    @property
-    def release(self) -> Callable[[], None]:
-        """Tells VACUUM that these are committed, or gone."""
-        return self._release
-
-    @property
-    def hooks(self) -> Sequence[PostCommitHook]:
-        """What is to run after the commit."""
-        return self._hooks
-
-    def commit(
-        self,
-        actions: Sequence[Action],
-        operation: Operation,
-        tags: Mapping[str, str] | None = None,
-    ) -> CommitResult:
+    def commit(self, request: CommitRequest) -> CommitResult:
         """Check the actions and stage them.
 
         Returns:
-            No commit yet: the version that the transaction will try first, after 0 attempts.
+            The version that the block will try first, after 0 attempts.
 
         Raises:
-            UsageError: The operation can't be a step (kind `OPTIMIST_NOT_A_STEP`); or the commit is
-                not valid, as for any transaction.
-            SchemaError, ProtocolError: The commit is not valid.
+            UsageError, SchemaError, ProtocolError: The commit is not valid.
         """
-        with self._closing():
-            return self._staged(self._checked(actions, operation, tags))
+        return self._stage_step(_check(request), request)
 
-    def commit_if_needed(
-        self,
-        actions: Sequence[Action],
-        operation: Operation,
-        tags: Mapping[str, str] | None = None,
-    ) -> CommitResult | None:
-        """As `commit`, but stage nothing where there are no actions."""
-        with self._closing():
-            done = self._checked(actions, operation, tags)
-            return self._staged(done) if done.actions else None
+    def commit_if_needed(self, request: CommitRequest) -> CommitResult | None:
+        """Check the actions and stage them, if there are any."""
+        done = _check(request)
+        return self._stage_step(done, request) if done.actions else None
 
-    def commit_large(
-        self,
-        actions: Sequence[Action],
-        operation: Operation,
-        tags: Mapping[str, str] | None = None,
-        *,
-        files: ManyFiles | None = None,
-    ) -> CommitResult:
-        """Refused: such a commit can't be moved past another one."""
-        del actions, tags, files
-        raise not_a_step(operation.name)
+    def commit_large(self, request: CommitRequest) -> CommitResult:
+        """Refuse a commit that can't be moved past another one."""
+        raise not_a_step(request.draft.operation.name)
 
-    def _checked(
-        self, actions: Sequence[Action], operation: Operation, tags: Mapping[str, str] | None
-    ) -> StagedStep:
-        if operation.name not in _OPERATIONS or any(_only_arranges(each) for each in actions):
-            raise not_a_step(operation.name)
-        rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
-        tags = self._with_identity_marks(tags)
-        draft = self._in_preparation(rest, operation)
-        prepared = prepare.prepare_commit(draft)
-        perform_cdc_metadata_check(draft)
-        recorded = self.read_version >= 0 and self.snapshot.properties.enable_change_data_feed
-        return StagedStep(operation, prepared, dict(tags or {}), recorded)
-
-    def _staged(self, done: StagedStep) -> CommitResult:
-        # Whatever strikes from here on, its files belong to the transaction, which removes them.
-        self._may_be_in_table = True
-        self._is_staged = True
+    def _stage_step(self, done: StagedStep, request: CommitRequest) -> CommitResult:
+        self.written = request.written
+        # Whatever strikes from here on, its files belong to the block, which removes them.
+        self.outcome = CommitOutcome.STAGED
         try:
-            version = self._stage(self, done)
+            version = self._stage(done)
         except Exception:
-            self._may_be_in_table = self._is_staged = False
+            self.outcome = CommitOutcome.NOT_COMMITTED
             raise
-        level = self.snapshot.properties.isolation_level.value
+        level = request.draft.snapshot.properties.isolation_level.value
         return CommitResult(version, self.txn_id, 0, 0, level)
 
 
+def _check(request: CommitRequest) -> StagedStep:
+    draft = request.draft
+    prepared = prepare_commit(draft)
+    perform_cdc_metadata_check(draft)
+    recorded = draft.read_version >= 0 and draft.snapshot.properties.enable_change_data_feed
+    tags = dict(request.tags or {})
+    return StagedStep(draft.operation, prepared, tags, tuple(request.hooks), recorded)
+
+
 def not_a_step(operation: str) -> UsageError:
-    """The error for an operation that can't be a step of a transaction."""
+    """Return the error for an operation that can't be a step of a transaction."""
     return UsageError(
         f"{operation} can't be one of several operations of a transaction. It did nothing. Run it "
         "on the table itself, before the transaction or after it.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyroaring import BitMap64
@@ -30,6 +30,7 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.local_scan import count_rows
+from optimist.core.transaction.commit_files import CommitFiles
 from optimist.core.transaction.conflicts.checks import suspicious_adds
 from optimist.core.transaction.conflicts.moved_rows import moved_rows
 from optimist.core.transaction.conflicts.ours_and_theirs import (
@@ -54,15 +55,13 @@ class CloserLook:
     Args:
         table: The table.
         snapshot: The version that the transaction read.
-        register: Called with the full path of each file of vectors before it is begun.
+        written: Takes the files of vectors that are written here, before they are.
     """
 
-    def __init__(
-        self, table: TableRef, snapshot: Snapshot, register: Callable[[str], None]
-    ) -> None:
+    def __init__(self, table: TableRef, snapshot: Snapshot, written: CommitFiles) -> None:
         self._table = table
         self._snapshot = snapshot
-        self._register = register
+        self._written = written
 
     def at(self, ours: Ours, theirs: Theirs) -> Theirs:
         """The winner with what was found out about it.
@@ -116,7 +115,9 @@ class CloserLook:
         vectors = [add.deletion_vector for add in after.of_type(AddFile) if add.deletion_vector]
         rows = self._rows_of([vector for vector in vectors if belongs_in_file(vector)])
         large = {name: vector for name, vector in rows.items() if vector}
-        found = write_deletion_vectors(list(large.values()), self._table, self._register)
+        found = write_deletion_vectors(
+            list(large.values()), self._table, self._written.register_path
+        )
         written = dict(zip(large, found, strict=True))
         after = replace(after, actions=tuple(_stored(item, written) for item in after.actions))
         made = self._files_of_vectors(_with_our_vectors(before))

@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.transaction.after_commit import result_without_hooks
+from optimist.core.transaction.commit_files import CommitFiles
 from optimist.core.transaction.commit_loop import (
     CommitLoop,
     Landed,
@@ -65,7 +66,8 @@ class GroupLoop(CommitLoop):
         turn: AbstractContextManager[object],
     ) -> None:
         # Appends have read nothing, so that a closer look at a winner could decide nothing.
-        look = CloserLook(table, members[0].base, lambda _: None)
+        base = members[0].base
+        look = CloserLook(table, base, CommitFiles(table, base))
         super().__init__(table, txn_id, note_attempt, look)
         self.members = members
         self._turn = turn

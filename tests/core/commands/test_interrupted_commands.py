@@ -22,9 +22,15 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.logstores import LocalLogStore
 
 pytestmark = pytest.mark.usefixtures("quiet_log")
-STEPS = ("commands/command.py", "commands/uncommitted_files.py", "transaction/optimistic.py")
+COMMITTING = tuple(
+    f"transaction/{name}.py" for name in ("commit_files", "log_committer", "optimistic")
+)
+STEPS = ("commands/command.py", "commands/uncommitted_files.py", *COMMITTING)
 ALL = ("commands/", "transaction/", "plugins/creation.py", "table/own_commits.py")
-PREPARING = tuple(f"transaction/{name}.py" for name in ("optimistic", "prepare", "prepared_commit"))
+PREPARING = tuple(
+    f"transaction/{name}.py"
+    for name in ("optimistic", "pending_metadata", "log_committer", "prepare", "prepared_commit")
+)
 """Where no request can be under way yet, so that no file may be left."""
 WRITE = Operation.write("Append")
 _PATIENCE_S = 60

@@ -15,7 +15,7 @@ from optimist.logstores import LocalLogStore
 pytestmark = pytest.mark.usefixtures("quiet_log")
 FOLDERS = ("table/table_transaction.py", "transaction/several.py", "transaction/step.py")
 ALL = ("commands/command.py", "commands/uncommitted_files.py", "transaction/", *FOLDERS)
-STAGING = ("transaction/step.py", "transaction/staged.py")
+STAGING = ("transaction/step.py", "transaction/staged.py", "transaction/committer.py")
 """Where no request can be under way, so that no file may be left."""
 
 

@@ -266,11 +266,14 @@ def test_a_write_that_fails_leaves_neither_files_nor_an_intent(log, monkeypatch)
 
 def test_the_intent_of_a_commit_without_an_answer_stays(log, monkeypatch):
     txn = log.start_transaction(log.snapshot())
-    monkeypatch.setattr(type(txn), "may_be_in_table", True)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log.store, "put_if_absent", interrupt)
     with pytest.raises(KeyboardInterrupt), UncommittedFiles(txn) as files:
         files.announce()
-        files._begin(txn)
-        raise KeyboardInterrupt
+        files.commit(txn, [], Operation.write("Append"))
     assert len(intents(log)) == 1
 
 

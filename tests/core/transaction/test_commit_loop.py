@@ -17,6 +17,7 @@ from optimist.core.transaction.commit_loop import CommitLoop, Rebased, get_next_
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
 from optimist.logstores import MemoryLogStore
+from prepared_commits import loop_of, prepared
 
 POLICY = RetryPolicy(
     max_attempts=2, max_non_conflict_attempts=3, base_s=0.1, cap_s=1.0, budget_s=1000.0
@@ -25,7 +26,7 @@ WRITE = Operation.write("Append")
 
 
 def draft(table):
-    ours = table.log.start_transaction()._draft([table.add("ours")], WRITE, None)
+    ours = prepared(table.log.start_transaction(), [table.add("ours")], WRITE, None)
     return replace(ours, last_seen=None)  # the store of these loops holds no log
 
 
@@ -156,11 +157,11 @@ def test_the_time_budget_ends_the_loop(make_table):
 def test_our_own_commit_among_the_winners_ends_the_loop(make_table):
     table = make_table().create()
     txn = table.log.start_transaction()
-    ours = txn._draft([table.add("ours")], WRITE, None)
+    ours = prepared(txn, [table.add("ours")], WRITE, None)
     info = CommitInfo(txn_id=txn.txn_id, operation="WRITE")
     table.poke(1, [CommitInfo(txn_id="other", is_blind_append=True), table.add("a")])
     table.poke(2, [info, *ours.actions])
-    rebased = txn._loop().check_for_conflicts(ours)
+    rebased = loop_of(txn).check_for_conflicts(ours)
     assert rebased.has_landed
     assert rebased.ours.attempt_version == 2
     assert [winner.version for winner in rebased.winners] == [1]

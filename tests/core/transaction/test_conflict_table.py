@@ -33,6 +33,7 @@ from optimist.core.transaction.conflicts.messages import get_pretty_partition_me
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import SharedFile, Theirs
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE, pass_winner
+from prepared_commits import prepared
 
 RULES = {rule.name: rule for rule in CONFLICT_TABLE}
 ORDER = [
@@ -55,7 +56,7 @@ def ours(table, actions=(), operation=WRITE, *, read=None, app_id=None):
         txn.filter_files(read)
     if app_id is not None:
         txn.txn_version(app_id)
-    return txn._draft(list(actions), operation, None)
+    return prepared(txn, list(actions), operation, None)
 
 
 def theirs(*actions, operation=None, blind=False, timestamp=None, modified_ms=50):

@@ -30,6 +30,7 @@ from optimist.core.testing import Fault, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.groups.members import Member
 from optimist.core.transaction.groups.recent_commits import RecentCommits
+from prepared_commits import prepared
 
 IN_COMMIT_TIMESTAMPS = Protocol(1, 7, writer_features=("inCommitTimestamp",))
 GROUP_FILE = commit_path("", 2)[1:]
@@ -105,7 +106,7 @@ def test_a_winner_that_no_listing_shows_yet_is_checked_all_the_same(group, monke
     old = group.begin("old", txn=("app", 1))
     group.table.poke(1, (CommitInfo(txn_id="foreign"), SetTransaction("app", 5)))
     new = group.begin("new")
-    members = [Member(txn._draft(actions, APPEND), txn.snapshot) for txn, actions in (new, old)]
+    members = [Member(prepared(txn, actions, APPEND), txn.snapshot) for txn, actions in (new, old)]
     monkeypatch.setattr(RecentCommits, "since", lambda *arguments: ())
     group.queue._lead(members)
     assert members[0].outcome.version == 2
@@ -249,7 +250,7 @@ def test_a_group_says_that_rows_kept_their_ids_only_if_all_of_them_did(make_tabl
     )
     after = group.begin("after")
     members = [
-        Member(txn._draft(actions, APPEND), txn.snapshot) for txn, actions in (after, before)
+        Member(prepared(txn, actions, APPEND), txn.snapshot) for txn, actions in (after, before)
     ]
     group.queue._lead(members)
     assert file_names(group, 2) == ["after", "before"]
@@ -453,7 +454,7 @@ def test_only_those_whom_a_winner_names_have_landed(group):
     """As after a leader that vanished: one finds its own commit, another has come since."""
     known = group.log.snapshot()
     begun = [group.begin("f0"), group.begin("f1")]
-    members = [Member(txn._draft(actions, APPEND), known) for txn, actions in begun]
+    members = [Member(prepared(txn, actions, APPEND), known) for txn, actions in begun]
     tags = {"optimist.group.size": "1", "optimist.group.txnIds": begun[0][0].txn_id}
     lone = CommitInfo(txn_id="gone", is_blind_append=True, tags=tags)
     group.table.poke(1, (lone, group.table.add("f0")))
@@ -496,17 +497,17 @@ def without_files(group, txn, actions):
 def test_what_is_no_blind_append_goes_by_itself(group, change):
     txn, actions = group.begin("f")
     actions = change(group, txn, actions)
-    ours = txn._draft(actions, APPEND)
+    ours = prepared(txn, actions, APPEND)
     assert not group.queue.accepts(ours)
     plain, plain_actions = group.begin("g")
-    assert group.queue.accepts(plain._draft(plain_actions, APPEND))
+    assert group.queue.accepts(prepared(plain, plain_actions, APPEND))
 
 
 def test_a_thread_that_holds_the_commit_lock_commits_by_itself(make_table):
     group = GroupTable(make_table, {"spark.databricks.delta.commitLock.enabled": "true"})
     txn, actions = group.begin("f")
     with txn.lock_commit_if_enabled():
-        assert not group.queue.accepts(txn._draft(actions, APPEND))
+        assert not group.queue.accepts(prepared(txn, actions, APPEND))
         assert txn.commit(actions, APPEND).version == 1
 
 

@@ -15,6 +15,7 @@ from optimist.core.log.names import commit_path
 from optimist.core.protocol.actions import AddFile, CommitInfo, Protocol, SetTransaction
 from optimist.core.protocol.group_tags import transactions_of
 from optimist.core.transaction.groups.members import Member
+from prepared_commits import prepared
 
 APPS = st.sampled_from(["a", "b", "c"])
 PROTOCOL = Protocol(1, 7, writer_features=("domainMetadata", "inCommitTimestamp", "rowTracking"))
@@ -104,7 +105,7 @@ def begin(table, number, wanted, snapshots):
     operation = APPEND if wanted.text is None else replace_text(wanted.text)
     actions = [table.add(name) for name in names]
     actions += [SetTransaction(app, version) for app, version in wanted.records.items()]
-    ours = txn._draft(actions, operation)
+    ours = prepared(txn, actions, operation)
     assert table.log.commit_queue.accepts(ours)
     return Begun(wanted, number, snapshot.version, txn, Member(ours, snapshot), names)
 

@@ -29,6 +29,7 @@ from optimist.core.testing.scheduler import DirectLine
 from optimist.core.testing.simulated_store import SimulatedClock
 from optimist.core.transaction.groups import members, queue
 from optimist.core.transaction.groups.members import Member
+from prepared_commits import prepared
 
 TABLE = "sim://table"
 EVERYTHING = (Mishap.CRASH, Mishap.LOST, Mishap.LATE, Mishap.REFUSED)
@@ -58,7 +59,8 @@ def group_writer(name, size):
         log = open_log(line, name)
         begun = [log.start_transaction(known) for _ in range(size)]
         drafts = [
-            txn._draft([added_file(f"{name}{number}")], APPEND) for number, txn in enumerate(begun)
+            prepared(txn, [added_file(f"{name}{number}")], APPEND)
+            for number, txn in enumerate(begun)
         ]
         waiting = [Member(draft, known) for draft in drafts[:-1]]
         log.commit_queue._waiting.extend(waiting)

@@ -20,6 +20,7 @@ from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.groups.members import Member
 from optimist.core.transaction.result import CommitResult
 from optimist.logstores import MemoryLogStore
+from prepared_commits import prepared
 
 pytestmark = pytest.mark.usefixtures("quiet_log")
 STEPS = ("transaction/groups/", "transaction/commit_loop.py", "transaction/after_commit.py")
@@ -49,7 +50,7 @@ class Scene:
 
     def _member(self, name: str) -> Member:
         txn = self.log.start_transaction()
-        return Member(txn._draft([self.table.add(name)], APPEND), txn.snapshot)
+        return Member(prepared(txn, [self.table.add(name)], APPEND), txn.snapshot)
 
     def commit(self) -> None:
         """What is interrupted."""

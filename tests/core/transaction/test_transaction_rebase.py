@@ -22,6 +22,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 from optimist.core.transaction.conflicts.operations import Operation
+from prepared_commits import loop_of, prepared
 
 # Rebase
 
@@ -166,11 +167,11 @@ def test_in_commit_timestamp_moves_after_the_winners(make_table, winner, expecte
     start = CommitInfo(in_commit_timestamp=1, operation="CREATE TABLE")
     table.poke(0, [start, table.protocol, table.metadata])
     txn = table.log.start_transaction()
-    ours = txn._draft([table.add("ours")], WRITE, None)
+    ours = prepared(txn, [table.add("ours")], WRITE, None)
     ours = replace(ours, commit_info=replace(ours.commit_info, in_commit_timestamp=100))
     info = CommitInfo(in_commit_timestamp=winner, txn_id="other", is_blind_append=True)
     table.poke(1, [info, table.add("theirs")])
-    rebased = txn._loop().check_for_conflicts(ours).ours
+    rebased = loop_of(txn).check_for_conflicts(ours).ours
     assert rebased.commit_info.in_commit_timestamp == expected
 
 

@@ -18,7 +18,7 @@ import row_histories
 from exhaustive_cases import CASES
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.testing.logstore_races import run_in_threads
-from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.log_committer import LogCommitter
 from optimist.spark import DeltaTable, write
 from row_histories import FILES, Command, after, as_table, ensure_serial, make, rows_of, within
 
@@ -113,15 +113,15 @@ def race(monkeypatch):
 
     def run(spark, path, commands):
         barrier, here = threading.Barrier(len(commands)), threading.local()
-        land = OptimisticTransaction._land
+        land = LogCommitter._land
 
-        def met(txn, ours):
+        def met(committer, ours, request):
             if not getattr(here, "has_met", False):
                 here.has_met = True
                 barrier.wait(timeout=120)
-            return land(txn, ours)
+            return land(committer, ours, request)
 
-        monkeypatch.setattr(OptimisticTransaction, "_land", met)
+        monkeypatch.setattr(LogCommitter, "_land", met)
         run_in_threads([partial(until_it_lands, command, spark, path) for command in commands])
 
     return run
