@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from optimist.core.commands.command import Changes, Work, run_command
-from optimist.core.commands.merge_clauses import ensure_order
+from optimist.core.commands.merge.clauses import ensure_order
+from optimist.core.commands.merge.run import changes_of_merge, merge_rows
 from optimist.core.commands.row_changes import (
     changes_of_delete,
-    changes_of_merge,
     changes_of_update,
 )
 from optimist.core.commands.row_rewrite import rewrite_rows
@@ -22,9 +22,9 @@ from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
-from optimist.core.local.merge.clauses import LocalMergeRequest
-from optimist.core.local.merge.resolution import ResolvedMerge
-from optimist.core.local.merge.run import merge_rows
+from optimist.core.local.merge.merge_target import LocalMergeTarget
+from optimist.core.local.merge.request import LocalMergeRequest
+from optimist.core.local.merge.resolution import LocalResolvedMerge
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
@@ -129,11 +129,12 @@ def merge(
         )
         plain = replace(request, source=arrow_rows(request.source, source_schema))
         ensure_order(plain.clauses)
-        resolved = ResolvedMerge.of(plain, schema, source_schema)
+        resolved = LocalResolvedMerge.of(plain, schema, source_schema)
         ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
         writer = RowWriter(_target(txn, options, "MERGE"), pending)
-        done = merge_rows(writer, resolved, watch)
-        return changes_of_merge(done, resolved, resolved.on, txn.table, watch)
+        rows = LocalMergeTarget(writer, resolved)
+        done = merge_rows(rows, resolved.wanted_rows(), pending, watch)
+        return changes_of_merge(done, resolved, txn.table, watch)
 
     return _run(txn, work, options)
 

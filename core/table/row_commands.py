@@ -9,7 +9,7 @@ from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.local.append import append
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
-from optimist.core.local.merge.clauses import LocalMergeRequest
+from optimist.core.local.merge.request import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import Rows, arrow_table, several

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.requests.merge_clauses import Kind
 from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.target import TARGET_ALIAS
 from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
-from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.merge.run import merge
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.conditions.own_names import (
@@ -130,7 +131,7 @@ class RowChanges(ABC):
         with original_errors():
             is_named = len(self._own_name) > 1
             source = attributes_of(request.source) if is_named else None
-            alias = alias_beside(self._own_name, source, OWN_ALIAS)
+            alias = alias_beside(self._own_name, source, TARGET_ALIAS)
             names = self._names(alias)
 
             def told_apart(value: ExpressionOrColumn, kind: Kind) -> ExpressionOrColumn:

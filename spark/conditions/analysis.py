@@ -26,7 +26,7 @@ from optimist.spark.conditions.condition_reading import (
     opaque_where,
 )
 from optimist.spark.session.conf import session_zone_name
-from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
+from optimist.spark.session.jvm import Jvm, analyzed_plan, filter_condition, iterate
 
 __all__ = ["folded", "read_analyzed_condition", "without_zone_dependence"]
 
@@ -73,10 +73,7 @@ def read_analyzed_condition(
         pyspark.errors.AnalysisException: The condition names unknown columns, or is not a boolean.
     """
     execution = frame.filter(condition)._jdf.queryExecution()
-    plan = execution.analyzed()
-    while plan.nodeName() != "Filter":
-        plan = plan.child()  # a projection that hides the metadata column again
-    jvm, expression = Jvm.of(frame.sparkSession), plan.condition()
+    jvm, expression = Jvm.of(frame.sparkSession), filter_condition(execution.analyzed())
     translation = CatalystPredicates(schema, named_path, lambda part: _opaque(part, schema))
     zone = session_zone_name(frame.sparkSession)
     is_shown = expression.references().subsetOf(analyzed_plan(frame).outputSet())

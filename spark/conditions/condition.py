@@ -248,7 +248,7 @@ def resolve_joined_condition(
     frame: DataFrame,
     condition: Column | str,
     *,
-    own: DataFrame,
+    target: DataFrame,
     schema: StructType,
     alias: str,
     time: FixedNow,
@@ -258,7 +258,7 @@ def resolve_joined_condition(
     Args:
         frame: The rows.
         condition: SQL text or a column.
-        own: Those of them that are the table's.
+        target: Those of them that are the table's.
         schema: The table's schema.
         alias: The alias of the table's rows.
         time: Makes the current time a constant.
@@ -282,7 +282,7 @@ def resolve_joined_condition(
     if is_bound and analyzed is not None:
         bound = BoundCondition.of(frame, analyzed, text)
         return JoinedCondition(text, analyzed, reading.names, analyzed, bound)
-    found = _for_every_pass(fixed, analyzed, own, alias)
+    found = _for_every_pass(fixed, analyzed, target, alias)
     readable = condition if is_connect(frame.sparkSession) else found
     return JoinedCondition(text, found, reading.names, readable)
 

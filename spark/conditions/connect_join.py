@@ -17,6 +17,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import map_columns, map_leaves, resolve_column
 from optimist.core.predicates.tree import Column, Comparison, NullSafeEqual, Opaque
@@ -24,69 +25,75 @@ from optimist.core.schema.types import StructField, StructType
 from optimist.spark.conditions.connect_condition import opaque_in_other_zones, sent_message
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts
-from optimist.spark.conditions.join_reading import JoinKey, JoinReading
+from optimist.spark.conditions.join_reading import JoinReading
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.jvm import conf_entries
 from optimist.spark.spark_schema import type_of_values
 
 __all__ = ["read_sent_join"]
 
-_OWN, _OTHER = "own", "other"
+_TARGET, _SOURCE = "target", "source"
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
 def read_sent_join(
-    own: DataFrame, other: DataFrame, condition: SparkColumn | str, schema: StructType, alias: str
+    target: DataFrame,
+    source: DataFrame,
+    condition: SparkColumn | str,
+    schema: StructType,
+    alias: str,
 ) -> JoinReading:
     """Read a condition as far as its meaning is beyond doubt.
 
     Args:
-        own: The table's rows in a Connect session, under their alias.
-        other: The other rows.
+        target: The table's rows in a Connect session, under their alias.
+        source: The other rows.
         condition: The condition, which the server can resolve.
         schema: The table's schema.
         alias: The alias of the table's rows.
     """
-    source = _storable(other)
-    sides = _Sides(schema, source, alias, _alias_of(other))
-    texts = _SidedTexts(schema, alias, conf_entries(own.sparkSession), sides)
+    columns = _storable(source)
+    sides = _Sides(schema, columns, alias, _alias_of(source))
+    texts = _SidedTexts(schema, alias, conf_entries(target.sparkSession), sides)
     if isinstance(condition, str):
         predicate = texts.predicate(condition)
     else:
-        plan: Any = other
+        plan: Any = source
         sent = _SidedExpressions(texts, "", sides, plan._plan._plan_id)
-        predicate = sent.predicate(sent_message(own, condition))
+        predicate = sent.predicate(sent_message(target, condition))
     parts: list[Predicate] = []
-    keys: list[JoinKey] = []
+    keys: list[JoinKey[SparkColumn]] = []
     for part in predicate.conjuncts():
         if any(isinstance(node, Opaque) for node in part.walk()):
             continue
-        if {path[0] for path in part.columns()} == {_OWN}:
+        if {path[0] for path in part.columns()} == {_TARGET}:
             parts.append(map_leaves(part, lambda leaf: map_columns(leaf, _without_side)))
         else:
-            keys.extend(_keys(part, sides, other))
+            keys.extend(_keys(part, sides, source))
     found = reduce(and_, parts) if parts else Predicate.TRUE
-    return JoinReading(opaque_in_other_zones(own.sparkSession, found, schema), tuple(keys))
+    return JoinReading(opaque_in_other_zones(target.sparkSession, found, schema), tuple(keys))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
     """The columns of both sides, and the names by which conditions may know the sides."""
 
-    own: StructType
-    other: StructType
-    own_alias: str
-    other_alias: str | None
+    target: StructType
+    source: StructType
+    target_alias: str
+    source_alias: str | None
 
     def column(self, path: tuple[str, ...]) -> Column | None:
         """The column that a name means, its side in front; None if that is not certain."""
         first = path[0].lower()
         if len(path) > 1:
-            aliases = (self.own_alias.lower(), (self.other_alias or "").lower())
+            aliases = (self.target_alias.lower(), (self.source_alias or "").lower())
             if aliases[0] == aliases[1] or first not in aliases:
                 return None  # perhaps a field of a struct
-            return self.of_side(_OWN if first == aliases[0] else _OTHER, path[1:])
-        found = [side for side in (_OWN, _OTHER) if self._schema(side).find(path[0]) is not None]
+            return self.of_side(_TARGET if first == aliases[0] else _SOURCE, path[1:])
+        found = [
+            side for side in (_TARGET, _SOURCE) if self._schema(side).find(path[0]) is not None
+        ]
         return self.of_side(found[0], path) if len(found) == 1 else None
 
     def of_side(self, side: str, path: tuple[str, ...]) -> Column | None:
@@ -94,7 +101,7 @@ class _Sides:
         return None if found is None else Column((side, found.name, *path[1:]))
 
     def _schema(self, side: str) -> StructType:
-        return self.own if side == _OWN else self.other
+        return self.target if side == _TARGET else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class _SidedTexts(SentTexts):
 @dataclass(frozen=True, slots=True)
 class _SidedExpressions(SentExpressions):
     sides: _Sides
-    other_plan: int
+    source_plan: int
 
     def column(self, term: Any) -> Column | None:
         found = SentExpressions.column(self, term)
@@ -117,9 +124,9 @@ class _SidedExpressions(SentExpressions):
         attribute = term.unresolved_attribute
         if not attribute.HasField("plan_id"):
             return found
-        if attribute.plan_id != self.other_plan or "." in attribute.unparsed_identifier:
+        if attribute.plan_id != self.source_plan or "." in attribute.unparsed_identifier:
             return None
-        return self.sides.of_side(_OTHER, (attribute.unparsed_identifier.strip("`"),))
+        return self.sides.of_side(_SOURCE, (attribute.unparsed_identifier.strip("`"),))
 
 
 def _storable(frame: DataFrame) -> StructType:
@@ -128,7 +135,7 @@ def _storable(frame: DataFrame) -> StructType:
     return StructType(tuple(StructField(name, kind) for name, kind in kinds if kind is not None))
 
 
-def _keys(part: Predicate, sides: _Sides, other: DataFrame) -> Iterator[JoinKey]:
+def _keys(part: Predicate, sides: _Sides, source: DataFrame) -> Iterator[JoinKey[SparkColumn]]:
     """The equality that a conjunct is; none if it is something else."""
     if not isinstance(part, (Comparison, NullSafeEqual)):
         return
@@ -138,21 +145,22 @@ def _keys(part: Predicate, sides: _Sides, other: DataFrame) -> Iterator[JoinKey]
     if not isinstance(part.right, Column):
         return
     by_side = {item.path[0]: item.path[1:] for item in columns if isinstance(item, Column)}
-    if set(by_side) == {_OWN, _OTHER} and _compare_alike(sides, by_side):
-        first, *rest = by_side[_OTHER]
-        value = other[quoted(first)]
+    if set(by_side) == {_TARGET, _SOURCE} and _compare_alike(sides, by_side):
+        first, *rest = by_side[_SOURCE]
+        value = source[quoted(first)]
         for name in rest:
             value = value.getField(name)
-        path = ".".join(map(quoted, (sides.own_alias, *by_side[_OWN])))
-        yield JoinKey(other.sparkSession, sf.col(path), value, isinstance(part, NullSafeEqual))
+        path = ".".join(map(quoted, (sides.target_alias, *by_side[_TARGET])))
+        yield JoinKey(sf.col(path), value, isinstance(part, NullSafeEqual))
 
 
 def _compare_alike(sides: _Sides, paths: dict[str, tuple[str, ...]]) -> bool:
     """Whether both columns are compared as they are; else Spark would cast one of them."""
-    own, other = resolve_column(paths[_OWN], sides.own), resolve_column(paths[_OTHER], sides.other)
-    if own is None or other is None:
+    target = resolve_column(paths[_TARGET], sides.target)
+    source = resolve_column(paths[_SOURCE], sides.source)
+    if target is None or source is None:
         return False
-    names = (str(own.data_type), str(other.data_type))
+    names = (str(target.data_type), str(source.data_type))
     return names[0] == names[1] or all(name in _INTEGERS for name in names)
 
 

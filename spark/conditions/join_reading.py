@@ -4,41 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 
+from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.predicates import Predicate
 
-__all__ = ["JoinKey", "JoinReading"]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinKey:
-    """An equality between the two sides.
-
-    Attributes:
-        spark: The session.
-        own: The side of the table's rows.
-        other: The side of the other rows, bound to them; its values compare as those of `own` do.
-        is_null_safe: It is `<=>`, for which null equals null.
-    """
-
-    spark: SparkSession
-    own: Column
-    other: Column
-    is_null_safe: bool
+__all__ = ["JoinReading"]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinReading:
-    """What is understood of a condition; the rest may be true for any row.
+    """What is understood of a condition; the rest can be true for any row.
 
     Attributes:
-        own: What it says of the table's rows alone.
-        keys: The equalities.
-        other: What it says of the other rows alone, bound to them; None for nothing. Spark need not
-            evaluate a key where it is not true, so nobody else may.
+        target: What it says of the table's rows alone.
+        keys: The equalities. The source's side is bound to the source's rows, and its values
+            compare as those of the table's side do.
+        source: What it says of the source's rows alone, bound to them; None for nothing. Spark need
+            not evaluate a key where this is not true, so nobody else may.
     """
 
-    own: Predicate = Predicate.TRUE
-    keys: tuple[JoinKey, ...] = ()
-    other: Column | None = None
+    target: Predicate = Predicate.TRUE
+    keys: tuple[JoinKey[Column], ...] = ()
+    source: Column | None = None

@@ -39,6 +39,7 @@ __all__ = [
     "arrow_of_rows",
     "conf_entries",
     "error_texts",
+    "filter_condition",
     "frame_of_rows",
     "iterate",
     "known_to_spark",
@@ -367,6 +368,16 @@ def text_map(spark: SparkSession, entries: Any) -> dict[str, str]:
 def analyzed_plan(frame: DataFrame) -> Any:
     """The analyzed logical plan of a frame, a Java object."""
     return frame._jdf.queryExecution().analyzed()
+
+
+def filter_condition(plan: Any) -> Any:
+    """Return the condition of the filter at the top of a plan.
+
+    A projection that hides the metadata column may stand above it.
+    """
+    while plan.nodeName() != "Filter":
+        plan = plan.child()
+    return plan.condition()
 
 
 def iterate(sequence: Any) -> Iterator[Any]:

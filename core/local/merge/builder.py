@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from optimist.core.local.commands import CommandOptions, RowsChanged
-from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
+from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
@@ -20,9 +20,9 @@ _Condition: TypeAlias = "str | Predicate | None"
 class LocalMerge:
     """A MERGE that is being put together; get one with `DeltaLog.merge`.
 
-    Each call gives a new builder with one more clause. There may be any number of them: for each
-    row, the clauses of its kind are tried in order, and the first whose condition is true counts.
-    Only the last of a kind may have no condition.
+    Each call returns a new builder with one more clause; a MERGE can have any number. A row gets
+    the first clause of its kind whose condition is true. Only the last clause of a kind can have no
+    condition.
 
     Conditions and values of `when_matched_...` see both rows, those of `when_not_matched_...` the
     source's row, and those of `when_not_matched_by_source_...` the table's row. Values are those

@@ -9,21 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.commands.merge_clauses import several_matches
+from optimist.core.commands.merge.clauses import several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.parquet_reader import read_located_batches
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import SourceKeys
-from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
+from optimist.core.local.merge.resolution import LocalResolvedMerge
 from optimist.core.local.target import LocalTarget, positions_of
-from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.types import StructType
 
 __all__ = ["FileMatches", "find_matches"]
 
-_CHANGED = pa.schema(
-    {"position": pa.int64(), "source": pa.int64(), "kind": pa.string(), "clause": pa.int32()}
-)
+_CHANGED = pa.schema({"position": pa.int64(), "source": pa.int64(), "clause": pa.int32()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +28,13 @@ class FileMatches:
     """What becomes of the rows of one file.
 
     Attributes:
-        changed: A row for each row of the file that changes, in order: its `position` in the file,
-            the row of the `source` that it matches (null if none), the `kind` of clause that it
-            gets, and the place of the `clause` among those of the kind.
-        matched: The rows of the source that match a row of the file.
+        changed: A row for each row of the file that changes, in their order: its `position` in the
+            file, the number of the `source` row that it matches (null if none), and the number of
+            its `clause`.
+        matched: The numbers of the source rows that match a row of the file.
         needed: The positions of the rows that the outcome depends on: the rows that change, and, if
-            rows are inserted, the rows that match, because a match keeps a row of the source from
-            being inserted.
+            rows are inserted, the rows that match, because a match keeps a source row from being
+            inserted.
     """
 
     changed: pa.Table
@@ -46,9 +43,9 @@ class FileMatches:
 
 
 def find_matches(
-    target: LocalTarget, candidates: pa.Table, merge: ResolvedMerge
+    target: LocalTarget, candidates: pa.Table, merge: LocalResolvedMerge
 ) -> Iterator[FileMatches]:
-    """Search the files, in their order; only the columns that decide are read.
+    """Search the files in their order; read only the columns that decide.
 
     Raises:
         UsageError: Several rows of the source change one of the table, and it matters.
@@ -56,66 +53,69 @@ def find_matches(
     schema = target.snapshot.schema
     needed = merge.columns_for_search()
     layout = target.layout(StructType(tuple(item for item in schema if item.name in needed)))
-    keys = SourceKeys.of(merge.request.source, merge.keys)
+    keys = SourceKeys.of(merge.source, merge.keys)
 
     def search(part: FilePart) -> FileMatches:
         batches, positions = [], []
-        for batch, places in read_located_batches(part, layout):
+        for batch, find_positions in read_located_batches(part, layout):
             batches.append(batch)
-            positions.append(places())
+            positions.append(find_positions())
         rows = pa.Table.from_batches(batches, schema=layout.arrow_schema)
-        return _matches(rows, pa.chunked_array(positions, pa.int64()), keys, merge)
+        return _search_file(rows, pa.chunked_array(positions, pa.int64()), keys, merge)
 
     return target.read_each("search", candidates, search)
 
 
-def _matches(
-    rows: pa.Table, positions: pa.ChunkedArray, keys: SourceKeys, merge: ResolvedMerge
+def _search_file(
+    rows: pa.Table, positions: pa.ChunkedArray, keys: SourceKeys, merge: LocalResolvedMerge
 ) -> FileMatches:
-    request = merge.request
-    own, other = keys.matching(rows)
-    seen = pc.unique(other)
-    keeps_out = pc.unique(own) if merge.of_kind("NOT MATCHED") else own.slice(0, 0)
-    parts = []
-    matched = merge.of_kind("MATCHED")
-    if matched and len(own):
-        found = first_clause(
-            matched,
-            lambda: {
-                request.target_alias: rows.take(own),
-                request.source_alias: request.source.take(other),
-            },
-            len(own),
-        )
-        parts.append(_once(_changed(own, other, "MATCHED", found), merge))
-    by_source = merge.of_kind("NOT MATCHED BY SOURCE")
-    if by_source and rows.num_rows:
-        all_rows = row_numbers(rows.num_rows)
-        alone = all_rows.filter(pc.invert(pc.is_in(all_rows, value_set=own)))
-        found = first_clause(
-            by_source, lambda: {request.target_alias: rows.take(alone)}, len(alone)
-        )
-        nobody = pa.nulls(len(alone), pa.int64())
-        parts.append(_changed(alone, nobody, "NOT MATCHED BY SOURCE", found))
-    changed = pa.concat_tables(parts) if parts else _CHANGED.empty_table()
-    places = positions.take(changed["position"])
-    changed = changed.set_column(0, "position", places).sort_by("position")
-    needed = pa.chunked_array([*places.chunks, *positions.take(keeps_out).chunks], pa.int64())
-    return FileMatches(changed, seen, positions_of(needed.combine_chunks()))
+    target, source = keys.matching(rows)
+    parts = [_CHANGED.empty_table()]
+    if merge.of_kind("MATCHED") and len(target):
+        parts.append(_matching_changes(rows, target, source, merge))
+    if merge.of_kind("NOT MATCHED BY SOURCE") and rows.num_rows:
+        parts.append(_other_changes(rows, target, merge))
+    changed = pa.concat_tables(parts)
+    changed_positions = positions.take(changed["position"])
+    changed = changed.set_column(0, "position", changed_positions).sort_by("position")
+    keeps_out = pc.unique(target) if merge.has_inserts else target.slice(0, 0)
+    needed = [*changed_positions.chunks, *positions.take(keeps_out).chunks]
+    needed_positions = pa.chunked_array(needed, pa.int64()).combine_chunks()
+    return FileMatches(changed, pc.unique(source), positions_of(needed_positions))
 
 
-def _once(changed: pa.Table, merge: ResolvedMerge) -> pa.Table:
-    """The changes of rows that match, one for each row of the table."""
+def _matching_changes(
+    rows: pa.Table, target: pa.Array, source: pa.Array, merge: LocalResolvedMerge
+) -> pa.Table:
+    """Return what becomes of rows that match, once for each row of the table."""
+
+    def seen() -> pa.Table:
+        sides = merge.sides
+        return sides.rows("MATCHED", target=rows.take(target), source=merge.source.take(source))
+
+    changed = _changes(target, source, merge.clauses_of_rows("MATCHED", seen, len(target)))
     if len(pc.unique(changed["position"])) == changed.num_rows:
         return changed
     if not merge.takes_several_matches:
         raise several_matches()
-    first = changed.group_by("position", use_threads=False).aggregate([("source", "min")])
-    own, other = (first[name].combine_chunks() for name in ("position", "source_min"))
-    return _changed(own, other, "MATCHED", pa.repeat(pa.scalar(0, pa.int32()), len(own)))
+    grouped = changed.group_by(["position", "clause"], use_threads=False)
+    first = grouped.aggregate([("source", "min")])
+    return first.select(["position", "source_min", "clause"]).rename_columns(_CHANGED.names)
 
 
-def _changed(own: pa.Array, other: pa.Array, kind: Kind, clause: pa.Array) -> pa.Table:
-    kinds = pa.repeat(pa.scalar(kind), len(own))
-    table = pa.table([own, other, kinds, clause], schema=_CHANGED)
-    return table.filter(pc.is_valid(clause))
+def _other_changes(rows: pa.Table, matching: pa.Array, merge: LocalResolvedMerge) -> pa.Table:
+    """Return what becomes of rows that match no row of the source."""
+    all_rows = row_numbers(rows.num_rows)
+    alone = all_rows.filter(pc.invert(pc.is_in(all_rows, value_set=matching)))
+
+    def seen() -> pa.Table:
+        return merge.sides.rows("NOT MATCHED BY SOURCE", target=rows.take(alone))
+
+    clauses = merge.clauses_of_rows("NOT MATCHED BY SOURCE", seen, len(alone))
+    return _changes(alone, pa.nulls(len(alone), pa.int64()), clauses)
+
+
+def _changes(target: pa.Array, source: pa.Array, clauses: pa.Int32Array) -> pa.Table:
+    """Return the rows that get a clause; `position` is the row's number until it is looked up."""
+    table = pa.table([target, source, clauses], schema=_CHANGED)
+    return table.filter(pc.is_valid(clauses))

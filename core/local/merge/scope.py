@@ -1,7 +1,8 @@
-"""What the expressions of a MERGE can name: the table's row, the source's row, or both."""
+"""The names that expressions of a MERGE can use: the table's columns, the source's, or both."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +13,11 @@ from optimist.core.errors.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates import Predicate, ensure_columns
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.row_filter import ensure_exact
 
-__all__ = ["Scope"]
+__all__ = ["Scope", "Sides"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Scope:
         ]
 
     def predicate(self, given: str | Predicate) -> Predicate:
-        """A condition, its columns in the spelling of `schema`.
+        """Resolve a condition: its columns get the spelling of `schema`.
 
         Raises:
             UsageError: It does not parse, or a part of it can be evaluated only by Spark (kind
@@ -57,13 +59,13 @@ class Scope:
         parsed = Predicate.of(given)
         for path in sorted(parsed.columns()):
             if len(path) > 1 and self.schema.find(path[0]) is None:
-                raise self._unknown(path)
+                raise self._unknown_name(path)
         predicate = ensure_columns(parsed, self.schema)
         ensure_exact(predicate, self.schema, remedy=RUN_WITH_SPARK)
         return predicate
 
-    def place(self, path: tuple[str, ...]) -> tuple[str, ResolvedColumn]:
-        """The side of a column, and the column there.
+    def find(self, path: tuple[str, ...]) -> tuple[str, ResolvedColumn]:
+        """Find the side that has a column, and the column there.
 
         Raises:
             UsageError: There is no such column, or both sides have it (kind
@@ -79,9 +81,9 @@ class Scope:
                 found = resolve_column(path, self.sides[side])
                 if found is not None:
                     return side, found
-        raise self._unknown(path)
+        raise self._unknown_name(path)
 
-    def _unknown(self, path: tuple[str, ...]) -> UsageError:
+    def _unknown_name(self, path: tuple[str, ...]) -> UsageError:
         return UsageError(
             f"The name {quoted('.'.join(path))} is not a column of {' or '.join(self.sides)}, or "
             "it is a column of both. Nothing was written. Write the alias before the name.",
@@ -89,17 +91,16 @@ class Scope:
             predicate=".".join(path),
         )
 
-    def names(self, paths: frozenset[tuple[str, ...]], alias: str) -> frozenset[str]:
-        """The top-level columns of one side that some paths need."""
-        placed = (self.place(path) for path in paths)
-        return frozenset(column.path[0] for side, column in placed if side == alias)
+    def rows(self, sides: Mapping[str, pa.Table]) -> pa.Table:
+        """Return the rows in the columns of `schema` that the sides have.
 
-    def rows(self, sides: dict[str, pa.Table]) -> pa.Table:
-        """The rows as `schema` has them, as far as the sides have columns."""
+        Args:
+            sides: The rows of each side, by its alias.
+        """
         names, columns = [], []
         for alias, table in sides.items():
             names.append(alias)
-            columns.append(_struct(table))
+            columns.append(_struct_of(table))
         for alias, item in self._bare:
             if alias in sides and item.name in sides[alias].column_names:
                 names.append(item.name)
@@ -107,7 +108,54 @@ class Scope:
         return pa.table(columns, names=names)
 
 
-def _struct(table: pa.Table) -> pa.Array:
+@dataclass(frozen=True)
+class Sides:
+    """The columns of the table and of the source, each under its alias.
+
+    Attributes:
+        target_alias: The name for the table's rows.
+        target: The table's columns.
+        source_alias: The name for the source's rows.
+        source: The source's columns.
+    """
+
+    target_alias: str
+    target: StructType
+    source_alias: str
+    source: StructType
+
+    @cached_property
+    def scopes(self) -> Mapping[Kind, Scope]:
+        """What the expressions of each kind of clause can name."""
+        target, source = {self.target_alias: self.target}, {self.source_alias: self.source}
+        return {
+            "MATCHED": Scope({**target, **source}),
+            "NOT MATCHED": Scope(source),
+            "NOT MATCHED BY SOURCE": Scope(target),
+        }
+
+    def target_names(self, kind: Kind, paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
+        """Return the table's top-level columns among the columns that a clause names."""
+        found = map(self.scopes[kind].find, paths)
+        return frozenset(column.path[0] for side, column in found if side == self.target_alias)
+
+    def rows(
+        self, kind: Kind, *, target: pa.Table | None = None, source: pa.Table | None = None
+    ) -> pa.Table:
+        """Return rows as the expressions of a kind of clause see them.
+
+        Args:
+            kind: The kind.
+            target: The rows of the table, if the kind sees them.
+            source: The rows of the source, if the kind sees them.
+        """
+        given = {self.target_alias: target, self.source_alias: source}
+        return self.scopes[kind].rows(
+            {alias: rows for alias, rows in given.items() if rows is not None}
+        )
+
+
+def _struct_of(table: pa.Table) -> pa.Array:
     if not table.num_columns:
         return pa.array([{}] * table.num_rows, pa.struct([]))
     arrays = [column.combine_chunks() for column in table.columns]

@@ -22,7 +22,7 @@ from optimist.spark.commands.dml.target import Target
 from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.planes.sources import of_fixed_versions
-from optimist.spark.session.jvm import Jvm, analyzed_plan
+from optimist.spark.session.jvm import Jvm, analyzed_plan, filter_condition
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["PinnedCondition"]
@@ -75,9 +75,6 @@ class PinnedCondition:
             return None
         txn = self._log.start_transaction(self._log.snapshot())
         frame = Target.of(self._spark, self._log, txn, self._alias).columns()
-        plan = frame.filter(column)._jdf.queryExecution().analyzed()
-        while plan.nodeName() != "Filter":
-            plan = plan.child()  # a projection that hides the metadata column again
-        expression = plan.condition()
+        expression = filter_condition(analyzed_plan(frame.filter(column)))
         text = given if isinstance(given, str) else str(expression.sql())
         return BoundCondition(self._spark, expression, analyzed_plan(frame).output(), text)

@@ -30,7 +30,10 @@ from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.touched_files import aliased, matches_of
 
-__all__ = ["Search", "Target"]
+__all__ = ["TARGET_ALIAS", "Search", "Target"]
+
+TARGET_ALIAS = "__optimist_target"
+"""The alias of the table's rows where the caller has given them none."""
 
 Search: TypeAlias = Callable[[pa.Table], TouchedFiles]
 """Which of some files, rows of `Snapshot.files`, hold matching rows, and which rows these are."""

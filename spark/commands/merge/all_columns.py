@@ -1,7 +1,7 @@
-"""What `UPDATE SET *` and `INSERT *` assign: the source's columns, by name (spec 10.15).
+"""The assignments of `UPDATE SET *` and `INSERT *`: the source's columns, by name (spec 10.15).
 
-With schema evolution, structs of the source may lack fields. What is inserted has null there; an
-UPDATE keeps what the table has, so it assigns the other fields one by one.
+With schema evolution, structs of the source can lack fields. An INSERT writes null there. An UPDATE
+keeps the table's values there, so it assigns the other fields one by one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 
+from optimist.core.commands.merge.clauses import missing_source_column
 from optimist.core.errors import SchemaError
-from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import DataType, StructField, StructType
@@ -31,9 +31,9 @@ class AllColumns:
     """The assignments of a clause that takes all columns.
 
     Attributes:
-        values: Columns, or fields of structs, to values of the source.
-        partial: The structs of which only fields are assigned, by their paths in the table, to
-            those of the source.
+        values: The values of the source, by the columns or fields of structs that get them.
+        partial: For structs of which only fields are assigned, by their paths in the table: the
+            structs of the source.
     """
 
     values: dict[str, Column] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class AllColumns:
             source: The rows of the source.
             schema: The table's schema after the MERGE.
             alias: The table's alias.
-            evolves_schema: The source may lack columns, and fields of structs.
+            evolves_schema: Whether the source can lack columns, and fields of structs.
 
         Raises:
             SchemaError: The source lacks a column, or has two of its name in other cases (kind
@@ -75,7 +75,7 @@ class AllColumns:
                 else:
                     found.values[quoted(item.name)] = value
             elif not evolves_schema and not _is_computed(item):
-                raise _missing(item.name, clause, source)
+                raise _missing_column(item.name, clause, source)
         return found
 
     def _assign(
@@ -89,9 +89,9 @@ class AllColumns:
             and _lacks_fields(source, table)
         ):
             self.partial[path] = value
-            for inner, other in _common(table, source):
-                part = value.getField(other.name)
-                self._assign(above, (*path, inner.name), inner, other, part)
+            for inner, given_inner in _common_fields(table, source):
+                part = value.getField(given_inner.name)
+                self._assign(above, (*path, inner.name), inner, given_inner, part)
         else:
             self.values[".".join(map(quoted, (*above, *path)))] = value
 
@@ -100,40 +100,35 @@ def _lacks_fields(source: DataType, table: DataType) -> bool:
     """Whether a struct, or a struct right within it, lacks a field that the table's has."""
     if not (isinstance(table, StructType) and isinstance(source, StructType)):
         return False
-    common = list(_common(table, source))
+    common = list(_common_fields(table, source))
     return len(common) < len(table) or any(
-        _lacks_fields(other.data_type, inner.data_type) for inner, other in common
+        _lacks_fields(given.data_type, inner.data_type) for inner, given in common
     )
 
 
-def _common(table: StructType, source: StructType) -> Iterator[tuple[StructField, StructField]]:
+def _common_fields(
+    table: StructType, source: StructType
+) -> Iterator[tuple[StructField, StructField]]:
     for inner in table:
-        other = source.find(inner.name)
-        if other is not None:
-            yield inner, other
+        given = source.find(inner.name)
+        if given is not None:
+            yield inner, given
 
 
 def _column_named(name: str, clause: MergeClause, source: DataFrame) -> str | None:
-    """The source's column of a name in any case; where names differ by case, the very one."""
+    """Find the source's column of a name in any case; of several, the one in the same case."""
     folded = name.lower()
     matches = [column for column in source.columns if column.lower() == folded]
     if name in matches:
         return name
     if len(matches) > 1:
-        raise _missing(name, clause, source)
+        raise _missing_column(name, clause, source)
     return next(iter(matches), None)
 
 
-def _missing(name: str, clause: MergeClause, source: DataFrame) -> SchemaError:
-    return SchemaError(
-        f"Cannot resolve {shown(name)} in {clause.action.upper()} clause given columns "
-        f"{listed(source.columns)}: the clause takes all columns of the table from the source, "
-        "which has none of that name. Nothing was written. Name the columns that the clause sets, "
-        "or call withSchemaEvolution.",
-        kind="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-        column=name,
-        candidates=tuple(source.columns),
-    )
+def _missing_column(name: str, clause: MergeClause, source: DataFrame) -> SchemaError:
+    remedy = "Name the columns that the clause sets, or call withSchemaEvolution."
+    return missing_source_column(name, clause, source.columns, remedy)
 
 
 def _is_computed(item: StructField) -> bool:

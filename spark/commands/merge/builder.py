@@ -21,9 +21,9 @@ __all__ = ["DeltaMergeBuilder"]
 class DeltaMergeBuilder:
     """A MERGE that is being put together; get one with `DeltaTable.merge`.
 
-    Each call gives a new builder with one more clause. There may be any number of them: for each
-    row, the clauses of its kind are tried in order, and the first whose condition is true counts.
-    Only the last of a kind may have no condition.
+    Each call returns a new builder with one more clause; a MERGE can have any number. A row gets
+    the first clause of its kind whose condition is true. Only the last clause of a kind can have no
+    condition.
 
     Conditions and values of `whenMatched…` see both rows, those of `whenNotMatched…` the source's
     row, and those of `whenNotMatchedBySource…` the table's row.

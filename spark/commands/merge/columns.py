@@ -12,7 +12,7 @@ from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.merge.names import Names
-from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
+from optimist.spark.commands.merge.resolution import SparkResolvedClause, SparkResolvedMerge
 from optimist.spark.rows.row_shape import Reshaping, column_of, quoted, with_declared_length
 from optimist.spark.rows.store_assignment import StoreAssignment
 from optimist.spark.spark_schema import VOID, to_spark_type
@@ -21,7 +21,7 @@ from optimist.spark.sql.table_sql import TableSql
 __all__ = ["COPIED", "LEFT_OUT", "MergeColumns"]
 
 COPIED, LEFT_OUT = -1, -2
-"""What stands in place of a clause: the row stays as it is; there is no row."""
+"""Instead of a clause number: the row stays as it is, or there is no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,14 @@ class MergeColumns:
     """Computes the columns of one MERGE.
 
     Attributes:
-        merge: Its expressions.
+        merge: The expressions.
         before: The schema of the table's rows as they are read.
-        names: Names of columns.
+        names: The names of the columns.
         carried: The columns with the ids and versions of rows that move; see `carried_columns`.
-        records_changes: Whether rows keep the values that they had before the MERGE beside those
-            that they have afterwards.
+        records_changes: Whether rows keep their values before the MERGE beside those after it.
     """
 
-    merge: ResolvedMerge
+    merge: SparkResolvedMerge
     before: StructType
     names: Names
     carried: StructType
@@ -50,19 +49,19 @@ class MergeColumns:
 
     @property
     def stored_fields(self) -> list[tuple[int, StructField]]:
-        """The columns that files hold, with their places in the schema."""
+        """The columns that files hold, with their indexes in the schema."""
         columns = enumerate((*self.sql.schema, *self.carried))
         return [(at, item) for at, item in columns if item.data_type != VOID]
 
     @property
     def recorded_fields(self) -> list[tuple[int, StructField]]:
-        """The columns whose values before the MERGE are kept: those that it may change."""
+        """The columns whose values before the MERGE are kept, because it can change them."""
         if not self.records_changes:
             return []
         assigned = {
             name
             for item in self.merge.clauses
-            if item.clause.action == "update" and item.assignments is not None
+            if item.action == "update" and item.assignments is not None
             for name in item.assignments.columns
         }
         return [
@@ -73,63 +72,63 @@ class MergeColumns:
 
     @property
     def value_names(self) -> list[str]:
-        """The columns with the values after the MERGE."""
+        """The names of the columns with the values after the MERGE."""
         return [self.names.value(at) for at, _ in self.stored_fields]
 
     @property
     def before_names(self) -> Mapping[str, str]:
-        """For the columns that may change, those with the values before."""
+        """For each column that can change, the name of the column with the values before."""
         return {item.name: self.names.before(at) for at, item in self.recorded_fields}
 
     @property
     def nothing(self) -> list[Column]:
-        """The columns of a row that is not in the table: null, before and after."""
+        """The values before and after for a row that is not in the table: all are null."""
         found = [_null(item).alias(self.names.value(at)) for at, item in self.stored_fields]
         return found + [
             _null(item).alias(self.names.before(at)) for at, item in self.recorded_fields
         ]
 
-    def clause_of(self, clauses: Sequence[ResolvedClause], otherwise: int = COPIED) -> Column:
-        """The number of the first clause whose condition is true; null is not true."""
+    def clause_of(self, clauses: Sequence[SparkResolvedClause], otherwise: int = COPIED) -> Column:
+        """Return the number of the first clause whose condition is true; null is not true."""
         number = sf.lit(otherwise)
         for item in reversed(clauses):
-            own = sf.lit(item.number)
+            taken = sf.lit(item.number)
             number = (
-                own
+                taken
                 if item.condition is None
-                else sf.when(item.condition.column, own).otherwise(number)
+                else sf.when(item.condition.column, taken).otherwise(number)
             )
         return number
 
-    def copies(self, own: DataFrame) -> Mapping[str, Column]:
-        """The values that the table's rows have, in the types of the schema after the MERGE."""
+    def copies(self, target: DataFrame) -> Mapping[str, Column]:
+        """Return the values of the table's rows, in the types of the schema after the MERGE."""
         copies = {}
         for _, item in self.stored_fields:
             before = self.before.find(item.name) or self.carried.find(item.name)
             if before is None or before.data_type == VOID:
                 copies[item.name] = _null(item)
             else:
-                value = own[quoted(before.name)]
+                value = target[quoted(before.name)]
                 types = (before.data_type, item.data_type)
                 copies[item.name] = self._reshaping.reshaped(value, *types, (item.name,))
         return copies
 
     def values(
         self,
-        clauses: Sequence[ResolvedClause],
+        clauses: Sequence[SparkResolvedClause],
         number: str,
         current: Mapping[str, Column],
         *,
         all_have_one: bool = False,
     ) -> list[Column]:
-        """The values after the clauses.
+        """Return the values after the clauses.
 
         Args:
             clauses: Clauses of one kind.
             number: The column with the number of each row's clause.
-            current: The values before; rows that get none of the clauses keep them.
-            all_have_one: Every row gets one of the clauses. So a column that each of them sets is
-                not read; in deleted rows its value does not matter.
+            current: The values before. Rows that get none of the clauses keep them.
+            all_have_one: Whether every row gets one of the clauses. Then a column that each of them
+                sets is not read. In deleted rows its value does not matter.
         """
         return [
             self._value(item, clauses, number, current[item.name], all_have_one).alias(
@@ -141,7 +140,7 @@ class MergeColumns:
     def _value(
         self,
         item: StructField,
-        clauses: Sequence[ResolvedClause],
+        clauses: Sequence[SparkResolvedClause],
         number: str,
         current: Column,
         all_have_one: bool,
@@ -149,7 +148,7 @@ class MergeColumns:
         changes = {clause.number: self._changed(clause, item, current) for clause in clauses}
         kept = [clause for clause in clauses if changes[clause.number] is None]
         value = current
-        if all_have_one and all(clause.clause.action == "delete" for clause in kept):
+        if all_have_one and all(clause.action == "delete" for clause in kept):
             value = _null(item)
         for clause_number, changed in changes.items():
             if changed is None:
@@ -159,17 +158,22 @@ class MergeColumns:
             value = changed if is_only else sf.when(is_clause, changed).otherwise(value)
         return value
 
-    def _changed(self, clause: ResolvedClause, item: StructField, current: Column) -> Column | None:
-        """The value that a clause gives a column; None if the clause does not change the column."""
+    def _changed(
+        self, clause: SparkResolvedClause, item: StructField, current: Column
+    ) -> Column | None:
+        """Return the value that a clause gives a column; None if it leaves the column as it is."""
         if item in self.carried.fields[1:]:
             return _null(item)  # the version of a changed row is that of its new file
         new = clause.assignments
         if new is not None and item.name in new.columns:
             return new.new_value(item, current)
-        return self._unnamed(item) if clause.clause.action == "insert" else None
+        return self._unnamed(item) if clause.action == "insert" else None
 
     def _unnamed(self, item: StructField) -> Column:
-        """The value of a column that an INSERT does not name; generated ones are computed later."""
+        """Return the value of a column that an INSERT does not name.
+
+        Generated columns are computed later.
+        """
         if generation_expression(item) is not None:
             return _null(item)
         store = self._reshaping.store

@@ -1,10 +1,10 @@
-"""The schema that a table has after a MERGE with schema evolution (spec 10.1, 10.15).
+"""The schema of a table after a MERGE with schema evolution (spec 10.1, 10.15).
 
 New columns of the source go to the end of the table's columns, and new fields of its structs to the
-end of the table's structs; a clause that assigns one field adds that field alone. Existing columns
+end of the table's structs. A clause that assigns one field adds that field alone. Existing columns
 keep their types, and values of another type are cast when they are stored. But if the table allows
-it, a column that a clause assigns becomes as wide as the source's column of the same name, whatever
-the assigned value is.
+it, a column that a clause assigns becomes as wide as the source's column of the same name. The
+assigned value does not matter for that.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def evolve_schema(
     clauses: Sequence[MergeClause],
     alias: str | None,
 ) -> None:
-    """Set metadata with the columns that the clauses assign and only the source has.
+    """Add the columns that the clauses assign and only the source has to the table's schema.
 
     Args:
         txn: The transaction.
         source: The schema of the source.
-        clauses: The clauses; one that takes all columns brings all of the source's.
+        clauses: The clauses. One that takes all columns brings all of the source's.
         alias: The table's alias. A name that begins with it means a column that the table has.
 
     Raises:
-        SchemaError: The new columns do not go together with the table.
+        SchemaError: The table cannot have the new columns.
     """
     snapshot = txn.snapshot
     takes_all = any(clause.takes_all_columns for clause in clauses)
@@ -67,9 +67,9 @@ def evolve_schema(
 def _assigned(
     clauses: Sequence[MergeClause], table: StructType, alias: str | None
 ) -> Iterator[tuple[str, ...]]:
-    """The assigned columns, and fields of structs, that may come from the source's schema.
+    """Yield the assigned columns and fields of structs that can come from the source's schema.
 
-    A clause for rows that match no row of the source can't assign what only the source has.
+    A clause for rows that match no row of the source can't assign columns of the source alone.
     """
     for clause in clauses:
         if clause.kind == "NOT MATCHED BY SOURCE":
@@ -83,7 +83,7 @@ def _assigned(
 
 
 def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """The fields at the ends of the paths; a struct on the way keeps only such fields."""
+    """Return the fields at the ends of the paths; a struct above keeps only such fields."""
     kept = []
     for item in fields:
         below = [path[1:] for path in paths if path and path[0].lower() == item.name.lower()]
@@ -97,18 +97,17 @@ def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
 
 @dataclass(frozen=True, slots=True)
 class _Evolution:
-    """The table's types with what those of the source add."""
+    """Adds to the table's types what the source's types have beside."""
 
     may_widen: WideningRule | None
 
     def struct(self, table: StructType, source: StructType) -> StructType:
         kept = []
         for item in table:
-            other = source.find(item.name)
-            same = (
-                item.data_type if other is None else self.type_of(item.data_type, other.data_type)
-            )
-            kept.append(replace(item, data_type=same))
+            given = source.find(item.name)
+            if given is not None:
+                item = replace(item, data_type=self.type_of(item.data_type, given.data_type))
+            kept.append(item)
         added = tuple(item for item in source if table.find(item.name) is None)
         return StructType((*kept, *added))
 

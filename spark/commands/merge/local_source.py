@@ -1,4 +1,4 @@
-"""The rows of a small source in the driver, as Arrow."""
+"""Collecting the rows of a small source in the driver, as Arrow."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from optimist.spark.session.pyspark_versions import is_connect
 __all__ = ["collected", "is_in_plan"]
 
 _SMALL_NODES = ("LocalRelation", "Range", "LogicalRelation", "Project", "Filter", "SubqueryAlias")
-"""Plans of these give no more rows than their leaves have."""
+"""Plans of these nodes return no more rows than their leaves have."""
 _INFLATION = 8
-"""How much larger rows of a Parquet file are in memory, roughly."""
+"""How many times larger rows of a Parquet file roughly are in memory."""
 
 
 def is_in_plan(source: DataFrame) -> bool:
-    """Whether the rows are in the plan, so that no job is needed to get them."""
+    """Check whether the rows are in the plan, so that no job is needed to collect them."""
     return not is_connect(source.sparkSession) and _optimized(source).nodeName() == "LocalRelation"
 
 
 def collected(source: DataFrame, max_bytes: int) -> pa.Table:
-    """The rows of a source.
+    """Collect the rows of a source.
 
     Raises:
-        UsageError: They may be many (kind `OPTIMIST_NEEDS_SPARK`).
+        UsageError: There may be many rows (kind `OPTIMIST_NEEDS_SPARK`).
     """
     plan = _optimized(source)
     names = {str(node.nodeName()) for node in _nodes(plan)}

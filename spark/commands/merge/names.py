@@ -1,4 +1,4 @@
-"""Names of columns that a MERGE adds to those of the table and of the source."""
+"""Names of the columns that a MERGE adds to those of the table and of the source."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Names:
 
     @classmethod
     def beside(cls, columns: Sequence[str]) -> Names:
-        """Names beside those columns, in any case of letters."""
+        """Choose names that none of the columns has, in any case of letters."""
         prefix = "__optimist_merge_"
         while any(name.lower().startswith(prefix) for name in columns):
             prefix += "_"
         return cls(prefix)
 
     @property
-    def other(self) -> str:
+    def source(self) -> str:
         """The number of the row of the source; null where there is none."""
-        return f"{self.prefix}other"
+        return f"{self.prefix}source"
 
     @property
     def met(self) -> str:
@@ -50,26 +50,26 @@ class Names:
 
     @property
     def position(self) -> str:
-        """Where in that file the row stands."""
+        """The position of the row in that file."""
         return f"{self.prefix}position"
 
     @property
     def places(self) -> Places:
-        """The two of them."""
+        """The path and the position."""
         return Places(self.path, self.position)
 
     def value(self, at: int) -> str:
-        """The value that is written to a column, by its place in the schema."""
+        """Return the name for the value to write, by the index of the column in the schema."""
         return f"{self.prefix}value{at}"
 
     def missing(self, at: int) -> str:
-        """Whether the row needs a number of an identity column, by its place in the schema."""
+        """Return the name for whether the row needs a number of an identity column."""
         return f"{self.prefix}missing{at}"
 
     def before(self, at: int) -> str:
-        """The value that a column had before, by its place in the schema."""
+        """Return the name for the value that a column had before."""
         return f"{self.prefix}before{at}"
 
     def hidden(self, at: int) -> str:
-        """The table's own value of a column, by its place among the columns read."""
+        """Return the name for the table's value of a column, by its index among those read."""
         return f"{self.prefix}hidden{at}"

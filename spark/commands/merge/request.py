@@ -1,4 +1,4 @@
-"""A MERGE on Spark as its caller asks for it: a builder, a plan of Spark, or text on Connect."""
+"""The request for a MERGE on Spark, from a builder, a plan of Spark or text on Connect."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from optimist.spark.session.arguments import ExpressionOrColumn
 __all__ = ["MergeClause", "MergeRequest"]
 
 MergeClause: TypeAlias = Clause[ExpressionOrColumn, Mapping[str, ExpressionOrColumn]]
-"""A clause whose values are columns of Spark or SQL, by the names of the columns that get them."""
+"""A clause with the new values, as columns of Spark or SQL, by the columns that get them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A MERGE as its caller asks for it.
+    """A MERGE on Spark as its caller asks for it.
 
     Attributes:
-        source: The rows that the table's are compared with.
+        source: The rows that the table's rows are compared with.
         condition: When a row of the table and one of the source match.
-        clauses: What is done; of those for a row, the first whose condition is true counts.
-        evolves_schema: Columns that only the source has become columns of the table.
-        own_attributes: The columns of the table that expressions are bound to, as far as Spark has
-            resolved them: a Scala `Seq`. None where they name columns.
+        clauses: The clauses. A row gets the first one for its kind whose condition is true.
+        evolves_schema: Whether columns that only the source has become columns of the table.
+        target_attributes: The columns of the table to which Spark has bound the expressions, a
+            Scala `Seq`. None where the expressions name columns.
     """
 
     source: DataFrame
     condition: ExpressionOrColumn
     clauses: tuple[MergeClause, ...] = ()
     evolves_schema: bool = False
-    own_attributes: Any = None
+    target_attributes: Any = None
 
     @property
     def conditions(self) -> tuple[ExpressionOrColumn, ...]:
@@ -47,12 +47,12 @@ class MergeRequest:
         change: Callable[[ExpressionOrColumn, Kind], ExpressionOrColumn],
         target: Callable[[str], str],
     ) -> MergeRequest:
-        """The same MERGE with all of its expressions changed.
+        """Return the same MERGE with all of its expressions changed.
 
         Args:
-            change: Changes an expression, by the rows that it sees: those of a kind of clauses. The
-                condition of the MERGE sees the same rows as clauses for matches.
-            target: Changes the name of what gets a value.
+            change: Changes an expression. It gets the kind of clause, which decides the rows that
+                the expression sees. ON sees the same rows as clauses for matches.
+            target: Changes the name of the column or field that gets a value.
         """
 
         def changed_clause(clause: MergeClause) -> MergeClause:

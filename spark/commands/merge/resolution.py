@@ -1,21 +1,23 @@
 """The expressions of a MERGE, resolved by Spark before any row is read.
 
-Conditions and values of a clause see only the rows that the clause is for: both, the source's, or
-the table's.
+Conditions and values of a clause see only the rows that the clause is for: both rows, the source's,
+or the table's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 
-from optimist.core.commands.merge_clauses import MergeClauses
+from optimist.core.commands.merge.clauses import nested_insert
+from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.requests.merge_clauses import Action, Kind
+from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.identity_columns import (
     ensure_none_inserted,
     ensure_none_updated,
@@ -34,58 +36,54 @@ from optimist.spark.rows.touched_files import aliased
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["ResolvedClause", "ResolvedMerge"]
+__all__ = ["SparkResolvedClause", "SparkResolvedMerge", "SparkSides"]
+
+SparkResolvedClause: TypeAlias = ResolvedClause[JoinedCondition, Assignments]
+"""A clause whose expressions Spark evaluates."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedClause:
-    """One clause.
+class SparkSides:
+    """The rows that Spark resolves the expressions against.
 
     Attributes:
-        number: Its place among all clauses.
-        clause: The clause as it was given.
-        condition: Its condition; None if it has none.
-        assignments: What it assigns; None for a DELETE, and for an INSERT of no column.
+        target: The table's rows under their alias; none is ever read.
+        source: The source's rows.
     """
 
-    number: int
-    clause: MergeClause
-    condition: JoinedCondition | None
-    assignments: Assignments | None
+    target: DataFrame
+    source: DataFrame
 
-    def shown(self) -> dict[str, str]:
-        """The clause as the history tells it."""
-        predicate = {} if self.condition is None else {"predicate": self.condition.text}
-        return {**predicate, "actionType": self.clause.action}
+    def of_kind(self, kind: Kind) -> DataFrame:
+        """Return the rows that the expressions of a kind of clause see."""
+        if kind == "MATCHED":
+            return self.target.crossJoin(self.source)
+        return self.source if kind == "NOT MATCHED" else self.target
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedMerge(MergeClauses[ResolvedClause]):
-    """All expressions of one MERGE.
+class SparkResolvedMerge(ResolvedMerge[JoinedCondition, Assignments]):
+    """A MERGE whose expressions Spark evaluates.
 
     Attributes:
+        join: The condition by which rows match.
+        sides: The rows that Spark resolved the expressions against.
         sql: The SQL of the table, with its schema after the MERGE.
-        on: The condition by which rows match.
-        clauses: The clauses in their order.
         time: Makes the current time the same in all expressions; those above have it already.
-        own: The table's rows that Spark resolved the expressions against.
-        other: The source.
     """
 
+    join: JoinedCondition
+    sides: SparkSides
     sql: TableSql
-    on: JoinedCondition
-    clauses: tuple[ResolvedClause, ...]
     time: FixedNow
-    own: DataFrame
-    other: DataFrame
 
     @classmethod
-    def of(cls, target: Target, rows: DataFrame, request: MergeRequest) -> ResolvedMerge:
+    def of(cls, target: Target, sides: SparkSides, request: MergeRequest) -> SparkResolvedMerge:
         """Resolve the expressions; Spark analyses them, and reads no row.
 
         Args:
             target: The table, with its schema as the MERGE has evolved it.
-            rows: What `target.columns()` gave.
+            sides: What `target.columns()` gave, and the source.
             request: The MERGE.
 
         Raises:
@@ -93,49 +91,36 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
             SchemaError, UsageError: As `DeltaMergeBuilder.execute`.
         """
         sql = target.writer.table_sql(target.spark)
-        scopes = _Scopes(target, rows, request, sql, target.fixed_now(rows, request.source))
-        on = scopes.condition(scopes.both, request.condition)
-        clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
-        merge = cls(sql, on, tuple(clauses), scopes.time, rows, request.source)
-        if on.bound is not None and merge.of_kind("NOT MATCHED BY SOURCE"):
-            raise _refused_outer_join(on.text)
+        time = target.fixed_now(sides.target, sides.source)
+        resolver = _Resolver(target, sides, sql, time, evolves_schema=request.evolves_schema)
+        join = resolver.condition("MATCHED", request.condition)
+        clauses = (resolver.clause(at, clause) for at, clause in enumerate(request.clauses))
+        merge = cls(join.text, tuple(clauses), join, sides, sql, time)
+        if join.bound is not None and merge.searches_all_rows:
+            raise _refused_outer_join(join.text)
         return merge
 
     @property
     def bound(self) -> tuple[BoundCondition, ...]:
-        """The conditions that hold subqueries, which fit only the columns of `own` and `other`."""
-        conditions = (self.on, *(item.condition for item in self.clauses))
+        """The conditions that hold subqueries, which fit only the columns of `sides`."""
+        conditions = (self.join, *(item.condition for item in self.clauses))
         found = (item.bound for item in conditions if item is not None)
         return tuple(item for item in found if item is not None)
 
     @property
     def reads(self) -> tuple[DataFrame, ...]:
         """What the MERGE reads beside the table's rows: the source, and what subqueries read."""
-        return (self.other, *(item.as_rows() for item in self.bound))
+        return (self.sides.source, *(item.as_rows() for item in self.bound))
 
-    def with_own_columns(self, rows: DataFrame, alias: str) -> DataFrame:
-        """Rows of the table, whose columns every condition fits, under their alias."""
+    def with_target_columns(self, rows: DataFrame, alias: str) -> DataFrame:
+        """Return rows of the table under their alias, with the columns that conditions expect."""
         if not self.bound:
             return aliased(rows, alias)
-        return aliased(rebound(rows, attributes_of(self.own)), alias)
+        return aliased(rebound(rows, attributes_of(self.sides.target)), alias)
 
-    def with_other_columns(self, rows: DataFrame) -> DataFrame:
-        """Rows of the source, whose columns every condition fits."""
-        return rebound(rows, attributes_of(self.other)) if self.bound else rows
-
-    def numbers_of(self, action: Action) -> list[int]:
-        """The numbers of the clauses that do this."""
-        return [item.number for item in self.clauses if item.clause.action == action]
-
-    @property
-    def has_updates(self) -> bool:
-        """Whether rows of the table may get other values."""
-        return bool(self.numbers_of("update"))
-
-    @property
-    def has_inserts(self) -> bool:
-        """Whether rows may be added that match none."""
-        return bool(self.of_kind("NOT MATCHED"))
+    def with_source_columns(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the source with the columns that conditions expect."""
+        return rebound(rows, attributes_of(self.sides.source)) if self.bound else rows
 
     @property
     def needs_unchanged_rows(self) -> bool:
@@ -145,75 +130,75 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         )
 
     def columns_for_search(self) -> frozenset[str]:
-        """The columns that tell which rows match and which clauses they get, in lower case."""
-        conditions = (item.condition for item in self.clauses if item.clause.kind != "NOT MATCHED")
-        return self.on.names.union(*(item.names for item in conditions if item is not None))
+        """Return the columns that decide which rows match and which clauses they get.
+
+        The names are in lower case.
+        """
+        conditions = (item.condition for item in self.clauses if item.kind != "NOT MATCHED")
+        return self.join.names.union(*(item.names for item in conditions if item is not None))
 
 
 @dataclass(frozen=True, slots=True)
-class _Scopes:
-    """The rows that the expressions of a clause can see."""
+class _Resolver:
+    """Resolves the expressions of one MERGE."""
 
     target: Target
-    rows: DataFrame
-    request: MergeRequest
+    sides: SparkSides
     sql: TableSql
     time: FixedNow
+    evolves_schema: bool
 
-    @property
-    def both(self) -> DataFrame:
-        return self.rows.crossJoin(self.request.source)
-
-    def of(self, kind: Kind) -> DataFrame:
-        if kind == "MATCHED":
-            return self.both
-        return self.request.source if kind == "NOT MATCHED" else self.rows
-
-    def condition(self, frame: DataFrame, condition: Column | str) -> JoinedCondition:
-        schema, alias = self.target.snapshot.schema, self.target.alias or ""
+    def condition(self, kind: Kind, condition: Column | str) -> JoinedCondition:
         found = resolve_joined_condition(
-            frame,
+            self.sides.of_kind(kind),
             condition,
-            own=self.rows,
-            schema=schema,
-            alias=alias,
+            target=self.sides.target,
+            schema=self.target.snapshot.schema,
+            alias=self.target.alias or "",
             time=self.time,
         )
         if found.bound is None:
             return found
         return found.reading(of_fixed_versions(found.bound.as_rows()))
 
-    def resolved(self, number: int, clause: MergeClause) -> ResolvedClause:
-        frame = self.of(clause.kind)
-        given = clause.condition
-        condition = None if given is None else self.condition(frame, given)
+    def clause(self, number: int, clause: MergeClause) -> SparkResolvedClause:
+        kind, given = clause.kind, clause.condition
+        condition = None if given is None else self.condition(kind, given)
+        return ResolvedClause(
+            number,
+            kind,
+            clause.action,
+            condition,
+            None if condition is None else condition.text,
+            self._assignments(clause),
+        )
+
+    def _assignments(self, clause: MergeClause) -> Assignments | None:
+        schema, alias = self.sql.schema, self.target.alias
         values, partial = clause.values, None
         if clause.takes_all_columns:
             every = AllColumns.of(
-                clause,
-                self.request.source,
-                self.sql.schema,
-                self.target.alias,
-                evolves_schema=self.request.evolves_schema,
+                clause, self.sides.source, schema, alias, evolves_schema=self.evolves_schema
             )
             values, partial = every.values, every.partial
-        assignments = None
         is_insert = clause.action == "insert"
         if is_insert:
-            _ensure_insertable(values or {}, self.sql.schema, self.target.alias)
-        if values or clause.action == "update":
-            assignments = Assignments.resolve(
-                frame,
-                values or {},
-                self.sql,
-                self.target.alias,
-                may_lack_fields=self.request.evolves_schema,
-                partial=partial,
-            ).mapped(self.time.fixed)
-            _resolve_values(frame, assignments, self.sql.schema)
-            ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
-            ensure_kept(self.sql.schema, assignments.columns)
-        return ResolvedClause(number, clause, condition, assignments)
+            _ensure_insertable(values or {}, schema, alias)
+        if not values and clause.action != "update":
+            return None
+        rows = self.sides.of_kind(clause.kind)
+        assignments = Assignments.resolve(
+            rows,
+            values or {},
+            self.sql,
+            alias,
+            may_lack_fields=self.evolves_schema,
+            partial=partial,
+        ).mapped(self.time.fixed)
+        _resolve_values(rows, assignments, schema)
+        ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
+        ensure_kept(schema, assignments.columns)
+        return assignments
 
 
 def _refused_outer_join(text: str) -> UsageError:
@@ -246,12 +231,7 @@ def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | No
         if is_qualified and schema.find(path[1]) is not None:
             path = path[1:]
         if len(path) > 1 and schema.find(path[0]) is not None:
-            raise UsageError(
-                f"Nested field is not supported in the INSERT clause of MERGE operation: "
-                f"{shown(name)}. Nothing was written. Build the whole struct.",
-                kind="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-                column=name,
-            )
+            raise nested_insert(name)
         if path[-1].lower() in seen:
             raise UsageError(
                 f"Duplicate column name in INSERT clause: {shown(name)}. Nothing was written. Name "

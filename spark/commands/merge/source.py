@@ -1,7 +1,7 @@
-"""The source of a MERGE: the same rows in every pass, and which rows of the table they can match.
+"""The source of a MERGE: its rows stay the same, and tell which rows of the table can match.
 
-A MERGE reads its source more than once, so the rows are stored on the executors first, each with
-the number by which the passes know it.
+A MERGE reads its source more than once. So the rows are stored on the executors first, each with
+the number by which the passes find it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.predicates import Predicate
 from optimist.spark.commands.dml.target import Target
-from optimist.spark.conditions.join_reading import JoinKey, JoinReading
+from optimist.spark.conditions.join_reading import JoinReading
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["SourceFacts", "facts_of", "repeatable"]
 
 _MAX_VALUES = 64
-"""How many values of a key become a list; more become a range."""
+"""Up to so many values of a key become a list; more become a range."""
 _CALENDAR = ("DATE '0001-01-01'", "DATE '9999-12-31'")
-"""The days that Python knows."""
-_PLACE_IN_PARTITION = (1 << 33) - 1
+"""The first and the last day that Python knows."""
+_INDEX_IN_PARTITION = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that count the rows of one partition."""
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _LISTED = (*_INTEGERS, st.DateType, st.DecimalType)
 _RANGED = (*_LISTED, st.FloatType, st.DoubleType)
@@ -38,18 +40,18 @@ _RANGED = (*_LISTED, st.FloatType, st.DoubleType)
 
 @contextmanager
 def repeatable(source: DataFrame, *more: Column) -> Iterator[DataFrame]:
-    """The source with rows that stay the same; they are stored, and freed at the end.
+    """Store the source's rows, so that every pass reads the same, until the context ends.
 
-    Even rows of a fixed version of a table are stored: the session's conf and the cluster's cores
-    decide how Spark divides them and which damaged files it ignores, and both may change meanwhile.
+    Even rows of a fixed version of a table are stored. The session's conf and the cluster's cores
+    decide how Spark splits them and which damaged files it ignores, and both can change meanwhile.
 
     Args:
         source: The rows.
-        more: Further columns, whose values are stored, too.
+        more: Further columns to store.
     """
     with stored_rows(source.select("*", *more)) as stored:
         if is_connect(source.sparkSession):
-            # Columns that are bound to the source find its plan by this number.
+            # Columns that are bound to the source find its plan by this id.
             _set_plan_id(stored, _plan_id(source))
         yield stored
 
@@ -60,7 +62,7 @@ def _plan_id(frame: DataFrame) -> int:
 
 
 def _set_plan_id(frame: DataFrame, plan_id: int) -> None:
-    """PySpark 4.3 made `_plan_id` a property of another field."""
+    """Set the id of a frame's plan; since PySpark 4.3 `_plan_id` reads another field."""
     inner: Any = frame
     plan = inner._plan
     name = "_root_plan_id" if hasattr(plan, "_root_plan_id") else "_plan_id"
@@ -72,8 +74,8 @@ class SourceFacts:
     """What one pass over the source has found.
 
     Attributes:
-        num_rows: How many rows it has.
-        predicate: True for every row of the table that can match one of them.
+        num_rows: How many rows the source has.
+        predicate: True for every row of the table that can match a row of the source.
     """
 
     num_rows: int
@@ -86,29 +88,29 @@ def facts_of(
     """Count the source's rows and collect the values of its keys, in one pass.
 
     Args:
-        source: The source, materialised.
-        reading: What the condition asks to be equal, and of which rows of the source.
+        source: The stored rows of the source.
+        reading: The keys of the condition, and which rows of the source can match.
         target: The table.
-        rows: What `target.columns()` gave, to which the keys' own sides are bound.
+        rows: What `target.columns()` gave, to which the table's sides of the keys are bound.
     """
     keys, can_match = reading.keys, sf.lit(True)
-    if reading.other is not None:
-        can_match = sf.coalesce(reading.other, sf.lit(False))
+    if reading.source is not None:
+        can_match = sf.coalesce(reading.source, sf.lit(False))
     named = source.select(
-        *(sf.when(can_match, key.other).alias(f"k{at}") for at, key in enumerate(keys)),
+        *(sf.when(can_match, key.source).alias(f"k{at}") for at, key in enumerate(keys)),
         can_match.alias("can_match"),
-        (sf.monotonically_increasing_id().bitwiseAND(_PLACE_IN_PARTITION)).alias("place"),
+        (sf.monotonically_increasing_id().bitwiseAND(_INDEX_IN_PARTITION)).alias("index"),
     )
     types = [field.dataType for field in named.schema.fields[: len(keys)]]
     known = {at: kind for at, kind in enumerate(types) if _is_ranged(kind)}
-    facts = [column for at, kind in known.items() for column in _facts(at, kind)]
+    facts = [column for at, kind in known.items() for column in _key_facts(at, kind)]
     answer = named.agg(
-        sf.count(sf.lit(1)).alias("rows"), sf.max("place").alias("place"), *facts
+        sf.count(sf.lit(1)).alias("rows"), sf.max("index").alias("index"), *facts
     ).toArrow()
     (found,) = answer.to_pylist()
-    is_complete = found["place"] is None or found["place"] < _MAX_VALUES
+    is_complete = found["index"] is None or found["index"] < _MAX_VALUES
     parts = [
-        _predicate(_Key(keys[at], kind, at, is_complete), found, target, rows)
+        _key_predicate(_Key(keys[at], kind, at, is_complete), found, target, rows)
         for at, kind in known.items()
     ]
     predicate = reduce(and_, parts) if parts else Predicate.TRUE
@@ -120,15 +122,15 @@ def _is_ranged(kind: st.DataType) -> bool:
     return isinstance(kind, _RANGED) or kind == st.StringType()
 
 
-def _facts(at: int, kind: st.DataType) -> list[Column]:
+def _key_facts(at: int, kind: st.DataType) -> list[Column]:
     value = sf.col(f"k{at}")
-    # No text that is not UTF-8 and no year 10000 may come here: Python could not read the answer.
+    # Python cannot read an answer with text that is not UTF-8, or with the year 10000.
     usable = value.isNotNull()
     if isinstance(kind, st.StringType):
         usable = sf.coalesce(sf.is_valid_utf8(value), sf.lit(True))
     if isinstance(kind, st.DateType):
         usable = value.between(*map(sf.expr, _CALENDAR))
-    listed = sf.when(usable & (sf.col("place") < _MAX_VALUES), value)
+    listed = sf.when(usable & (sf.col("index") < _MAX_VALUES), value)
     all_usable = sf.coalesce(sf.bool_and(usable | value.isNull()), sf.lit(True))
     facts = [
         sf.when(all_usable, sf.min(value)).alias(f"min{at}"),
@@ -143,31 +145,41 @@ def _facts(at: int, kind: st.DataType) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    key: JoinKey
+    """A key of the condition, as the pass has looked at it.
+
+    Attributes:
+        key: The key.
+        kind: The type of its values in the source.
+        at: Its index among the keys.
+        is_complete: Whether the listed values are all values.
+    """
+
+    key: JoinKey[Column]
     kind: st.DataType
     at: int
     is_complete: bool
 
-    def literal(self, value: object) -> Column:
-        if is_connect(self.key.spark):
-            return sf.lit(value)  # the client understands literals, and no casts of them
+    def literal(self, value: object, spark: SparkSession) -> Column:
+        if is_connect(spark):
+            return sf.lit(value)  # the client reads literals, but no casts of literals
         if isinstance(value, dt.date):
             return sf.expr(f"DATE '{value.isoformat()}'")  # PySpark makes old dates another day
         return sf.lit(value).cast(self.kind)
 
 
-def _predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame) -> Predicate:
-    """A predicate on the table's side of a key that is true for every row that can match."""
-    at, own = key.at, key.key.own
+def _key_predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame) -> Predicate:
+    """Return a predicate over the table's side of a key, true for every row that can match."""
+    at, column = key.at, key.key.target
     if not found[f"usable{at}"]:
         return Predicate.TRUE
     low, high = found[f"min{at}"], found[f"max{at}"]
     takes_null = key.key.is_null_safe and found[f"nulls{at}"] > 0
     if low is None:
-        return target.predicate(own.isNull(), rows) if takes_null else Predicate.FALSE
+        return target.predicate(column.isNull(), rows) if takes_null else Predicate.FALSE
     values = found.get(f"values{at}", ())
     if key.is_complete and 0 < len(values) <= _MAX_VALUES:
-        wanted = own.isin([key.literal(value) for value in sorted(values)])
+        wanted = column.isin([key.literal(value, target.spark) for value in sorted(values)])
     else:
-        wanted = (own >= key.literal(low)) & (own <= key.literal(high))
-    return target.predicate(wanted | own.isNull() if takes_null else wanted, rows)
+        first, last = (key.literal(value, target.spark) for value in (low, high))
+        wanted = (column >= first) & (column <= last)
+    return target.predicate(wanted | column.isNull() if takes_null else wanted, rows)

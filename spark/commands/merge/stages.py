@@ -1,16 +1,16 @@
-"""Joined rows to the rows that a MERGE writes.
+"""The projections that turn joined rows into the rows that a MERGE writes.
 
-The rows of the table and of the source are joined once. What follows are projections, which Spark
-makes one step of:
+The rows of the table and of the source are joined once. Spark merges the projections that follow
+into one step:
 
-1. Both sides are visible: clauses for rows that match.
-2. Only the table's columns are visible: clauses for rows of the table that match none.
+1. Both sides are visible, for clauses of rows that match.
+2. Only the table's columns are visible, for clauses of rows that match no row of the source.
 
-Rows of the source that match none go another way, where only the source's columns are visible.
+Rows of the source that match no row take another path, where only the source's columns are visible.
 
-Each projection computes the clause of its rows, and with it their new values; those of other rows
-are carried along. So a name means what it means in its clause, and no expression is evaluated for a
-row that its clause does not get.
+Each projection computes the clause of its rows and their new values, and carries the other rows
+along. So a name in a clause means a column that the clause can see, and an expression is evaluated
+only for the rows that get its clause.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 
 from optimist.spark.commands.merge.columns import COPIED, LEFT_OUT, MergeColumns
 from optimist.spark.commands.merge.names import Names
-from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
+from optimist.spark.commands.merge.resolution import SparkResolvedClause, SparkResolvedMerge
 from optimist.spark.rows.row_shape import column_of, quoted
 
 __all__ = ["Stages"]
@@ -34,7 +34,7 @@ class Stages:
     """The projections of one MERGE.
 
     Attributes:
-        columns: Computes its columns.
+        columns: Computes the columns.
         alias: The alias of the table's rows.
     """
 
@@ -42,54 +42,54 @@ class Stages:
     alias: str
 
     @property
-    def merge(self) -> ResolvedMerge:
+    def merge(self) -> SparkResolvedMerge:
         """The expressions of the MERGE."""
         return self.columns.merge
 
     @property
     def names(self) -> Names:
-        """Names of columns."""
+        """The names of the columns that it adds."""
         return self.columns.names
 
     @property
     def number(self) -> Column:
-        """The number of a row of the source; it is drawn once, and stored with the row."""
-        return sf.monotonically_increasing_id().alias(self.names.other)
+        """The number of a row of the source. It is drawn once and stored with the row."""
+        return sf.monotonically_increasing_id().alias(self.names.source)
 
-    def changes(self, own: DataFrame, other: DataFrame, *, with_values: bool) -> DataFrame:
-        """The rows of the table that match, or that get a clause without: once for each match.
+    def changes(self, target: DataFrame, source: DataFrame, *, with_values: bool) -> DataFrame:
+        """Return the table's rows that match, once for each match, and others that get a clause.
 
-        Their columns are the places, the numbers of the source's rows, and the clauses.
+        Their columns are the path and position, the number of the source's row, and the clause.
 
         Args:
-            own: The table's rows with `Names.places`, under the alias; for values with all
-                columns, and those `carried`.
-            other: The source's rows, numbered.
+            target: The table's rows with `Names.places`, under the alias. With values, they have
+                all columns and those `carried`.
+            source: The source's rows with their numbers.
             with_values: Add the values after the MERGE, too.
         """
         names = self.names
         by_source = self.merge.of_kind("NOT MATCHED BY SOURCE")
-        carried = [names.path, names.position, names.other]
+        carried = [names.path, names.position, names.source]
         how = "left" if by_source else "inner"
-        rows = self._joined(own, other, how, carried=carried, with_values=with_values)
-        is_match = self._is_there(names.other)
+        rows = self._joined(target, source, how, carried=carried, with_values=with_values)
+        is_match = self._is_there(names.source)
         return rows.where(is_match | (column_of(names.clause) != COPIED)) if by_source else rows
 
-    def kept(self, own: DataFrame) -> DataFrame:
-        """Rows of the table that stay as they are, as rows with their clauses and values.
+    def kept(self, target: DataFrame) -> DataFrame:
+        """Return rows of the table that stay as they are, with clause and values.
 
         Args:
-            own: The rows, with the columns `carried`.
+            target: The rows, with the columns `carried`.
         """
         names, columns = self.names, self.columns
-        copies = columns.copies(own)
+        copies = columns.copies(target)
         fields, before = columns.stored_fields, columns.before_names
         values = [copies[item.name].alias(names.value(at)) for at, item in fields]
         values += [copies[name].alias(hidden) for name, hidden in before.items()]
-        return own.select(sf.lit(COPIED).alias(names.clause), *values)
+        return target.select(sf.lit(COPIED).alias(names.clause), *values)
 
     def changed(self, changes: DataFrame) -> DataFrame:
-        """Those of `changes` that are written: updated rows, and deleted ones to be recorded."""
+        """Select the changes that are written: updates, and deletions if they are recorded."""
         numbers = self.merge.numbers_of("update")
         if self.columns.records_changes:
             numbers += self.merge.numbers_of("delete")
@@ -98,40 +98,40 @@ class Stages:
             rows = rows.dropDuplicates([self.names.path, self.names.position])
         return rows
 
-    def matching(self, own: DataFrame, other: DataFrame) -> DataFrame:
-        """The pairs of a row of the table and one of the source for which ON is true.
+    def matching(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """Return the pairs of a row of the table and a row of the source for which ON is true.
 
-        Subqueries are asked of pairs that match otherwise: Spark takes few of them within a join.
+        Subqueries filter the pairs for which the rest is true: in a join, Spark allows few of them.
         """
-        on = self.merge.on
+        on = self.merge.join
         if on.bound is None:
-            return own.join(other, on.column, "inner")
+            return target.join(source, on.column, "inner")
         plain, asking = on.bound.parts
-        pairs = own.crossJoin(other) if plain is None else own.join(other, plain, "inner")
+        pairs = target.crossJoin(source) if plain is None else target.join(source, plain, "inner")
         return pairs.where(asking)
 
-    def unmatched(self, other: DataFrame, changes: DataFrame) -> DataFrame:
-        """The rows of the source that match none of the table's.
+    def unmatched(self, source: DataFrame, changes: DataFrame) -> DataFrame:
+        """Return the rows of the source that match no row of the table.
 
         Args:
-            other: The source's rows, numbered.
-            changes: What `changes` gave.
+            source: The source's rows with their numbers.
+            changes: What `changes` returned.
         """
-        number, met = column_of(self.names.other), self.names.met
-        return other.join(changes.select(number.alias(met)), number == column_of(met), "left_anti")
+        number, met = column_of(self.names.source), self.names.met
+        return source.join(changes.select(number.alias(met)), number == column_of(met), "left_anti")
 
-    def inserted(self, other: DataFrame) -> DataFrame:
-        """The rows that are added for rows of the source, with their clauses and values.
+    def inserted(self, source: DataFrame) -> DataFrame:
+        """Return the rows to add for rows of the source, with their clauses and values.
 
         Args:
-            other: Rows of the source that match none of the table's.
+            source: Rows of the source that match no row of the table.
         """
         clause = sf.lit(COPIED).alias(self.names.clause)
-        frame = self.merge.with_other_columns(other).select("*", clause, *self.columns.nothing)
+        frame = self.merge.with_source_columns(source).select("*", clause, *self.columns.nothing)
         inserts = self.merge.of_kind("NOT MATCHED")
         before = list(self.columns.before_names.values())
-        # Always true, but not deterministic to Spark: a filter by the clause would otherwise get
-        # below the join that leaves out rows that match, and evaluate conditions for these.
+        # Spark takes this for non-deterministic, though it is always true. Otherwise Spark would
+        # move a filter by the clause below the anti join, and evaluate conditions for other rows.
         is_left = sf.monotonically_increasing_id() >= 0
         return self._after(frame, is_left, inserts, carried=before, otherwise=LEFT_OUT)
 
@@ -139,25 +139,27 @@ class Stages:
 
     def _joined(
         self,
-        own: DataFrame,
-        other: DataFrame,
+        target: DataFrame,
+        source: DataFrame,
         how: str,
         *,
         carried: Sequence[str],
         with_values: bool,
     ) -> DataFrame:
-        """Rows of the table with their clauses; a row is there once for each match."""
+        """Return rows of the table with their clauses, a row once for each match."""
         names, merge, columns = self.names, self.merge, self.columns
         matched, by_source = merge.of_kind("MATCHED"), merge.of_kind("NOT MATCHED BY SOURCE")
         joined = (
-            self.matching(own, other) if how == "inner" else own.join(other, merge.on.column, how)
+            self.matching(target, source)
+            if how == "inner"
+            else target.join(source, merge.join.column, how)
         )
-        clause = sf.when(self._is_there(names.other), columns.clause_of(matched)).otherwise(COPIED)
+        clause = sf.when(self._is_there(names.source), columns.clause_of(matched)).otherwise(COPIED)
         frame = joined.select("*", clause.alias(names.clause))
-        kept = [name for name in own.columns if name not in carried] if by_source else []
-        values = self._values_of_matches(own, how) if with_values else []
+        kept = [name for name in target.columns if name not in carried] if by_source else []
+        values = self._values_of_matches(target, how) if with_values else []
         frame = frame.select(
-            *map(column_of, (*carried, names.clause)), *self._hide(own, kept), *values
+            *map(column_of, (*carried, names.clause)), *self._hide(target, kept), *values
         )
         if with_values:
             carried = [*carried, *columns.before_names.values()]
@@ -168,18 +170,18 @@ class Stages:
         )
         return self._after(
             shown,
-            ~self._is_there(names.other),
+            ~self._is_there(names.source),
             by_source,
             carried=carried,
             otherwise=COPIED,
             with_values=with_values,
         )
 
-    def _values_of_matches(self, own: DataFrame, how: str) -> list[Column]:
-        """The values of joined rows after the clauses for matches, and those before."""
+    def _values_of_matches(self, target: DataFrame, how: str) -> list[Column]:
+        """Return the values of joined rows after the clauses for matches, and those before."""
         columns, matched = self.columns, self.merge.of_kind("MATCHED")
-        copies = columns.copies(own)
-        has_updates = any(item.clause.action == "update" for item in matched)
+        copies = columns.copies(target)
+        has_updates = any(item.action == "update" for item in matched)
         all_have_one = how == "inner" and has_updates and matched[-1].condition is None
         values = columns.values(matched, self.names.clause, copies, all_have_one=all_have_one)
         before = columns.before_names
@@ -189,20 +191,20 @@ class Stages:
         self,
         frame: DataFrame,
         is_meant: Column,
-        clauses: Sequence[ResolvedClause],
+        clauses: Sequence[SparkResolvedClause],
         *,
         carried: Sequence[str],
         otherwise: int,
         with_values: bool = True,
     ) -> DataFrame:
-        """The rows after clauses of one kind, whose expressions see the columns of the frame.
+        """Apply clauses of one kind, whose expressions see the columns of the frame.
 
         Args:
             frame: The rows, with their clauses and values so far.
             is_meant: Which rows the clauses are for.
             clauses: The clauses.
             carried: Other columns that are needed afterwards.
-            otherwise: The result for rows that no clause is for.
+            otherwise: The clause number for rows that get none of the clauses.
             with_values: Whether the frame has values.
         """
         names, columns = self.names, self.columns
@@ -221,12 +223,12 @@ class Stages:
     def _is_there(self, mark: str) -> Column:
         return column_of(mark).isNotNull()
 
-    def _hide(self, own: DataFrame, names: Sequence[str]) -> list[Column]:
-        """The table's columns under names that no expression can mean."""
-        return [own[quoted(name)].alias(self.names.hidden(at)) for at, name in enumerate(names)]
+    def _hide(self, target: DataFrame, names: Sequence[str]) -> list[Column]:
+        """Return the table's columns under names that no expression can mean."""
+        return [target[quoted(name)].alias(self.names.hidden(at)) for at, name in enumerate(names)]
 
     def _shown(self, frame: DataFrame, names: Sequence[str], carried: Sequence[str]) -> DataFrame:
-        """The table's columns under their own names again, and no others but those carried."""
+        """Give the table's columns their own names back, and keep only the carried ones beside."""
         columns = [column_of(self.names.hidden(at)).alias(name) for at, name in enumerate(names)]
         rows = frame.select(*columns, *map(column_of, carried))
-        return self.merge.with_own_columns(rows, self.alias)
+        return self.merge.with_target_columns(rows, self.alias)

@@ -19,7 +19,7 @@ from optimist.spark.spark_schema import to_spark_type
 __all__ = ["WrittenRows"]
 
 _KINDS = {"update": UPDATED, "delete": DELETED, "insert": INSERTED}
-"""The kinds of change, by what a clause does."""
+"""The kinds of change, by the action of a clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,19 @@ class WrittenRows:
     """Makes the rows that one MERGE writes.
 
     Attributes:
-        columns: The columns that the rows have so far.
+        columns: Computes the columns that the rows have so far.
     """
 
     columns: MergeColumns
 
     def finished(self, *parts: DataFrame, carries: bool, has_changes: bool) -> DataFrame:
-        """The rows that stay, in the table's columns; generated ones of changed rows are computed.
+        """Return the rows in the table's columns, with generated columns computed.
 
         Args:
             parts: Rows with their clauses and values.
             carries: Add the columns `carried`.
-            has_changes: Keep deleted rows, too, and add the clause and the values before; see
-                `kinds` and `before_names`.
+            has_changes: Keep deleted rows, too. Add the clause and the values before; see `kinds`
+                and `before_names`.
         """
         names, merge = self.columns.names, self.columns.merge
         told = [names.clause, *(self.columns.before_names.values() if has_changes else ())]
@@ -67,7 +67,7 @@ class WrittenRows:
 
     @property
     def missing(self) -> dict[str, Column]:
-        """For identity columns, which of the rows that `finished` gives need a number."""
+        """By identity column: whether a row of `finished` needs a number."""
         return {name: column_of(mark) for name, (mark, _) in self._identities.items()}
 
     @property
@@ -77,16 +77,16 @@ class WrittenRows:
 
     @property
     def kinds(self) -> Column:
-        """The kinds of change that each row of `finished` is; see `changed_rows`."""
+        """The kinds of change for each row of `finished`; see `changed_rows`."""
         kinds = kinds_of(KEPT)
         for item in self.columns.merge.clauses:
             is_clause = column_of(self.columns.names.clause) == item.number
-            kinds = sf.when(is_clause, kinds_of(_KINDS[item.clause.action])).otherwise(kinds)
+            kinds = sf.when(is_clause, kinds_of(_KINDS[item.action])).otherwise(kinds)
         return kinds
 
     @property
     def _identities(self) -> dict[str, tuple[str, Column]]:
-        """By identity column: name and value of a column that tells which rows need a number."""
+        """By identity column: name and value of the column that marks rows without a number."""
         found = {}
         for at, item in self.columns.stored_fields:
             needing = [
@@ -100,14 +100,14 @@ class WrittenRows:
         return found
 
     def _generated(self, item: StructField, text: str) -> Column:
-        """A generated column: computed where a clause writes a row and does not assign it.
+        """Compute a generated column in rows of clauses that do not assign it.
 
-        Rows that stay as they are, and those that go, keep what they have.
+        Rows that stay as they are, and deleted rows, keep their value.
         """
         computing = [
             clause.number
             for clause in self.columns.merge.clauses
-            if clause.clause.action != "delete"
+            if clause.action != "delete"
             and (clause.assignments is None or item.name not in clause.assignments.columns)
         ]
         made = self.columns.sql.generated(item.name, text).cast(to_spark_type(item.data_type))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import listed, quoted, shown
-from optimist.spark.commands.dml.target import Target
+from optimist.spark.commands.dml.target import TARGET_ALIAS, Target
 from optimist.spark.commands.merge.source import facts_of
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.condition import (
@@ -28,10 +28,8 @@ from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.row_shape import quoted as quoted_name
 
-__all__ = ["OWN_ALIAS", "rows_to_replace"]
+__all__ = ["rows_to_replace"]
 
-OWN_ALIAS = "__optimist_target"
-"""The alias of the table's rows, where the caller has given them none."""
 _NEW_ALIAS = "__optimist_new_rows"
 
 
@@ -60,11 +58,11 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
         rows, wanted = _by_columns(target, rows, names)
     else:
         _ensure_resolved(own.crossJoin(rows), text)
-    alias = target.alias or OWN_ALIAS
+    alias = target.alias or TARGET_ALIAS
     found = resolve_joined_condition(
         own.crossJoin(rows),
         wanted,
-        own=own,
+        target=own,
         schema=schema,
         alias=alias,
         time=target.fixed_now(own, rows),
@@ -83,7 +81,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
     return Condition(
         text=text,
         column=found.column,
-        predicate=reading.own & facts.predicate,
+        predicate=reading.target & facts.predicate,
         columns=frozenset(item.name for item in schema if item.name.lower() in found.names),
         is_partition_only=False,
         source=rows,

@@ -29,13 +29,13 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import RowCheck
 from optimist.spark.commands.dml.delete import delete_rows
-from optimist.spark.commands.dml.target import Target
+from optimist.spark.commands.dml.target import TARGET_ALIAS, Target
 from optimist.spark.commands.merge.source import repeatable
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.commands.writing.prepared_rows import prepared_rows
-from optimist.spark.commands.writing.replaced_rows import OWN_ALIAS, rows_to_replace
+from optimist.spark.commands.writing.replaced_rows import rows_to_replace
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.commands.writing.written_schema import adopt_schema
 from optimist.spark.conditions.analysis import without_zone_dependence
@@ -318,7 +318,9 @@ class _Write:
     @property
     def target(self) -> Target:
         """The table, under the alias that the condition has for its rows."""
-        alias = self.request.target_alias or OWN_ALIAS if self.request.replaces_matches else None
+        request, alias = self.request, None
+        if request.replaces_matches:
+            alias = request.target_alias or TARGET_ALIAS
         return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
 
     def _outcome(self, condition: Condition | None, pending: UncommittedFiles) -> _Outcome:

@@ -20,9 +20,10 @@ from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
 from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.target import TARGET_ALIAS
 from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
-from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.merge.run import merge
 from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.own_names import alias_beside
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of
@@ -65,7 +66,7 @@ def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
 def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """MERGE INTO; one row with the numbers of rows, as `DeltaMergeBuilder.execute` gives it."""
     target, source = node.targetTable(), node.sourceTable()
-    alias = alias_beside(qualifier_of(target), source.output(), OWN_ALIAS)
+    alias = alias_beside(qualifier_of(target), source.output(), TARGET_ALIAS)
     expressions = TargetExpressions(spark, target, alias, source.output())
     request = MergeRequest(
         Jvm.of(spark).frame(source),
@@ -76,7 +77,7 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
             for action in iterate(getattr(node, actions)())
         ),
         evolves_schema=bool(node.withSchemaEvolution()),
-        own_attributes=target.output() if _asks_subqueries(spark, node) else None,
+        target_attributes=target.output() if _asks_subqueries(spark, node) else None,
     )
     return merge(spark, open_log(spark, table.path), request, alias)
 

@@ -14,10 +14,11 @@ from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause
 from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.catalog.missing_tables import open_existing
 from optimist.spark.commands.dml.delete import delete
+from optimist.spark.commands.dml.target import TARGET_ALIAS
 from optimist.spark.commands.dml.update import update
 from optimist.spark.commands.merge.request import MergeClause as SparkClause
 from optimist.spark.commands.merge.request import MergeRequest
-from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.merge.run import merge
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.value_tables import value_tables
@@ -50,7 +51,7 @@ def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _T
             tuple(_clause(clause, text) for clause in change.clauses),
             change.evolves_schema,
         )
-        return merge(spark, log, request, change.alias or OWN_ALIAS)
+        return merge(spark, log, request, change.alias or TARGET_ALIAS)
     condition = None if change.condition is None else change.condition.sql
     if isinstance(change, Delete):
         num_affected = delete(spark, log, condition, alias=change.alias)

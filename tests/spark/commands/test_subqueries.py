@@ -14,6 +14,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, UsageError
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.dml.target import Target
+from optimist.spark.commands.merge.resolution import SparkResolvedMerge
 from subquery_runs import COMMANDS, run_case
 
 CONDITIONS = {
@@ -260,6 +261,27 @@ def test_a_conflict_asks_the_subquery_anew(enabled, own, conf, meeting):
     meeting(lambda: log.append(far))
     enabled.sql(f"UPDATE {table} SET a = 99 WHERE id = (SELECT max(x.id) FROM {table} x)")
     assert chosen(enabled, path, "a = 99") == [(500, 99, 0)]
+
+
+def test_each_try_of_a_merge_resolves_its_subqueries_once(enabled, own, conf, meeting, monkeypatch):
+    conf("spark.optimist.conflict.retry", "true")
+    resolve, versions = SparkResolvedMerge.of, []
+
+    def counted(target, *given):
+        versions.append(target.snapshot.version)
+        return resolve(target, *given)
+
+    monkeypatch.setattr(SparkResolvedMerge, "of", counted)
+    path = own("files")
+    log, table = DeltaLog.for_path(path, {}), f"delta.`{path}`"
+    far = pa.table({"id": [500], "a": pa.array([0], pa.int32()), "p": pa.array([0], pa.int32())})
+    meeting(lambda: log.append(far))
+    enabled.sql(
+        f"MERGE INTO {table} t USING (SELECT 500L AS id UNION ALL SELECT 11L) s ON t.id = s.id "
+        f"WHEN MATCHED AND t.id = (SELECT max(x.id) FROM {table} x) THEN UPDATE SET a = 99"
+    )
+    assert chosen(enabled, path, "a = 99") == [(500, 99, 0)]
+    assert versions == [0, 1]
 
 
 def test_commits_that_no_part_of_the_condition_meets_are_no_conflict(enabled, own, meeting):

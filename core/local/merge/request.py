@@ -1,4 +1,4 @@
-"""A MERGE without Spark as its caller gives it: source, join and clauses."""
+"""The request for a MERGE without Spark: source, condition and clauses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["LocalClause", "LocalMergeRequest"]
 
 
 LocalClause: TypeAlias = "Clause[str | Predicate, Mapping[str, object]]"
-"""A clause of Python values and of SQL that is evaluated here."""
+"""A clause whose condition and values this process evaluates."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMergeRequest:
-    """A MERGE as its caller asks for it.
+    """A MERGE without Spark as its caller asks for it.
 
     Attributes:
-        source: The rows that the table's are compared with.
+        source: The rows that the table's rows are compared with.
         on: Names of columns that must be equal, or SQL text.
-        target_alias: What expressions call the table's rows.
-        source_alias: What they call the source's.
-        clauses: What is done; of those for a row, the first whose condition is true counts.
+        target_alias: The name of the table's rows in expressions.
+        source_alias: The name of the source's rows in expressions.
+        clauses: The clauses. A row gets the first one for its kind whose condition is true.
     """
 
     source: pa.Table
