@@ -1,7 +1,7 @@
 """Run a script that was written for Delta's jar, unchanged: `python -m optimist.spark script.py`.
 
-The command `optimist-python` is the same under a name that can stand where Spark wants a Python:
-with `spark.pyspark.driver.python` set to it, `spark-submit` runs every script so.
+The command `optimist-python` does the same and can stand where Spark wants a Python: set
+`spark.pyspark.driver.python` to it, and `spark-submit` runs every script this way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _USAGE = "Usage: python -m optimist.spark (script.py | -m module) [arguments ...
 
 
 def main() -> None:
-    """Run what the command line names as Python itself would, once `compat.install` was called.
+    """Install `compat`, then run the script or module of the command line as Python would.
 
     Raises:
         ConfigError: There is another package `delta`; see `optimist.spark.compat.install`.

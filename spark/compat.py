@@ -1,9 +1,9 @@
-"""What scripts that are not to be changed need: the name `delta`, and sessions that serve it.
+"""The name `delta` for scripts that cannot be changed, and sessions that serve it.
 
 `install` puts modules `delta`, `delta.tables`, `delta.exceptions` and `delta.pip_utils` into
-`sys.modules`; they hold Optimist's own classes. And each session that a builder makes from then on
-is enabled. It is undone by `remove`, and refuses where the real package is: two engines must not be
-taken for one another. `python -m optimist.spark script.py` does it for one run of a script.
+`sys.modules`; they hold Optimist's own classes. From then on, each session that a builder makes is
+enabled. `remove` undoes it. `install` refuses where the real package is: nobody must take one
+engine for the other. `python -m optimist.spark script.py` does it for one run of a script.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OURS: dict[str, ModuleType] = {}
 
 
 def install() -> None:
-    """Let `import delta` find Optimist, and enable the sessions that builders make; idempotent.
+    """Let `import delta` find Optimist, and enable sessions from builders (idempotent).
 
-    A session that is there already is enabled when a builder hands it out again.
+    A session that exists already is enabled when a builder returns it again.
 
     Raises:
         ConfigError: There is another package `delta`, such as delta-spark (kind
@@ -43,7 +43,7 @@ def install() -> None:
         if sys.modules.get(_ROOT) is _OURS.get(_ROOT, _ROOT):
             return
         _ensure_free()
-        for name, contents in _contents().items():
+        for name, contents in _contents_of_modules().items():
             _OURS[name] = sys.modules[name] = _module(name, contents)
         for name, module in _OURS.items():
             parent, _, child = name.rpartition(".")
@@ -53,7 +53,10 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Undo `install`; else do nothing. What scripts have imported or made stays with them."""
+    """Undo `install`, if it was called.
+
+    Scripts keep what they have imported or made.
+    """
     with _LOCK:
         for name, module in _OURS.items():
             if sys.modules.get(name) is module:
@@ -65,20 +68,20 @@ def remove() -> None:
 def _ensure_free() -> None:
     loaded = sys.modules.get(_ROOT)
     spec = importlib.util.find_spec(_ROOT) if loaded is None else loaded.__spec__
-    place = getattr(loaded, "__file__", None) if spec is None else spec.origin
-    if loaded is None and place is None:
+    origin_path = getattr(loaded, "__file__", None) if spec is None else spec.origin
+    if loaded is None and origin_path is None:
         return  # nothing, or a folder of that name without a package in it
     raise ConfigError(
-        f"A package delta is installed already ({shown(place or 'without a file')}). Nothing was "
-        "changed: scripts that import delta still get that one. Uninstall it (delta-spark), or "
-        "import from optimist.spark instead.",
+        f"A package delta is installed already ({shown(origin_path or 'without a file')}). Nothing "
+        "was changed: scripts that import delta still get that one. Uninstall it (delta-spark), "
+        "or import from optimist.spark instead.",
         kind="OPTIMIST_DELTA_PACKAGE_PRESENT",
-        place=place,
+        place=origin_path,
     )
 
 
-def _contents() -> Mapping[str, Mapping[str, Any]]:
-    """The modules, and what is in them."""
+def _contents_of_modules() -> Mapping[str, Mapping[str, Any]]:
+    """Return the modules and their contents."""
     conflicts = {name: getattr(exceptions, name) for name in exceptions.__all__}
     tables = {
         "DeltaTable": spark.DeltaTable,

@@ -1,7 +1,6 @@
-"""The conflicts, by the names that `delta.exceptions` has for them.
+"""The conflicts, by their names in `delta.exceptions`.
 
-They are the classes that Optimist raises, of which there is one each, in classic sessions, on Spark
-Connect and without Spark.
+Optimist raises these same classes in classic sessions, on Spark Connect and without Spark.
 """
 
 from optimist.core.errors import (

@@ -1,4 +1,4 @@
-"""Delta's schemas as Spark's, and back; both sides speak the same JSON."""
+"""The conversion of Delta's schemas to Spark's and back, by the JSON that both use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 
 
 def from_spark_schema(schema: st.StructType) -> StructType:
-    """The schema of a DataFrame as Delta has it.
+    """Convert the schema of a DataFrame to Delta's.
 
     Raises:
         SchemaError: A column's type can't be stored in a table (kind
@@ -63,7 +63,7 @@ def from_spark_schema(schema: st.StructType) -> StructType:
 
 
 def type_of_values(field: st.StructField) -> DataType | None:
-    """The type of a DataFrame's column; None if no table can hold it."""
+    """Return the type of a DataFrame's column, or None if no table can hold it."""
     try:
         return from_spark_schema(st.StructType([field])).fields[0].data_type
     except SchemaError:
@@ -71,12 +71,12 @@ def type_of_values(field: st.StructField) -> DataType | None:
 
 
 def to_spark_schema(schema: StructType) -> st.StructType:
-    """The schema for Spark, without the field metadata that Delta keeps for itself.
+    """Convert a schema to Spark's, without the field metadata that Delta keeps for itself.
 
     Column defaults (`CURRENT_DEFAULT`) stay, as with Delta's jar; where Spark evaluates them
-    itself, it takes nothing but constants. Defaults of old rows (`EXISTS_DEFAULT`) are left out:
-    Spark's readers would fill them in for columns that a file lacks. So is metadata that Spark
-    can't hold, such as lists of several types.
+    itself, it takes only constants. Defaults of old rows (`EXISTS_DEFAULT`) are left out: Spark's
+    readers would fill them in for columns that a file lacks. Metadata that Spark can't hold, such
+    as lists of several types, is left out, too.
 
     Raises:
         SchemaError: This Spark does not know a type or a collation (kind `OPTIMIST_UNKNOWN_TYPE`).
@@ -95,7 +95,7 @@ def to_spark_schema(schema: StructType) -> st.StructType:
 
 
 def _with_metadata_of_spark(item: StructField) -> StructField:
-    """The field without metadata on which Spark's JVM fails, such as lists of several types."""
+    """Leave out metadata on which Spark's JVM fails, such as lists of several types."""
     held = {key: value for key, value in item.metadata.items() if _is_held(value)}
     return item if len(held) == len(item.metadata) else replace(item, metadata=held)
 
@@ -110,7 +110,7 @@ def _is_held(value: object) -> bool:
 
 
 def _without_odd_declaration(item: StructField) -> StructField:
-    """The field without a declared type that does not fit its own: Spark would fail on it."""
+    """Leave out a declared type that does not fit the field's type: Spark would fail on it."""
     declared = item.metadata.get(DECLARED_TYPE)
     if declared is None:
         return item
@@ -121,7 +121,7 @@ def _without_odd_declaration(item: StructField) -> StructField:
 
 
 def _declaration_of(data_type: DataType) -> str:
-    """A pattern of what Spark writes for a type whose texts have declared lengths."""
+    """Return a pattern of Spark's text for a type whose strings have declared lengths."""
     if isinstance(data_type, ArrayType):
         return f"array<{_declaration_of(data_type.element_type)}>"
     if isinstance(data_type, MapType):
@@ -137,12 +137,12 @@ def _declaration_of(data_type: DataType) -> str:
 
 
 def to_spark_type(data_type: DataType) -> st.DataType:
-    """One of Delta's types as Spark's."""
+    """Convert one of Delta's types to Spark's."""
     return to_spark_schema(StructType((StructField("value", data_type),))).fields[0].dataType
 
 
 def sql_of_spark_type(data_type: st.DataType) -> str:
-    """One of Spark's types as SQL, with all its names and comments in it."""
+    """Return one of Spark's types as SQL, with all its names and comments."""
     if isinstance(data_type, st.ArrayType):
         return f"array<{sql_of_spark_type(data_type.elementType)}>"
     if isinstance(data_type, st.MapType):
@@ -157,5 +157,5 @@ def _sql_of_field(field: st.StructField) -> str:
     name = field.name.replace("`", "``")
     required = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
-    told = "" if comment is None else f" COMMENT {quote_literal(comment, 'string')}"
-    return f"`{name}`: {sql_of_spark_type(field.dataType)}{required}{told}"
+    comment_sql = "" if comment is None else f" COMMENT {quote_literal(comment, 'string')}"
+    return f"`{name}`: {sql_of_spark_type(field.dataType)}{required}{comment_sql}"

@@ -41,11 +41,11 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What is needed of a version; there may be more.
+    """The columns, rows and number of rows that a reader needs of a version.
 
     Attributes:
         columns: See `RowPlane.scan`.
-        predicate: Which rows.
+        predicate: The needed rows.
         limit: How many rows are enough, whichever; None for all.
     """
 
@@ -63,10 +63,11 @@ def arrow_frame(
     needed: Needed | None = None,
     zone: str | None = None,
 ) -> DataFrame:
-    """The rows of a table version; no file is read before a query runs.
+    """Return the rows of a table version, without reading a file before a query runs.
 
-    In classic sessions a query's filters prune partitions and skip files, and only the columns that
-    it needs are read. Spark Connect tells us neither: there, what is given here is read.
+    In classic sessions, Spark pushes down a query's filters and columns: partitions are pruned,
+    files are skipped and only the needed columns are read. Spark Connect pushes down neither, so
+    `needed` says what to read there. The frame may give more than that.
 
     Args:
         spark: A classic session or a Spark Connect client.
@@ -90,10 +91,10 @@ def arrow_frame(
         limit=needed.limit,
     )
     connected = is_connect(spark)
-    shown, hidden = _shown(snapshot, needed.columns if connected else None)
+    shown, hidden = _columns_of_frame(snapshot, needed.columns if connected else None)
     name = register_source(spark, table.store.options)
     with known_to_spark():
-        schema = st.StructType([*_stored(spark, shown).fields, *hidden])
+        schema = st.StructType([*_stored_columns(spark, shown).fields, *hidden])
         reader = spark.read.format(name).schema(schema)
     frame = reader.options(**scan.to_options()).load()
     if connected:
@@ -107,17 +108,17 @@ def arrow_frame(
 
 
 def narrow_sent_scan(spark: SparkSession, source: Any, snapshot: Snapshot, needed: Needed) -> None:
-    """Leave out of a scan that a Connect client is about to send what is not needed of it.
+    """Narrow a scan that a Connect client is about to send to what is needed of it.
 
     Args:
         spark: The client's session.
-        source: The message `DataSource` of a scan of all rows, which is changed.
+        source: The message `DataSource` of a scan of all rows; it is changed.
         snapshot: The version that it reads.
         needed: What is needed.
     """
     if needed.columns is not None:
-        shown, hidden = _shown(snapshot, needed.columns)
-        source.schema = st.StructType([*_stored(spark, shown).fields, *hidden]).json()
+        shown, hidden = _columns_of_frame(snapshot, needed.columns)
+        source.schema = st.StructType([*_stored_columns(spark, shown).fields, *hidden]).json()
     options = ScanOptions.from_options(dict(source.options))
     narrowed = replace(options, predicate=str(needed.predicate), limit=needed.limit)
     source.options.update(narrowed.to_options())
@@ -132,21 +133,22 @@ def arrow_frame_of_files(
     columns: StructType | None = None,
     places: Places | None = None,
 ) -> DataFrame:
-    """The rows of some files of a version; for commands, which have pruned already.
+    """Return the rows of some files of a version, for commands that have pruned already.
 
-    Every column may hold nulls here, also one that is NOT NULL: files of other engines may.
+    Every column is nullable here, even one that is NOT NULL: files of other engines may hold nulls
+    in it.
 
     Args:
         spark: A classic session or a Spark Connect client.
         table: The table.
-        view: The version, or other files that are read like one.
+        view: The version, or other files that are read like those of a version.
         files: Rows of `view.files`.
         columns: Read only these; None reads the columns of the table.
-        places: Add the columns that it names.
+        places: Add the columns of row locations that it names.
     """
     wanted = view.schema if columns is None else columns
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
-    schema = _stored(spark, kept.as_nullable())
+    schema = _stored_columns(spark, kept.as_nullable())
     own = [] if places is None else places.fields
     schema = st.StructType([*schema.fields, *own])
     task = _ReadTask(
@@ -170,7 +172,7 @@ def arrow_frame_of_files(
 
 @dataclass(frozen=True, slots=True)
 class _ReadTask:
-    """What each task runs: its input holds the numbers of the groups that it reads."""
+    """The function of each task, whose input holds the numbers of the groups to read."""
 
     groups: tuple[bytes, ...]
     layout: RowLayout
@@ -189,48 +191,48 @@ class _ReadTask:
                     )
 
 
-def _named(view: FilesView, columns: Collection[Path]) -> StructType:
-    """The named columns, among them one at least that files hold; of structs the named fields."""
-    found = _part(view.schema, columns)
+def _pick_columns(view: FilesView, columns: Collection[Path]) -> StructType:
+    """Return the named columns and fields, with at least one that files hold."""
+    found = _pick_fields(view.schema, columns)
     if all(item.data_type == VOID for item in found):
         found = (*found, cheapest_column(view))
     return StructType(found)
 
 
-def _part(schema: StructType, paths: Collection[Path]) -> tuple[StructField, ...]:
-    """The fields to which these paths lead, with those of them that are structs cut alike."""
+def _pick_fields(schema: StructType, paths: Collection[Path]) -> tuple[StructField, ...]:
+    """Return the fields at these paths, and of a struct only the named fields."""
     found = []
     for item in schema:
         inner = {path[1:] for path in paths if path[0].lower() == item.name.lower()}
         if not inner:
             continue
         if () not in inner and isinstance(item.data_type, StructType):
-            part = StructType(_part(item.data_type, inner))
+            part = StructType(_pick_fields(item.data_type, inner))
             if any(field.data_type != VOID for field in part):
                 item = replace(item, data_type=part)
         found.append(item)
     return tuple(found)
 
 
-def _shown(
+def _columns_of_frame(
     view: FilesView, columns: Collection[Path] | None
 ) -> tuple[StructType, list[st.StructField]]:
-    """The columns of a frame, and the hidden ones that stand beside them."""
+    """Return the columns of a frame, and the hidden columns beside them."""
     if columns is None:
         return view.schema, []
-    return _named(view, columns), _metadata_field(view, columns)
+    return _pick_columns(view, columns), _metadata_field(view, columns)
 
 
 def _metadata_field(view: FilesView, columns: Collection[Path]) -> list[st.StructField]:
-    """`_metadata` as a column, if it is named and the table has no column of that name."""
+    """Return the column `_metadata`, if it is named and the table has no column of that name."""
     kind = metadata_type(view)
     if kind is None or all(path[0].lower() != METADATA for path in columns):
         return []
     return [st.StructField(METADATA, kind, False)]
 
 
-def _stored(spark: SparkSession, schema: StructType) -> st.StructType:
-    """The columns that files hold."""
+def _stored_columns(spark: SparkSession, schema: StructType) -> st.StructType:
+    """Return the columns that files hold, as Spark has them."""
     stored = to_spark_schema(StructType(tuple(item for item in schema if item.data_type != VOID)))
     if is_connect(spark) and COLLATIONS in stored.json():
         # Else the server refuses an unknown collation at the first action, as a syntax error.

@@ -1,8 +1,8 @@
-"""The user's own stores, arbiters and leases, tried out before a write where Spark needs them.
+"""A trial of the user's own stores, arbiters and leases in a Spark worker, before a write.
 
-Spark opens tables once more: in a Python worker beside the driver, or, on Spark Connect, beside the
-server, which may be on another machine than the client. A class that only this process can import
-would commit, and nobody could read what was committed.
+Spark opens a table again in a Python worker: beside the driver, or on Spark Connect beside the
+server, which may be another machine than the client's. With a class that only this process can
+import, a commit would succeed, and nobody could read it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRIED: weakref.WeakKeyDictionary[SparkSession, set[Options]] = weakref.WeakKeyD
 
 
 def ensure_own_classes(spark: SparkSession, table: TableRef) -> None:
-    """Have a worker open the table, once per session and options; no job is run.
+    """Let a worker open the table, once per session and options, without a job.
 
     Raises:
         ConfigError: The worker can't import or build a class that the options name; the kind is
@@ -41,7 +41,7 @@ def ensure_own_classes(spark: SparkSession, table: TableRef) -> None:
     options = Options(table.store.options)
     with _LOCK:
         is_known = options in _TRIED.get(spark, ())
-    if is_known or not _own_classes(table.table_path, options):
+    if is_known or not _list_own_classes(table.table_path, options):
         return
     members: dict[str, Any] = {"table_path": table.table_path, "store_options": options}
     spark.dataSource.register(type("OwnClasses", (_Trial,), members))
@@ -61,7 +61,7 @@ def ensure_own_classes(spark: SparkSession, table: TableRef) -> None:
 
 
 class _Trial(DataSource):
-    """Opens the table when it is asked for its schema, which Spark does in a worker."""
+    """A source that opens the table when Spark asks for its schema, which happens in a worker."""
 
     table_path: ClassVar[str] = ""
     store_options: ClassVar[Options] = Options()
@@ -76,7 +76,7 @@ class _Trial(DataSource):
         return "is_importable boolean"
 
 
-def _own_classes(path: str, options: Options) -> list[str]:
+def _list_own_classes(path: str, options: Options) -> list[str]:
     locks = (choose_lock(key, options) for key in (ARBITER_KEY, LEASE_KEY))
     chosen = [choose_store(path, options), *(each for each in locks if each is not None)]
     return [each.class_path for each in chosen if not each.class_path.startswith(_OURS)]

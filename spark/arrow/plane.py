@@ -2,8 +2,8 @@
 
 *Assumes* that this package, pandas and pyarrow are installed where Spark's Python workers run.
 *Provides* reading and writing wherever pyarrow or an fsspec driver reaches the store, in classic
-sessions and in Spark Connect. *Does not provide*, in Spark Connect, what the server's optimizer
-finds out: filters, columns and limits are those that `scan` is given.
+sessions and in Spark Connect. *Does not provide* push-down in Spark Connect: the server's optimizer
+passes on no filters, columns and limits, so only those given to `scan` count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["ArrowPlane"]
 
 @dataclass(frozen=True, slots=True)
 class ArrowPlane:
-    """Rows of one table, in a session of either kind; see `RowPlane`."""
+    """The rows of one table in a session of either kind (see `RowPlane`)."""
 
     spark: SparkSession
     table: TableRef
@@ -56,7 +56,7 @@ class ArrowPlane:
         is_time_travel: bool = False,
         zone: str | None = None,
     ) -> DataFrame:
-        """The same with all that can be left out where no optimizer of Spark's tells it."""
+        """Return the rows as `scan` does, and leave out what the caller does not need."""
         return arrow_frame(
             self.spark,
             self.table,
@@ -83,9 +83,12 @@ class ArrowPlane:
         *,
         with_row_ids: bool = False,
     ) -> DataFrame:
-        """See `RowPlane.placed_rows`; only the columns that are needed are read."""
+        """See `RowPlane.placed_rows`.
+
+        Only the needed columns are read.
+        """
         carried = carried_columns(view.metadata, view.protocol) if with_row_ids else ()
-        wanted = StructType((*_named(view.schema, columns), *carried))
+        wanted = StructType((*_pick_columns(view.schema, columns), *carried))
         return arrow_frame_of_files(
             self.spark, self.table, view, files, columns=wanted, places=places
         )
@@ -105,8 +108,8 @@ class ArrowPlane:
         return write_by_arrow(rows, spec, self.table.store, has_changes=has_changes)
 
 
-def _named(schema: StructType, names: Collection[str]) -> StructType:
-    """The named columns of the schema; its first if none is named, since rows need a column."""
+def _pick_columns(schema: StructType, names: Collection[str]) -> StructType:
+    """Return the named columns, or the first column if none is named: rows need a column."""
     folded = {name.lower() for name in names}
     found = tuple(item for item in schema if item.name.lower() in folded)
     return StructType(found or schema.fields[:1])

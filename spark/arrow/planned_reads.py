@@ -1,7 +1,8 @@
-"""What Spark needs to know of a read by a Python data source, told by the driver itself.
+"""Reads by a Python data source that the driver plans itself.
 
-Spark would ask a Python worker, which would open the table once more. But all that Spark takes from
-it is a pickled function and a text of bytes per task, and the driver has both at hand.
+Without this, Spark asks a Python worker for the plan, and the worker opens the table again. All
+that Spark takes from the worker is a pickled function and some bytes per task, and the driver has
+both already.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["PlannedRows", "planned_scan"]
 _READ = "org.apache.spark.sql.connector.read"
 _BATCH = "org.apache.spark.sql.execution.datasources.v2.python.PythonBatch"
 _PLAN, _IS_PLANNED = "infoInPython", "bitmap$0"
-"""Where Scala keeps a value that is made on first use, and whether it is made."""
+"""Scala's fields for a value that is made on first use, and for whether it is made."""
 _ARRAYS = b"\xac\xed\x00\x05ur\x00\x03[[B" + bytes.fromhex("4bfd19156767db37") + b"\x02\x00\x00xp"
 _FIRST = b"ur\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00xp"
 _NEXT = b"uq\x00\x7e\x00\x02"
@@ -34,12 +35,12 @@ _NEXT = b"uq\x00\x7e\x00\x02"
 
 @dataclass(frozen=True, slots=True)
 class PlannedRows:
-    """What a scan reads.
+    """The rows that a scan reads.
 
     Attributes:
         rows: Reads a group.
         groups: What each task reads.
-        size_bytes: How large the files are; a small table is broadcast in a join.
+        size_bytes: The size of the files; Spark broadcasts a small table in a join.
     """
 
     rows: WantedRows
@@ -48,11 +49,11 @@ class PlannedRows:
 
 
 def planned_scan(jvm: Jvm, name: str, read: PlannedRows, schema: Any, options: Any) -> Any:
-    """Spark's own scan of a Python data source, for which nothing is left to plan.
+    """Return Spark's own scan of a Python data source, with its plan already made.
 
     Args:
         jvm: The session's handles.
-        name: The name of the registered source, which says by which Python tasks run.
+        name: The name of the registered source, which decides the Python that tasks run.
         read: What it reads.
         schema: The columns of its rows, a Java `StructType`.
         options: The options of the source, for `explain()`.
@@ -68,10 +69,10 @@ def planned_scan(jvm: Jvm, name: str, read: PlannedRows, schema: Any, options: A
 
 
 class _Scan(JavaIdentity):
-    """Spark's scan of a Python source, but for what it plans; the JVM calls it."""
+    """Spark's scan of a Python source, but with our plan, which the JVM calls."""
 
     class Java:
-        """The interface that py4j makes a proxy of."""
+        """The interface for which py4j makes a proxy."""
 
         implements = [f"{_READ}.SupportsReportStatistics"]  # noqa: RUF012
 
@@ -89,19 +90,19 @@ class _Scan(JavaIdentity):
         return getattr(self._scan, name)
 
     def estimateStatistics(self) -> Any:
-        """How large the scan is, which Spark asks before it chooses joins."""
+        """Return the size of the scan, which Spark asks for before it chooses joins."""
         return _Size(self._jvm, self._size_bytes)
 
     def estimateSizeInBytes(self) -> Any:
-        """The same on Spark 4.3."""
+        """Return the size of the scan, as Spark 4.3 asks for it."""
         return self.estimateStatistics().sizeInBytes()
 
     def reflectsFullyPushedDownFilters(self) -> bool:
-        """Asked since Spark 4.3; no filter is pushed down in full."""
+        """Return True, since no filter is pushed down in full (Spark asks since 4.3)."""
         return True
 
     def toBatch(self) -> Any:
-        """The scan's batch, which finds its plan made."""
+        """Return the scan's batch with the finished plan in it."""
         with callback():
             return self._batch
 
@@ -117,10 +118,10 @@ class _Scan(JavaIdentity):
 
 
 class _Size(JavaIdentity):
-    """What is known of a scan before it runs; the JVM calls it."""
+    """The statistics of a scan before it runs, which the JVM asks for."""
 
     class Java:
-        """The interface that py4j makes a proxy of."""
+        """The interface for which py4j makes a proxy."""
 
         implements = [f"{_READ}.Statistics"]  # noqa: RUF012 - py4j wants a list
 
@@ -130,21 +131,21 @@ class _Size(JavaIdentity):
         self._size_bytes = size_bytes
 
     def sizeInBytes(self) -> Any:
-        """Bytes of the files that are left."""
+        """Return the bytes of the files that are left."""
         return self._java.OptionalLong.of(self._size_bytes)
 
     def numRows(self) -> Any:
-        """Not told: only some files have statistics."""
+        """Return nothing, since only some files have statistics."""
         return self._java.OptionalLong.empty()
 
     def columnStats(self) -> Any:
-        """Not told."""
+        """Return no statistics of columns."""
         return self._java.HashMap()
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadGroups:
-    """What each task runs: its input is a row with the bytes of its group."""
+    """The function of each task, whose input is a row with the bytes of its group."""
 
     rows: WantedRows
 
@@ -156,7 +157,7 @@ class _ReadGroups:
 
 
 def _byte_arrays(jvm: Jvm, items: Sequence[bytes]) -> Any:
-    """`Seq[Array[Byte]]` in one round trip, in the form of Java's serialisation."""
+    """Make a `Seq[Array[Byte]]` in one round trip, by Java's serialisation."""
     parts = [_ARRAYS, struct.pack(">i", len(items))]
     for number, item in enumerate(items):
         parts += [_NEXT if number else _FIRST, struct.pack(">i", len(item)), item]

@@ -1,9 +1,9 @@
-"""The relation of a table version in a classic session, each of whose scans is planned by itself.
+"""The relation of a table version in a classic session; each scan gets its own plan.
 
-Spark keeps what a Python source has planned, the effect of pushed filters included, in an object
-that all uses of a DataFrame share. A second query over the frame, and the other side of a union or
-a self-join, would read only what the filters of the first have left. Here each scan that Spark
-plans gets an object of its own: the relation's table is one whose `newScanBuilder` starts afresh.
+Spark keeps a Python source's plan, with the filters that were pushed down, in an object that all
+uses of a DataFrame share. So a second query over the frame, or the other side of a union or a
+self-join, would read only what the first query's filters have left. Here each scan that Spark plans
+gets its own object: `newScanBuilder` of the relation's table starts afresh.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _CATALOG = "org.apache.spark.sql.connector.catalog"
 
 
 def with_planned_scans(frame: DataFrame, version: VersionToScan, key: str) -> DataFrame:
-    """The frame of a Python data source, changed so that its scans are planned by us.
+    """Return the frame of a Python data source with scans that we plan.
 
     Args:
-        frame: What `load()` gave, in a classic session.
+        frame: The result of `load()` in a classic session.
         version: What it reads.
         key: Equal for frames that read the same rows; Spark then shares caches between them.
     """
     jvm = Jvm.of(frame.sparkSession)
-    return jvm.frame(_replaced(jvm, analyzed_plan(frame), version, key))
+    return jvm.frame(_replace_table(jvm, analyzed_plan(frame), version, key))
 
 
-def _replaced(jvm: Jvm, plan: Any, version: VersionToScan, key: str) -> Any:
-    """The plan with our table in its relation; Spark lays a projection of char columns over it."""
+def _replace_table(jvm: Jvm, plan: Any, version: VersionToScan, key: str) -> Any:
+    """Put our table into the plan's relation, below any projection of char columns."""
     children = list(iterate(plan.children()))
     if children:
-        new = (_replaced(jvm, child, version, key) for child in children)
+        new = (_replace_table(jvm, child, version, key) for child in children)
         return plan.withNewChildren(jvm.seq(new))
-    parts = [plan.productElement(place) for place in range(plan.productArity())]
+    parts = [plan.productElement(index) for index in range(plan.productArity())]
     parts[0] = _Table(jvm, plan.table(), version, key)
     return plan.copy(*parts)
 
 
 class _Table(JavaIdentity):
-    """Spark's table of a Python source, with scan builders of our own; the JVM calls it."""
+    """Spark's table of a Python source, with our scan builders, which the JVM calls."""
 
     class Java:
-        """The interfaces that py4j makes a proxy of."""
+        """The interfaces for which py4j makes a proxy."""
 
         implements = [  # noqa: RUF012 - py4j wants a list
             f"{_CATALOG}.SupportsRead",
@@ -76,11 +76,11 @@ class _Table(JavaIdentity):
         return getattr(self._table, name)
 
     def name(self) -> str:
-        """The source's name, which Spark asks for all the time."""
+        """Return the source's name, which Spark asks for all the time."""
         return self._name
 
     def newScanBuilder(self, options: Any) -> Any:
-        """A builder that shares its planning with no other scan."""
+        """Return a builder that shares its plan with no other scan."""
 
         def plan(read: PlannedRows, schema: Any) -> Any:
             return planned_scan(self._jvm, self._name, read, schema, options)
@@ -88,7 +88,7 @@ class _Table(JavaIdentity):
         return ScanBuilder(self._jvm, self._version, plan, self._schema)
 
     def metadataColumns(self) -> Any:
-        """The hidden columns that a query may name."""
+        """Return the hidden columns that a query may name."""
         with callback():
             return self._metadata_columns
 
@@ -101,15 +101,15 @@ class _Table(JavaIdentity):
         return self._jvm.seq(columns).toArray(tag)  # py4j puts no proxies into arrays
 
     def canRenameConflictingMetadataColumns(self) -> bool:
-        """A column of the table's own hides them."""
+        """Return False: a column of the table hides a hidden column of the same name."""
         return False
 
 
 class _MetadataColumn(JavaIdentity):
-    """`_metadata`; the JVM calls it."""
+    """The hidden column `_metadata`, which the JVM asks for."""
 
     class Java:
-        """The interface that py4j makes a proxy of."""
+        """The interface for which py4j makes a proxy."""
 
         implements = [f"{_CATALOG}.MetadataColumn"]  # noqa: RUF012 - py4j wants a list
 
@@ -118,22 +118,22 @@ class _MetadataColumn(JavaIdentity):
         self._type = jvm.session.parseDataType(json.dumps(data_type.jsonValue()))
 
     def name(self) -> str:
-        """Its name."""
+        """Return the column's name."""
         return METADATA
 
     def dataType(self) -> Any:
-        """Its type."""
+        """Return the column's type."""
         return self._type
 
     def isNullable(self) -> bool:
-        """Every row has a file."""
+        """Return False, since every row has a file."""
         return False
 
     def comment(self) -> None:
-        """It has none."""
+        """Return None, since the column has no comment."""
 
     def transform(self) -> None:
-        """It is not made of other columns."""
+        """Return None, since the column is not computed from other columns."""
 
     def metadataInJSON(self) -> None:
-        """It has none."""
+        """Return None, since the column has no metadata."""

@@ -1,8 +1,8 @@
-"""`_metadata` of the arrow plane's rows: the file of each, its place there, and its identity.
+"""`_metadata` of the arrow plane's rows: each row's file, its position there, and its identity.
 
 The fields are those of Spark's own file sources, and, where a table tracks its rows, `row_id` and
-`row_commit_version` (spec 6.5). No `*` shows the column; a query that names it gets it. A column of
-the table's own that is called `_metadata` hides it.
+`row_commit_version` (spec 6.5). `*` does not show the column; a query must name it. If the table
+has a column called `_metadata`, that column hides it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from optimist.spark.rows.row_shape import free_name
 __all__ = ["METADATA", "RowMetadata", "metadata_type"]
 
 METADATA = "_metadata"
-_OF_FILE = {
+_FILE_FIELDS = {
     "file_path": st.StringType(),
     "file_name": st.StringType(),
     "file_size": st.LongType(),
@@ -35,14 +35,14 @@ _OF_FILE = {
 }
 _ROW_INDEX = "row_index"
 _SAFE = "/:!$&'()*+,;=@-._~"
-"""What Java's `URI` leaves as it is in a path."""
+"""Characters that Java's `URI` does not escape in a path."""
 
 
 def metadata_type(view: FilesView) -> st.StructType | None:
-    """The type of the column; None where the table has a column of that name itself."""
+    """Return the type of the column, or None if the table has a column of that name."""
     if view.schema.find(METADATA) is not None:
         return None
-    types = {**_OF_FILE, _ROW_INDEX: st.LongType()}
+    types = {**_FILE_FIELDS, _ROW_INDEX: st.LongType()}
     if view.has_active("rowTracking"):
         types |= dict.fromkeys(_tracked_fields(view), st.LongType())
     return st.StructType([st.StructField(name, kind, True) for name, kind in types.items()])
@@ -53,20 +53,20 @@ class RowMetadata:
     """Makes the column for the rows of a batch.
 
     Attributes:
-        place: Its place among the columns.
+        index: The index of this column.
         num_columns: How many other columns there are.
         fields: The fields that are wanted, in order.
-        tracked: What must be read from files for them, after the other columns.
+        tracked: The columns to read from files for them, after the other columns.
     """
 
-    place: int
+    index: int
     num_columns: int
     fields: tuple[str, ...]
     tracked: tuple[StructField, ...]
 
     @classmethod
     def of(cls, view: FilesView, schema: st.StructType) -> RowMetadata | None:
-        """The column as a query wants it; None if it does not.
+        """Return the column as a query wants it, or None if the query does not want it.
 
         Args:
             view: The version.
@@ -74,25 +74,25 @@ class RowMetadata:
         """
         if METADATA not in schema.names or metadata_type(view) is None:
             return None
-        place = schema.names.index(METADATA)
-        wanted = schema.fields[place].dataType
+        index = schema.names.index(METADATA)
+        wanted = schema.fields[index].dataType
         fields = tuple(wanted.names) if isinstance(wanted, st.StructType) else ()
         found = _tracked_fields(view) if view.has_active("rowTracking") else {}
         tracked = tuple(found[name] for name in fields if name in found)
         taken = [*view.schema.names]
         # A table may have columns of its own with the names of these two.
         free = tuple(replace(item, name=free_name(item.name, taken)) for item in tracked)
-        return cls(place, len(schema.fields) - 1, fields, free)
+        return cls(index, len(schema.fields) - 1, fields, free)
 
     def beside(
         self, columns: Sequence[pa.Array], part: FilePart, positions: Positions
     ) -> list[pa.Array]:
-        """The columns of a batch with this one in its place.
+        """Return the columns of a batch, with this column inserted at its index.
 
         Args:
-            columns: The other columns, the tracked ones, and perhaps more; not none at all.
-            part: Where the rows are from.
-            positions: Tells their positions in the file.
+            columns: The other columns, the tracked ones, and perhaps more; at least one.
+            part: The part of a file that the rows come from.
+            positions: Returns the rows' positions in the file.
         """
         own = list(columns[: self.num_columns])
         tracked = iter(columns[self.num_columns :])
@@ -101,11 +101,11 @@ class RowMetadata:
         for name in self.fields:
             if name == _ROW_INDEX:
                 parts.append(positions())
-            elif name in _OF_FILE:
-                parts.append(pa.repeat(_of_file(name, part), num_rows))
+            elif name in _FILE_FIELDS:
+                parts.append(pa.repeat(_value_of_file(name, part), num_rows))
             else:
                 parts.append(next(tracked))
-        own.insert(self.place, pa.StructArray.from_arrays(parts, names=list(self.fields)))
+        own.insert(self.index, pa.StructArray.from_arrays(parts, names=list(self.fields)))
         return own
 
 
@@ -114,7 +114,7 @@ def _tracked_fields(view: FilesView) -> dict[str, StructField]:
     return {item.name.removeprefix(f"{METADATA}."): item for item in found}
 
 
-def _of_file(name: str, part: FilePart) -> pa.Scalar:
+def _value_of_file(name: str, part: FilePart) -> pa.Scalar:
     if name == "file_path":
         return pa.scalar(_url(part.path))
     if name == "file_name":
@@ -131,7 +131,7 @@ def _of_file(name: str, part: FilePart) -> pa.Scalar:
 
 
 def _url(path: str) -> str:
-    """The path as the native plane shows it: a URL, with what is not plain percent-encoded."""
+    """Return the path as the native plane shows it: a percent-encoded URL."""
     if scheme_of(path) in ("", "file"):
         return "file:" + quote(strip_file_scheme(path), safe=_SAFE)
     return quote(path, safe=_SAFE)

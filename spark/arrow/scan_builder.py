@@ -1,7 +1,7 @@
-"""One scan of the arrow plane in a classic session, as Spark's optimizer asks for it.
+"""One scan of the arrow plane in a classic session, as Spark's optimizer builds it.
 
-Spark offers Python data sources no choice of columns and no limit, and filters only from 4.1 on.
-But it asks whatever a table's `newScanBuilder` gives, and that is ours.
+Spark pushes no columns and no limit down to Python data sources, and filters only since 4.1. But
+Spark asks the object that a table's `newScanBuilder` returns, and here that object is ours.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ _CONNECTOR = "org.apache.spark.sql.connector"
 
 
 class ScanBuilder(JavaIdentity):
-    """Takes what a query wants, then plans it; the JVM calls it, from one thread."""
+    """A builder that collects what a query wants, then plans it.
+
+    The JVM calls it, from one thread.
+    """
 
     class Java:
-        """The interfaces that py4j makes a proxy of."""
+        """The interfaces for which py4j makes a proxy."""
 
         implements = [  # noqa: RUF012 - py4j wants a list
             TAKES_FILTERS,
@@ -46,12 +49,12 @@ class ScanBuilder(JavaIdentity):
     def __init__(
         self, jvm: Jvm, version: VersionToScan, plan: Callable[..., Any], schema: Any
     ) -> None:
-        """A builder of one scan.
+        """Make a builder of one scan.
 
         Args:
             jvm: The session's handles.
-            version: What is read.
-            plan: `planned_scan`, for all but what is read, and the schema.
+            version: The version to read.
+            plan: `planned_scan` with all its arguments but the rows and the schema.
             schema: All columns, a Java `StructType`.
         """
         super().__init__()
@@ -63,42 +66,48 @@ class ScanBuilder(JavaIdentity):
         self._predicate = Predicate.TRUE
         self._limit: int | None = None
 
-    # What Spark calls, in this order.
+    # Spark calls these methods in this order.
 
     def pushFilters(self, filters: Any) -> Any:
-        """Files are skipped by the filters that are understood; Spark evaluates all of them."""
+        """Skip files by the filters that we understand.
+
+        Spark still evaluates all filters.
+        """
         with callback():
             schema = self._version.snapshot.schema
             self._predicate = data_predicate(iterate(filters), schema, named_path)
             return filters
 
     def pushPredicates(self, predicates: Any) -> Any:
-        """The same on PySpark 4.0, in another form."""
+        """Skip files by filters in the form of PySpark 4.0."""
         with callback():
             schema = self._version.snapshot.schema
             self._predicate = data_predicate(predicates, schema, named_path, ConnectorPredicates)
             return predicates
 
     def pushedFilters(self) -> Any:
-        """None is evaluated here."""
+        """Return no filter, since none is evaluated here."""
         kind = self._jvm.root.org.apache.spark.sql.connector.expressions.filter.Predicate
         return self._jvm.array(kind, ())
 
     def pushedPredicates(self) -> Any:
-        """The same on PySpark 4.0."""
+        """Return no filter, on PySpark 4.0."""
         return self.pushedFilters()
 
     def pushLimit(self, limit: int) -> bool:
-        """Each task stops after so many rows; Spark asks only where no filter is left."""
+        """Stop each task after so many rows.
+
+        Spark asks only where no filter is left.
+        """
         self._limit = limit
         return True
 
     def isPartiallyPushed(self) -> bool:
-        """Tasks together may give more rows than the limit."""
+        """Return True: tasks together may give more rows than the limit."""
         return True
 
     def pruneColumns(self, required: Any) -> None:
-        """Only these columns are read, and of structs only these fields."""
+        """Read only these columns, and of structs only these fields."""
         with callback():
             self._schema = required
             if required.isEmpty():
@@ -109,7 +118,7 @@ class ScanBuilder(JavaIdentity):
                 )
 
     def build(self) -> Any:
-        """The scan: which files are read is decided here."""
+        """Choose the files to read, and return the scan."""
         with callback():
             schema = st.StructType.fromJson(json.loads(self._schema.json()))
             files = self._version.files(self._predicate, self._limit)

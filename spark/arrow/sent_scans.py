@@ -1,11 +1,11 @@
 """What a Spark Connect client knows of the scans in the plans that it sends.
 
-A scan is found by what its message says: the number of its plan, and the version of which log. It
-is known as long as its plan is, which is as long as there is a frame over it.
+A scan is found by its message: the number of its plan, the version and the log. It is known as long
+as its plan exists, which is as long as a frame uses it.
 
-A scan that *follows* its table reads the newest version at each action. Its plan stays as it was
-made; the message that is sent is changed (`drop_in/connect/plans.py`), or a copy of the plan is
-fixed to one version, for commands that read more than once.
+A scan that *follows* its table reads the newest version at each action. Its plan does not change.
+Instead the sent message is changed (`drop_in/connect/plans.py`), or a copy of the plan is fixed to
+one version for commands that read more than once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SentScan:
     Attributes:
         snapshot: The version that its frame was made from.
         is_whole: All columns and rows are read.
-        log: The table; None if nobody asks for another version.
+        log: The table's handle; None if no other version is ever read.
     """
 
     snapshot: Snapshot
@@ -54,44 +54,51 @@ class SentScan:
 
 
 _KNOWN: weakref.WeakValueDictionary[tuple[object, ...], SentScan] = weakref.WeakValueDictionary()
-"""By the number of the plan, the version, and what tells its table and log from others that were at
-the path: a plan may be sent for a version of each.
+"""Keyed by the number of the plan, the version, the table's id and the log's identity. Another
+table or log may have been at the same path, and a plan may be sent for each.
 """
 
 
 def remember_scan(plan: Any, scan: SentScan) -> None:
-    """Remember what a plan reads, a `DataSource` of the client's."""
+    """Remember what a plan reads, a `DataSource` of the client."""
     setattr(plan, _MARK, scan)
-    of = scan.snapshot
-    _KNOWN[plan._plan_id, of.version, of.metadata.id, of.log_identity] = scan
+    read = scan.snapshot
+    _KNOWN[plan._plan_id, read.version, read.metadata.id, read.log_identity] = scan
 
 
 def known_scan(relation: Any) -> SentScan | None:
-    """The scan behind a message `Relation`; None if it is no scan of ours, or is not known."""
+    """Return the scan behind a message `Relation`, or None if it is unknown or not ours."""
     if not is_scan(relation):
         return None
-    of = ScanOptions.from_options(dict(relation.read.data_source.options))
-    return _KNOWN.get((relation.common.plan_id, of.version, of.table_id, of.log_identity))
+    sent = ScanOptions.from_options(dict(relation.read.data_source.options))
+    return _KNOWN.get(
+        (
+            relation.common.plan_id,
+            sent.version,
+            sent.table_id,
+            sent.log_identity,
+        )
+    )
 
 
 def is_scan(relation: Any) -> bool:
-    """Whether a message `Relation` is a scan of ours."""
+    """Check whether a message `Relation` is one of our scans."""
     if relation.WhichOneof("rel_type") != "read":
         return False
     return bool(relation.read.data_source.format.startswith(SOURCE_PREFIX))
 
 
 def know_table(frame: DataFrame, log: DeltaLog) -> DataFrame:
-    """Remember by which handle the table of a frame was opened, and return the frame."""
+    """Remember the handle by which a frame's table was opened, and return the frame."""
     for plan in _scans(frame):
         remember_scan(plan, replace(getattr(plan, _MARK), log=log))
     return frame
 
 
 def follow(frame: DataFrame) -> DataFrame:
-    """Have a frame read the newest version of its table at each action; return the frame.
+    """Make a frame read the newest version of its table at each action, and return it.
 
-    A frame of a version that the user chose, and one of changes, stays as it is.
+    A frame of changes, or of a version that the user chose, does not change.
     """
     for plan in _scans(frame):
         scan = ScanOptions.from_options(plan._options)
@@ -102,16 +109,16 @@ def follow(frame: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class NewestVersions:
-    """The versions that one action reads: one of each table, however often it stands there."""
+    """The versions that one action reads: one per table, however often the table is read."""
 
     _found: dict[str, Snapshot] = field(default_factory=dict)
 
     def read_by(self, scan: SentScan, options: Any) -> Snapshot:
-        """The version that a scan is to read.
+        """Return the version that a scan is to read.
 
         Args:
             scan: The scan.
-            options: Those of its message or its plan; they are changed to name that version.
+            options: The options of its message or plan; they are changed to name that version.
 
         Raises:
             TableError: The columns of the frame are gone (kind
@@ -138,50 +145,50 @@ class NewestVersions:
 
 
 def at_newest_versions(frame: DataFrame) -> DataFrame:
-    """The frame with its scans that follow their tables fixed to the newest versions.
+    """Fix a frame's scans that follow their tables to the newest versions.
 
-    The plans keep their numbers, by which columns are bound to them.
+    The plans keep their numbers, since columns are bound to plans by number.
     """
     inner: Any = frame
-    plan = _fixed(inner._plan, NewestVersions())
+    plan = _fix_plan(inner._plan, NewestVersions())
     if plan is inner._plan:
         return frame
     fixed: DataFrame = type(inner)(plan, inner._session)
     return fixed
 
 
-def _fixed(plan: Any, versions: NewestVersions) -> Any:
+def _fix_plan(plan: Any, versions: NewestVersions) -> Any:
     if _MARK in vars(plan):
-        return _fixed_scan(plan, versions)
-    changed = {name: _fixed_value(value, versions) for name, value in vars(plan).items()}
+        return _fix_scan(plan, versions)
+    changed = {name: _fix_value(value, versions) for name, value in vars(plan).items()}
     if all(changed[name] is value for name, value in vars(plan).items()):
         return plan
-    made = copy.copy(plan)
-    vars(made).update(changed)
+    changed_copy = copy.copy(plan)
+    vars(changed_copy).update(changed)
     child = changed.get("_child")
     if child is not None and _MARK in vars(child) and is_scan_alias(str(changed.get("_alias"))):
-        made._alias = scan_alias(ScanOptions.from_options(child._options).scanned_table)
-    return made
+        changed_copy._alias = scan_alias(ScanOptions.from_options(child._options).scanned_table)
+    return changed_copy
 
 
-def _fixed_scan(plan: Any, versions: NewestVersions) -> Any:
+def _fix_scan(plan: Any, versions: NewestVersions) -> Any:
     scan, options = getattr(plan, _MARK), dict(plan._options)
     snapshot = versions.read_by(scan, options)
     if options == plan._options:
         return plan
-    made = copy.copy(plan)
-    made._options = options
+    changed_copy = copy.copy(plan)
+    changed_copy._options = options
     if snapshot is not scan.snapshot:
-        remember_scan(made, replace(scan, snapshot=snapshot))
-    return made
+        remember_scan(changed_copy, replace(scan, snapshot=snapshot))
+    return changed_copy
 
 
-def _fixed_value(value: Any, versions: NewestVersions) -> Any:
+def _fix_value(value: Any, versions: NewestVersions) -> Any:
     if isinstance(value, (list, tuple)):
-        items = [_fixed_value(item, versions) for item in value]
+        items = [_fix_value(item, versions) for item in value]
         is_same = all(new is old for new, old in zip(items, value, strict=True))
         return value if is_same else type(value)(items)
-    return _fixed(value, versions) if _is_plan(value) else value
+    return _fix_plan(value, versions) if _is_plan(value) else value
 
 
 def _scans(frame: Any) -> Iterator[Any]:

@@ -1,14 +1,14 @@
-"""A Python data source over one table version, whose files pyarrow reads.
+"""A Python data source over one table version; pyarrow reads its files.
 
 *Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
-*Provides* a scan whose tasks are balanced groups of files, and which reads the columns of the
-schema that the frame was given, and the files that its options leave. *Does not provide* filters
-that Spark finds: it would share the plan of a filtered query with other queries. Classic sessions
-plan without it, by `scan_builder`.
+*Provides* a scan whose tasks are balanced groups of files. It reads the columns of the frame's
+schema, and the files that its options leave. *Does not provide* filters that Spark pushes down:
+Spark would use the plan of a filtered query for other queries, too. Classic sessions plan without
+this source, by `scan_builder`.
 
 The planning worker opens the table again at the version that the frame was made from, with the
-options of the log's store. Those may hold secrets, so they travel inside the pickled class and
-never as options of the source, which plans and the UI show.
+options of the log's store. These options may hold secrets, so they travel inside the pickled class
+and never as options of the source, which plans and the UI show.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = ["SOURCE_PREFIX", "ScanOptions", "TableReadSource", "register_source"]
 SOURCE_PREFIX = "optimist_"
 _LOCK = ForkSafeLock()
 _SOURCES: dict[str, dict[Options, str]] = {}
-"""The names of the sources that are registered with each session, which has many Python objects."""
+"""Names of the sources registered with each session, which may have many Python objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """Which version to read and how; nothing secret, for Spark shows these.
+    """The version to read, and how, without secrets, since Spark shows these options.
 
     Attributes:
         path: The table.
@@ -56,7 +56,7 @@ class ScanOptions:
         log_identity: See `FilesView`; a log that was restored has the same id and versions.
         zone: The session's time zone.
         grouping: How files become tasks.
-        is_time_travel: The version was asked for by name or time.
+        is_time_travel: The user chose the version, by number or time.
         outside: Which files outside the table may be read; see `DataPaths`.
         predicate: Which rows are needed, as SQL that our own parser reads.
         limit: How many rows are enough; None for all.
@@ -76,7 +76,7 @@ class ScanOptions:
     follows: bool = False
 
     def to_options(self) -> dict[str, str]:
-        """As the options of a data source, which are text."""
+        """Return the values as options of a data source, which are text."""
         return {
             "path": self.path,
             "version": str(self.version),
@@ -95,12 +95,12 @@ class ScanOptions:
 
     @property
     def scanned_table(self) -> ScannedTable:
-        """Which version of which table it is."""
+        """The version and table that are scanned."""
         return ScannedTable(self.path, self.table_id, self.version, self.is_time_travel)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ScanOptions:
-        """The values behind `to_options`; the keys may be in any case."""
+        """Parse the output of `to_options`, with keys in any case."""
         folded = {key.lower(): value for key, value in options.items()}
         return cls(
             path=folded["path"],
@@ -120,24 +120,24 @@ class ScanOptions:
 
 
 class TableReadSource(DataSource):
-    """Table versions as a data source; `register_source` makes the class that is registered."""
+    """Table versions as a data source, whose classes `register_source` makes."""
 
     source_name: ClassVar[str] = ""
     store_options: ClassVar[Options] = Options()
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return cls.source_name
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
-        """The reader of the columns in the schema that the frame was given."""
+        """Return a reader of the columns in the frame's schema."""
         scan = ScanOptions.from_options(self.options)
         with portable_errors():
             return _Reader(scan, self.store_options, schema)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> NoReturn:  # noqa: ARG002 - Spark's
-        """Refuse rows: Spark asks for this where a view over a table is written to."""
+        """Refuse rows, when Spark wants to write to a view over a table."""
         path = ScanOptions.from_options(self.options).path
         with portable_errors():
             raise UsageError(
@@ -150,7 +150,7 @@ class TableReadSource(DataSource):
 
 
 def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
-    """The name of the source that opens tables with these options, registered on first use.
+    """Register the source for these store options on first use, and return its name.
 
     One source serves all versions of all tables, because Spark keeps each registered source until
     the session ends.
@@ -168,7 +168,7 @@ def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Group(InputPartition):
-    """One task's files, as Arrow's bytes."""
+    """The files of one task, as Arrow's bytes."""
 
     data: bytes
 
@@ -177,7 +177,7 @@ class _Group(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Plans beside the driver, then reads on the executors; pickled in between."""
+    """A reader that plans beside the driver, is pickled, and reads on the executors."""
 
     def __init__(self, scan: ScanOptions, store_options: Options, schema: SparkStruct) -> None:
         self._scan = scan
@@ -185,7 +185,7 @@ class _Reader(DataSourceReader):
         self._rows = self._version().wanted(schema, scan.limit)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One partition per group of files; none if there is no file."""
+        """Return one partition per group of files, so without files none."""
         with portable_errors():
             version, scan = self._version(), self._scan
             files = version.files(Predicate.parse(scan.predicate), scan.limit)
@@ -193,7 +193,7 @@ class _Reader(DataSourceReader):
             return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one group."""
+        """Read the rows of one group."""
         if not isinstance(partition, _Group):
             return  # Spark's own stand-in for "no partitions"
         with portable_errors():

@@ -1,4 +1,4 @@
-"""What a reading task gets, which is small picklable values only, and how it reads by them."""
+"""What a reading task receives (small picklable values only), and how it reads by them."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class Grouping:
 
     @classmethod
     def of(cls, spark: SparkSession, *, is_connect: bool) -> Grouping:
-        """The grouping by the settings that Spark's own file sources obey."""
+        """Return the grouping by the settings of Spark's own file sources."""
         wanted = (
             spark.conf.get("spark.sql.files.minPartitionNum", None)
             or spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
             or (_DEFAULT_GROUPS if is_connect else spark.sparkContext.defaultParallelism)
         )
         return cls(
-            max_bytes=_bytes(spark, "spark.sql.files.maxPartitionBytes", 128 << 20),
+            max_bytes=_bytes_of_conf(spark, "spark.sql.files.maxPartitionBytes", 128 << 20),
             num_groups=int(wanted),
-            open_cost=_bytes(spark, "spark.sql.files.openCostInBytes", 4 << 20),
+            open_cost=_bytes_of_conf(spark, "spark.sql.files.openCostInBytes", 4 << 20),
         )
 
 
 def encode_groups(data_paths: DataPaths, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:
-    """The files in balanced groups, each as Arrow's bytes."""
+    """Divide the files into balanced groups, and encode each as Arrow's bytes."""
     groups = balanced_groups(
         file_parts(data_paths, files),
         max_bytes=grouping.max_bytes,
@@ -66,7 +66,7 @@ def encode_groups(data_paths: DataPaths, files: pa.Table, grouping: Grouping) ->
 
 
 def decode_group(data: bytes) -> pa.Table:
-    """A group of `encode_groups`."""
+    """Decode a group of `encode_groups`."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
 
@@ -74,7 +74,7 @@ def decode_group(data: bytes) -> pa.Table:
 def read_group(
     data: bytes, layout: RowLayout, schema: SparkStruct, *, places: Places | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one group as Spark takes them.
+    """Read the rows of one group as Spark takes them.
 
     Args:
         data: A group of `encode_groups`.
@@ -93,39 +93,43 @@ def read_group(
 
 
 def spark_batch(columns: list[pa.Array], target: pa.Schema) -> pa.RecordBatch:
-    """The columns under exactly Spark's schema: nested names and nullability differ from ours."""
+    """Return the columns under Spark's schema, whose nested names and nullability differ."""
     fitted = [
-        column if column.type.equals(field.type, check_metadata=True) else _renamed(column, field)
+        column if column.type.equals(field.type, check_metadata=True) else _rename_to(column, field)
         for column, field in zip(columns, target, strict=True)
     ]
     return pa.RecordBatch.from_arrays(fitted, schema=target)
 
 
-def _renamed(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The same memory under another type: only names and flags differ, never the layout."""
+def _rename_to(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return the same memory under another type: names and flags differ, never the layout."""
     if pa.types.is_nested(column.type):
-        return _view(column, field.type)
+        return _rename_parts(column, field.type)
     return column.cast(field.type)
 
 
-def _view(column: pa.Array, target: pa.DataType) -> pa.Array:
+def _rename_parts(column: pa.Array, target: pa.DataType) -> pa.Array:
     if not pa.types.is_nested(target):
         return column.cast(target)
     whole = pa.concat_arrays([column]) if column.offset else column
     mask = whole.is_null()
     if pa.types.is_struct(target):
         parts = [
-            _view(child, field.type) for child, field in zip(whole.flatten(), target, strict=True)
+            _rename_parts(child, field.type)
+            for child, field in zip(whole.flatten(), target, strict=True)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
     if pa.types.is_map(target):
-        keys, items = _view(whole.keys, target.key_type), _view(whole.items, target.item_type)
+        keys, items = (
+            _rename_parts(whole.keys, target.key_type),
+            _rename_parts(whole.items, target.item_type),
+        )
         return pa.MapArray.from_arrays(whole.offsets, keys, items, target, mask=mask)
-    values = _view(whole.values, target.value_type)
+    values = _rename_parts(whole.values, target.value_type)
     return pa.ListArray.from_arrays(whole.offsets, values, type=target, mask=mask)
 
 
-def _bytes(spark: SparkSession, key: str, default: int) -> int:
+def _bytes_of_conf(spark: SparkSession, key: str, default: int) -> int:
     text = (spark.conf.get(key, None) or str(default)).strip().lower().removesuffix("b")
     units = {"k": 10, "m": 20, "g": 30, "t": 40}
     shift = units.get(text[-1:], 0)

@@ -22,14 +22,14 @@ __all__ = ["VersionToScan"]
 
 @dataclass(frozen=True)
 class VersionToScan:
-    """A version that frames read, with what is parsed of it once for all their scans.
+    """A version that frames read, parsed once for all their scans.
 
     Attributes:
         table: The table.
         snapshot: The version.
         zone: The session's time zone.
         grouping: How files become tasks.
-        data_paths: What the log's paths mean.
+        data_paths: Resolves the log's paths.
     """
 
     table: TableRef
@@ -40,7 +40,7 @@ class VersionToScan:
     _lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def files(self, predicate: Predicate, limit: int | None) -> pa.Table:
-        """The files that may hold matching rows; with a limit, as few as have so many."""
+        """Return the files that may hold matching rows, and no more of them than a limit needs."""
         if predicate == Predicate.TRUE and limit is None:
             return self.snapshot.files
         use_statistics = self.table.options.stats_skipping
@@ -50,7 +50,7 @@ class VersionToScan:
             return self._pruner.prune(predicate, use_statistics=use_statistics)
 
     def wanted(self, schema: st.StructType, limit: int | None) -> WantedRows:
-        """How tasks read these columns."""
+        """Return how tasks read these columns."""
         return WantedRows.of(
             self.snapshot,
             schema,

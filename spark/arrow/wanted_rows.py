@@ -1,7 +1,7 @@
-"""Which columns of a version a query wants, and how a task reads them: no column more.
+"""The columns that a query wants of a version, and how a task reads just them.
 
-The columns are given as Spark has them: a part of the table's, structs with a part of their fields,
-and perhaps `_metadata`, which tells where a row comes from.
+The columns are given as Spark has them: some of the table's columns, structs with some of their
+fields, and perhaps `_metadata`, which says where a row comes from.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FEWEST_BATCH_ROWS = 1_024  # so that many deleted rows do not make many empty b
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """Reads groups of files in tasks; small and picklable.
+    """A small, picklable reader of groups of files in tasks.
 
     Attributes:
         layout: The columns to read.
@@ -59,14 +59,14 @@ class WantedRows:
         data_paths: DataPaths,
         limit: int | None = None,
     ) -> WantedRows:
-        """What to read for these columns.
+        """Return what to read for these columns.
 
         Args:
             view: The version.
-            schema: The columns, a part of what the version's columns are to Spark.
+            schema: The columns, as Spark has them; a part of the version's columns.
             zone: The session's time zone.
             access: How data files are reached.
-            data_paths: What the log's paths mean.
+            data_paths: Resolves the log's paths.
             limit: How many rows of a group are enough.
         """
         metadata = RowMetadata.of(view, schema)
@@ -80,7 +80,7 @@ class WantedRows:
         return cls(replace(layout, data_paths=data_paths), schema, metadata, limit)
 
     def read(self, group: bytes) -> Iterator[pa.RecordBatch]:
-        """The rows of a group of `encode_groups`, in batches of exactly Spark's schema."""
+        """Read the rows of a group of `encode_groups`, in batches of exactly Spark's schema."""
         missing = self.limit
         if missing is not None and missing <= 0:
             return
@@ -102,7 +102,7 @@ class WantedRows:
 
 
 def cheapest_column(view: FilesView) -> StructField:
-    """The column that costs least to read, for queries that only ask how many rows there are."""
+    """Return the column that costs least to read, for queries that only count rows."""
     partitions = {name.lower() for name in view.partition_columns}
 
     def cost(item: StructField) -> int:
@@ -115,7 +115,7 @@ def cheapest_column(view: FilesView) -> StructField:
 
 
 def narrowed(schema: StructType, wanted: st.StructType) -> StructType:
-    """The fields of a schema that Spark asks for, at any depth, in Spark's order."""
+    """Return the fields of a schema that Spark asks for, at any depth, in Spark's order."""
     fields = []
     for asked in wanted.fields:
         own = schema.find(asked.name)

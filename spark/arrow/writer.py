@@ -1,10 +1,10 @@
-"""Rows to data files by pyarrow on the executors, straight to their final paths (docs/planes.md).
+"""The writer of data files by pyarrow, on the executors and at final paths (docs/planes.md).
 
-1. Rows of one partition are brought together within each task, by Spark's own sort.
-2. Each task writes its files under names that no other attempt has, and answers with their
-   actions. A task that fails removes what it wrote.
-3. Only files in the answers become part of the table. If a task was run twice, the files of its
-   other attempts are removed before the commit.
+1. Spark's own sort brings the rows of one partition together within each task.
+2. Each task writes its files under names that no other attempt uses, and returns their actions. A
+   task that fails removes its files.
+3. Only files in the answers become part of the table. If a task ran twice, the driver removes the
+   files of its other attempts before the commit.
 """
 
 from __future__ import annotations
@@ -65,11 +65,10 @@ def write_by_arrow(
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
-        rows: Exactly the stored columns of the table, in its types, and then those that are
-            carried.
+        rows: Exactly the stored columns of the table, in its types, and then the carried columns.
         spec: What the files have in common.
-        store: The store of the table's log, which ends uploads that failed tasks have left.
-        has_changes: The last column tells the kind of change of each row, see `change_files`.
+        store: The store of the table's log, which aborts uploads that failed tasks have left.
+        has_changes: The last column holds each row's kind of change; see `change_files`.
 
     Raises:
         UsageError: Arrow does not write the codec; nothing was written.
@@ -78,7 +77,7 @@ def write_by_arrow(
     if spec.partition_columns:
         rows = rows.sortWithinPartitions(*map(column_of, spec.partition_columns))
     # PySpark parses the column names that `mapInArrow` is given, so they must be plain ones.
-    plainly_named = rows.toDF(*(f"column_{place}" for place in range(len(rows.columns))))
+    plainly_named = rows.toDF(*(f"column_{index}" for index in range(len(rows.columns))))
     answers = plainly_named.mapInArrow(WriteTask(spec, has_changes), _ANSWER).toArrow()
     actions = [action_from_json(text) for text in answers["action"].drop_null().to_pylist()]
     written = WrittenFiles(
@@ -92,22 +91,22 @@ def write_by_arrow(
         kept = {join(spec.table_path, unquote(item.path)) for item in written.actions}
         more = (change_spec(spec).directory,) if has_changes else ()
         for directory in (spec.directory, *more):
-            place = join(spec.table_path, directory)
-            store.abort_uploads(place)
-            _remove_others(place, kept, spec.access)
+            path = join(spec.table_path, directory)
+            store.abort_uploads(path)
+            _remove_others(path, kept, spec.access)
     make_durable(filesystem, root, paths)
     return written
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """What each task runs; see the module."""
+    """The function of each writing task (see the module)."""
 
     spec: FileSpec
     has_changes: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the batches; the answer has a row per file, and one for the task itself."""
+        """Write the batches, and return a row per file and one for the task itself."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         attempt = context.attemptNumber() if context else 0
@@ -139,7 +138,7 @@ class WriteTask:
 
 
 def _table_rows(given: Sequence[pa.Array], spec: FileSpec) -> pa.Table:
-    """Spark's columns in the types of the table: it names parts of nested types in its own way."""
+    """Convert Spark's columns, whose nested parts have other names, to the table's types."""
     own = (field for field in without_mapping(spec.schema) if field.data_type != VOID)
     stored = StructType((*own, *spec.carried))
     columns = [
@@ -150,11 +149,11 @@ def _table_rows(given: Sequence[pa.Array], spec: FileSpec) -> pa.Table:
 
 
 def _may_have_leftovers(rows: DataFrame, answers: pa.Table) -> bool:
-    """Whether any task ran more than once, or may have.
+    """Check whether any task ran more than once, or may have.
 
-    A stage that is tried again counts the attempts of its tasks anew, but Spark numbers all runs of
-    tasks one after the other: where some are missing between ours, they were those of an earlier
-    try, or of a query at the same time.
+    When Spark runs a stage again, the attempt numbers of its tasks begin anew. But Spark numbers
+    all runs of tasks one after the other. So missing numbers between ours belong to an earlier try,
+    or to a query at the same time.
     """
     if is_on(rows.sparkSession, "spark.speculation"):
         return True

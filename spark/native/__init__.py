@@ -1,1 +1,1 @@
-"""The native plane: Parquet files read and written by Spark itself, planned by us."""
+"""The native plane: Spark reads and writes the Parquet files, and we plan."""

@@ -1,7 +1,7 @@
-"""A save by Spark's own writer, and how many rows it has counted.
+"""A save by Spark's own writer that returns the number of rows that Spark counted.
 
-*Assumes* that Spark adds up the rows of those tasks that it takes for done, each once: what a task
-wrote that failed, or ran a second time, is not in the number.
+*Assumes* that Spark counts each successful task's rows once. Rows of a failed task, or of a task's
+second run, are not in the number.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def save_counted(rows: DataFrame, writer: DataFrameWriter, path: str) -> int | N
         path: The directory, as Hadoop writes it.
 
     Returns:
-        None if this Spark does not show the command that it makes of a save, or if a plug-in of
-        Spark's has put a node of its own in place of the one that counts.
+        The number; None if this Spark does not show the command that it makes of a save, or if a
+        plug-in has replaced the node that counts.
     """
     if _COMMAND_OF_WRITER not in dir(writer._jwrite):
         writer.save(path)
@@ -43,15 +43,15 @@ def save_counted(rows: DataFrame, writer: DataFrameWriter, path: str) -> int | N
     at_once = jvm.module(_MODES).ALL()
     query = rows._jdf.sparkSession().sessionState().executePlan(command, at_once)
     query.assertCommandExecuted()
-    return _counted(query.commandExecuted().commandPhysicalPlan())
+    return _find_count(query.commandExecuted().commandPhysicalPlan())
 
 
-def _counted(plan: Any) -> int | None:
-    """The rows that the command at the top of a plan has counted."""
+def _find_count(plan: Any) -> int | None:
+    """Return the rows that the command at the top of a plan has counted."""
     kind = str(plan.getClass().getSimpleName())
     if kind == _COMMAND:
         metric = plan.metrics().get(_ROWS)
         return int(metric.get().value()) if metric.isDefined() else None
     if kind == _ADAPTIVE:
-        return _counted(plan.executedPlan())
-    return _counted(plan.plan()) if kind.endswith(_STAGE) else None
+        return _find_count(plan.executedPlan())
+    return _find_count(plan.plan()) if kind.endswith(_STAGE) else None

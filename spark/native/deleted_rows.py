@@ -1,17 +1,17 @@
-"""Deletion vectors as a native filter: no join, no jar, no Python worker (spec 10.10).
+"""Deletion vectors as a native filter, without a join, a jar or a Python worker (spec 10.10).
 
-A set of positions inside the JVM is part of the filter's expression (`row_sets.py`). All files of a
-scan share one set: each has a range of positions in it, and two hidden partition columns tell Spark
+The filter's expression holds a set of positions inside the JVM (`row_sets.py`). All files of a scan
+share one set. Each file has a range of positions in it, and two hidden partition columns tell Spark
 where the range begins and how long it is. A row is deleted if its index is inside the range and its
 position is in the set.
 
-1. The frame is made: the set is empty, no vector is read.
-2. Spark plans an action and asks for files: the vectors of the files it will read, and that were
-   not read before, are read now, and their rows put into the set.
+1. The frame is made. The set is empty, and no vector is read.
+2. Spark plans an action and asks for files. The vectors of the files that it will read are read
+   now, unless they were read before, and their rows are put into the set.
 3. Spark serialises the tasks, and with them the set.
 
-The set only grows, and a position never changes its meaning, so that several queries may be planned
-over one frame at once.
+The set only grows, and a position never changes its meaning. So several queries may be planned over
+one frame at once.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ RANGE_COLUMNS = st.StructType(
         st.StructField(_SPAN, st.LongType(), nullable=False),
     ]
 )
-"""The hidden partition columns: a file's first position in the set, and how many are its own."""
+"""The hidden partition columns: a file's first position in the set, and its number of positions."""
 
 AccessSource = Callable[[], DataAccess | None]
-"""How data files are reached; asked only when a vector is read."""
+"""Returns how data files are reached; called only when a vector is read."""
 
 _RANGES = pa.schema([("key", pa.string()), (_BASE, pa.int64()), (_SPAN, pa.int64())])
 _LOCK = ForkSafeLock()
@@ -63,7 +63,7 @@ _KNOWN: weakref.WeakKeyDictionary[Jvm, weakref.WeakValueDictionary[str, DeletedR
 
 
 class DeletedRows:
-    """The deleted rows of one scan's files; get them with `of`.
+    """The deleted rows of one scan's files, which `of` returns.
 
     Scans with equal keys share one object, because Spark shares caches between them.
     """
@@ -83,14 +83,16 @@ class DeletedRows:
     def of(
         cls, jvm: Jvm, key: str, paths: DataPaths, access: AccessSource, *, is_sparse: bool
     ) -> DeletedRows:
-        """The deleted rows for a scan's key; the same object while a scan of that key lives.
+        """Return the deleted rows for a scan's key.
+
+        It is the same object while a scan of that key lives.
 
         Args:
             jvm: The session's handles.
             key: The key of the scan's index.
-            paths: What paths in the log mean.
-            access: How vectors are reached.
-            is_sparse: Which of the sets of `row_sets.py` to use.
+            paths: Resolves paths in the log.
+            access: Returns how vectors are reached.
+            is_sparse: Use the sparse set of `row_sets.py`, not the dense one.
         """
         with _LOCK:
             known = _KNOWN.setdefault(jvm, weakref.WeakValueDictionary())
@@ -100,7 +102,10 @@ class DeletedRows:
             return found
 
     def column(self) -> Column:
-        """Whether a row of a relation with `RANGE_COLUMNS` and `ROW_INDEX` is deleted."""
+        """Return a condition that is true for deleted rows.
+
+        The relation must have `RANGE_COLUMNS` and `ROW_INDEX`.
+        """
         index = ROW_INDEX.name
         position = sf.expr(f"CAST({_BASE} + {index} AS {self._set.position_type})")
         expressions = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
@@ -108,10 +113,13 @@ class DeletedRows:
         return sf.when(sf.expr(f"{index} < {_SPAN}"), found).otherwise(False)
 
     def ranges(self, files: pa.Table) -> pa.Table:
-        """Read the vectors of some files into the set; return `RANGE_COLUMNS`, a row per file.
+        """Read the vectors of some files into the set, and return their ranges.
 
         Args:
             files: Rows of `Snapshot.files`, all with a vector.
+
+        Returns:
+            The columns of `RANGE_COLUMNS`, with a row per file.
 
         Raises:
             TableError: A vector is missing or damaged, or names rows that its file lacks by the log
@@ -153,7 +161,7 @@ class DeletedRows:
 
 
 def _ensure_rows_exist(vectors: Sequence[BitMap64], files: pa.Table) -> None:
-    """Hold the vectors against the log's counts of rows; here the files are opened by Spark."""
+    """Refuse vectors with rows past the log's row counts, since Spark opens the files."""
     counts = stats_table(files, (), StructType(()))["numRecords"].to_pylist()
     for rows, count, path in zip(vectors, counts, files["path"].to_pylist(), strict=True):
         if count is not None:
@@ -161,6 +169,6 @@ def _ensure_rows_exist(vectors: Sequence[BitMap64], files: pa.Table) -> None:
 
 
 def _descriptors(files: pa.Table) -> list[DeletionVectorDescriptor]:
-    # A value per vector, as each is read by a request of its own.
+    # One object per vector is fine: each vector is read by its own request.
     adds = add_files(files)
     return [add.deletion_vector for add in adds if add.deletion_vector is not None]

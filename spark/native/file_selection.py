@@ -1,4 +1,4 @@
-"""Which files a query would read, told before it runs; `explain` has no room for that."""
+"""The files that a query would read, before it runs, which `explain` can't show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FileSelection", "file_selections"]
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """What one scan of a query reads.
+    """The files that one scan of a query reads.
 
     Attributes:
         key: The scan's table and version, as Spark knows them.
@@ -25,7 +25,7 @@ class FileSelection:
         num_partitions: Partitions that are left.
         size_bytes: Bytes of the files that are left.
         partition_filters: The filters that pruned partitions, as Spark prints them.
-        data_filters: The filters that files were skipped by, where statistics allow.
+        data_filters: The filters by which files were skipped, where statistics allow it.
     """
 
     key: str
@@ -46,7 +46,7 @@ class FileSelection:
 
 
 def file_selections(frame: DataFrame) -> tuple[FileSelection, ...]:
-    """The scans of our tables in a frame's physical plan, each with the files it would read.
+    """Return the scans of our tables in a frame's plan, with the files that each would read.
 
     Filters whose values are only known while the query runs (dynamic pruning) are not applied.
     """

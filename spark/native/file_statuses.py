@@ -1,4 +1,4 @@
-"""Many files handed to Spark at once: Hadoop's `FileStatus` in its wire form, made by column.
+"""Hadoop's `FileStatus` of many files in wire form, encoded by column for Spark.
 
 A `FileStatus` per file over py4j costs a third of a millisecond each. Hadoop's `ArrayWritable`
 reads any number of them from one buffer: a count, then per file a length and a `FileStatusProto`.
@@ -30,7 +30,7 @@ _VARINT_WIDTH = 8  # 56 bits: enough for any size and any time in milliseconds
 
 
 def file_statuses(jvm: Jvm, paths: pa.Array, sizes: pa.Array, mtimes_ms: pa.Array) -> Any:
-    """The files as a Scala `Seq[FileStatusWithMetadata]`, in order.
+    """Return the files as a Scala `Seq[FileStatusWithMetadata]`, in order.
 
     Args:
         jvm: The session's handles.
@@ -49,36 +49,36 @@ def file_statuses(jvm: Jvm, paths: pa.Array, sizes: pa.Array, mtimes_ms: pa.Arra
 
 
 def encode_statuses(paths: pa.Array, sizes: pa.Array, mtimes_ms: pa.Array) -> bytes:
-    """The buffer that `ArrayWritable.readFields` reads for these files."""
+    """Return the buffer that `ArrayWritable.readFields` reads for these files."""
     texts = pc.cast(pc.cast(paths, pa.large_string()), pa.large_binary())
     lengths = pc.cast(pc.binary_length(texts), pa.uint64())
     numbers = 3 * _VARINT_WIDTH
     fixed = len(_FILE + _SIZE + _MTIME + _REST + _PATH) + numbers
     joined = pc.binary_join_element_wise(
-        _big_endian(pc.add(lengths, pa.scalar(fixed, pa.uint64()))),
-        _constant(_FILE + _SIZE),
-        _varints(sizes),
-        _constant(_MTIME),
-        _varints(mtimes_ms),
-        _constant(_REST + _PATH),
-        _varints(lengths),
+        _encode_big_endian(pc.add(lengths, pa.scalar(fixed, pa.uint64()))),
+        _binary_scalar(_FILE + _SIZE),
+        _encode_varints(sizes),
+        _binary_scalar(_MTIME),
+        _encode_varints(mtimes_ms),
+        _binary_scalar(_REST + _PATH),
+        _encode_varints(lengths),
         texts,
-        _constant(b""),  # the separator
+        _binary_scalar(b""),  # the separator
     )
     return len(paths).to_bytes(4, "big") + _data_of(joined)
 
 
-def _constant(value: bytes) -> pa.Scalar:
+def _binary_scalar(value: bytes) -> pa.Scalar:
     return pa.scalar(value, pa.large_binary())
 
 
-def _byte(values: pa.Array, shift: int, mask: int) -> pa.Array:
+def _byte_at(values: pa.Array, shift: int, mask: int) -> pa.Array:
     shifted = pc.shift_right(values, pa.scalar(shift, pa.uint64()))
     return pc.bit_wise_and(shifted, pa.scalar(mask, pa.uint64()))
 
 
 def _from_bytes(parts: list[pa.Array], width: int) -> pa.Array:
-    """Byte k of every value, for each k, as binary values; Arrow's memory is little-endian."""
+    """Join byte k of every value, for each k, to binary values in little-endian order."""
     moved = [
         pc.shift_left(part, pa.scalar(8 * position, pa.uint64()))
         for position, part in enumerate(parts)
@@ -89,16 +89,16 @@ def _from_bytes(parts: list[pa.Array], width: int) -> pa.Array:
     return pc.cast(fixed, pa.large_binary())
 
 
-def _varints(values: pa.Array) -> pa.Array:
-    """Protobuf varints, padded with continuation bits to one width."""
+def _encode_varints(values: pa.Array) -> pa.Array:
+    """Return Protobuf varints, padded with continuation bits to one width."""
     unsigned = pc.cast(values, pa.uint64())
-    groups = [_byte(unsigned, 7 * index, 0x7F) for index in range(_VARINT_WIDTH)]
+    groups = [_byte_at(unsigned, 7 * index, 0x7F) for index in range(_VARINT_WIDTH)]
     more = pa.scalar(0x80, pa.uint64())
     return _from_bytes([*(pc.bit_wise_or(group, more) for group in groups[:-1]), groups[-1]], 8)
 
 
-def _big_endian(values: pa.Array) -> pa.Array:
-    return _from_bytes([_byte(values, shift, 0xFF) for shift in (24, 16, 8, 0)], 4)
+def _encode_big_endian(values: pa.Array) -> pa.Array:
+    return _from_bytes([_byte_at(values, shift, 0xFF) for shift in (24, 16, 8, 0)], 4)
 
 
 def _data_of(array: pa.Array) -> bytes:

@@ -37,10 +37,10 @@ from optimist.spark.session.jvm import Jvm
 __all__ = ["listing_of", "scan_frame"]
 
 _ALL_ROWS = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-"""Options of a relation whose rows are written again: what is not read would be gone."""
+"""Options of a relation whose rows are written again: rows that are not read would be lost."""
 _NO_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false"}
-"""Options of a relation whose files may have columns that share a path, once it is joined by dots:
-by such paths Parquet's Java code finds the dictionaries that it filters by.
+"""Options of a relation whose files may have several columns with one dotted path: Parquet's Java
+code finds the dictionaries for its filters by that path.
 """
 
 
@@ -53,24 +53,26 @@ def scan_frame(
     access: AccessSource = lambda: None,
     zone: str | None = None,
 ) -> DataFrame:
-    """The rows of a table version, or of some of its files; no file is read before a query runs.
+    """Return the rows of a table version, or of some of its files.
 
-    Partition filters prune exactly, data filters skip files by statistics and are pushed into
-    Parquet, and only the columns asked for are read. Frames of the same version and files are equal
-    to Spark, so caches and exchanges are shared.
+    No file is read before a query runs.
 
-    Files with a deletion vector are a relation of their own, with a filter over it that leaves out
-    the deleted rows; only they pay for it. Their vectors are read when Spark plans an action, and
-    only those of files that are left by then.
+    Partition filters prune exactly. Data filters skip files by statistics and are pushed into
+    Parquet. Only the needed columns are read. Frames of the same version and files are equal to
+    Spark, so caches and exchanges are shared.
 
-    A frame of a version tells NOT NULL as the schema does, and Spark trusts it. To commands, which
-    give files, every column may hold nulls: those that other engines wrote must not get lost.
+    Files with a deletion vector form their own relation, with a filter that leaves out deleted
+    rows; other files do not pay for it. Their vectors are read when Spark plans an action, and only
+    for files that are still needed.
+
+    A frame of a version has the schema's NOT NULL columns, and Spark trusts them. For commands,
+    which give files, every column is nullable: nulls that other engines wrote must not get lost.
 
     Args:
         spark: A classic session.
-        view: The version, or other files that are read like one.
-        files: Read only these (rows of `view.files`), and all of them, whatever the session's conf
-            says of files that are damaged or missing: this is how commands read.
+        view: The version, or other files that are read like those of a version.
+        files: Read exactly these (rows of `view.files`), even if the session's conf ignores damaged
+            or missing files. Commands read this way.
         is_time_travel: See `RowPlane.scan`.
         access: How files with deletion vectors are reached.
         zone: See `RowPlane.scan`.
@@ -82,7 +84,7 @@ def scan_frame(
     """
     jvm = Jvm.of(spark)
     zone = (zone or session_zone_name(spark)) if view.has_zoned_partitions else None
-    key = _key(
+    key = _key_of_scan(
         view,
         zone=zone,
         asof="1" if is_time_travel else None,
@@ -100,7 +102,7 @@ def scan_frame(
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """One scan of a version, made of a relation for each kind of file."""
+    """One scan of a version, made of one relation for each kind of file."""
 
     jvm: Jvm
     view: FilesView
@@ -123,14 +125,17 @@ class _Scan:
 
     def frame(self, parts: Sequence[ScanPart]) -> DataFrame:
         is_hiding = any(part.name for part in parts) or self.tracking is not None
-        frames = [self._shaped(*self._rows(part), with_metadata=is_hiding) for part in parts]
+        frames = [
+            self._in_table_form(*self._rows_as_stored(part), with_metadata=is_hiding)
+            for part in parts
+        ]
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.unionAll(frame)
         return with_hidden_metadata(self.jvm, whole) if is_hiding else whole
 
-    def _rows(self, part: ScanPart) -> tuple[DataFrame, list[str]]:
-        """The live rows of files of one kind, as they are stored, and their hidden columns."""
+    def _rows_as_stored(self, part: ScanPart) -> tuple[DataFrame, list[str]]:
+        """Return the live rows of files of one kind, as stored, and their hidden columns."""
         key = f"{self.key}{part.name}"
         paths = self.view.data_paths
         deleted = None
@@ -154,8 +159,8 @@ class _Scan:
         return rows.where(~deleted.column()), hidden
 
     def _relation(self, index: TableFileIndex, stored: SparkStruct) -> DataFrame:
-        # The data schema has all columns, those of partitions too: so Spark keeps the table's order
-        # of columns.
+        # The data schema has all columns, partition columns included, so that Spark keeps the
+        # table's order of columns.
         jvm = self.jvm
         relation = jvm.sources.HadoopFsRelation(
             index,
@@ -168,8 +173,10 @@ class _Scan:
         )
         return jvm.frame_of_relation(relation)
 
-    def _shaped(self, rows: DataFrame, hidden: list[str], *, with_metadata: bool) -> DataFrame:
-        """Stored rows as the table has them, and their metadata as last column if asked for."""
+    def _in_table_form(
+        self, rows: DataFrame, hidden: list[str], *, with_metadata: bool
+    ) -> DataFrame:
+        """Return stored rows as the table has them, and their metadata last if wanted."""
         own = [metadata_column(self.jvm, rows, self.tracking)] if with_metadata else []
         if not self.is_as_named:
             return rows.select(*table_columns(self.schema, by_id=self.by_id), *own)
@@ -181,14 +188,14 @@ class _Scan:
 
 
 def listing_of(spark: SparkSession, view: FilesView, files: pa.Table) -> FileListing:
-    """Files of a table version with their full paths and typed partition values."""
+    """Return files of a table version with their full paths and typed partition values."""
     return FileListing.of(
         view.data_paths, files, view.partition_schema, zone=session_zone_name(spark)
     )
 
 
-def _key(view: FilesView, **distinctions: str | None) -> str:
-    # A path may be used again for another table, and a log restored, with the same versions.
+def _key_of_scan(view: FilesView, **distinctions: str | None) -> str:
+    # A path may be used again for another table, or a log be restored, with the same versions.
     key = f"{hadoop_path(view.table_path)}@{view.version}#{view.metadata.id}"
     distinctions = {"log": view.log_identity, **distinctions}
     rest = "&".join(f"{name}={value}" for name, value in distinctions.items() if value)

@@ -1,8 +1,8 @@
-"""Our table as Spark's `FileIndex`: Catalyst asks, the log answers (docs/planes.md).
+"""Our table as Spark's `FileIndex`, which Catalyst asks for files (docs/planes.md).
 
 The JVM calls the methods of `TableFileIndex` by py4j, on its own threads, while it plans.
 `listFiles` runs once per scan and execution, so its answers are kept while the JVM has the memory.
-Proxies do not inherit Java's default methods, so each of the interface's stands here.
+Proxies do not inherit Java's default methods, so each method of the interface is defined here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_KEPT_LISTINGS = 4
 
 
 class _FilesLeft(NamedTuple):
-    """The files that filters leave: which of the listing, None for all, and how large they are."""
+    """The files that filters leave: a mask of the listing (None for all), and their size."""
 
     mask: pa.BooleanArray | None
     size_bytes: int
@@ -48,14 +48,16 @@ class _FilesLeft(NamedTuple):
 
 
 class TableFileIndex(JavaIdentity):
-    """The files of one table version for one session. To Spark, equal keys mean equal indexes.
+    """The files of one table version for one session, as Spark's `FileIndex`.
+
+    To Spark, equal keys mean equal indexes.
 
     Attributes:
-        key: Path, version and whatever else changes the rows; starts with `KEY_PREFIX`.
+        key: The path, the version and all else that changes the rows; it starts with `KEY_PREFIX`.
     """
 
     class Java:
-        """The interface that py4j makes a proxy of."""
+        """The interfaces for which py4j makes a proxy."""
 
         implements = [  # noqa: RUF012 - py4j wants a list
             FILE_SOURCES + ".FileIndex",
@@ -70,14 +72,14 @@ class TableFileIndex(JavaIdentity):
         part: ScanPart,
         deleted: DeletedRows | None = None,
     ) -> None:
-        """An index over some of a version's files.
+        """Make an index over some of a version's files.
 
         Args:
             jvm: The session's handles.
             key: See the attribute.
-            view: The version, or other files that are read like one.
+            view: The version, or other files that are read like those of a version.
             part: The files.
-            deleted: The deleted rows of the files, all of which have a vector; None if none has.
+            deleted: The deleted rows of the files, if all have a vector; None if none has.
         """
         super().__init__(key)
         self._jvm = jvm
@@ -88,64 +90,71 @@ class TableFileIndex(JavaIdentity):
         schema = part.partitions.schema
         self._struct = jvm.struct(_with_ranges(schema) if deleted else schema)
         root = jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))
-        # Spark would write into a relation of one folder: an INSERT OVERWRITE of a temporary view
-        # over these rows would remove the table, its log included. Two it refuses to write to.
+        # Spark writes into a relation of one folder: an INSERT OVERWRITE of a temporary view over
+        # these rows would remove the table, its log included. Spark refuses to write to two
+        # folders.
         self._roots = jvm.seq([root, root])
         self._lock = ForkSafeLock()
         self._kept: OrderedDict[tuple[bytes | None, str], _FilesLeft] = OrderedDict()
         remember_listing(self)
 
-    # What Spark calls, by the names and types of the interface.
+    # Spark calls these methods, by the names and types of the interface.
 
     def rootPaths(self) -> Any:
-        """Where the table is, twice; `explain` shows it."""
+        """Return the table's path, listed twice, which `explain` shows."""
         return self._roots
 
     def partitionSchema(self) -> Any:
-        """The partition columns; the hidden ones for deleted rows come last."""
+        """Return the partition columns, with the hidden ones for deleted rows last."""
         return self._struct
 
     def sizeInBytes(self) -> int:
-        """Bytes of all files, before any pruning."""
+        """Return the bytes of all files, before any pruning."""
         return self._part.listing.size_bytes
 
     def metadataOpsTimeNs(self) -> Any:
-        """Not measured."""
+        """Return nothing, since the time is not measured."""
         return self._jvm.none
 
     def isTimeTravel(self) -> bool:
-        """Spark 4.3 asks; the version is part of the key, so nothing follows from the answer."""
+        """Return False.
+
+        Spark 4.3 asks. The key holds the version, so the answer has no effect.
+        """
         return False
 
     def refresh(self) -> None:
-        """Nothing to do: a version never changes."""
+        """Do nothing, since a version never changes."""
 
     def inputFiles(self) -> Any:
-        """The full paths of all files."""
+        """Return the full paths of all files."""
         with callback():
             # One text: an array filled from Python would cost a round trip per path.
             text = "\0".join(self._part.listing.paths.to_pylist())
             return self._jvm.root.org.apache.commons.lang3.StringUtils.split(text, "\0")
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
-        """The files to read: partition filters are applied exactly, data filters only skip."""
+        """Return the files to read.
+
+        Partition filters are applied exactly; data filters only skip files.
+        """
         with callback():
-            return self._left(partition_filters, data_filters).directories.value()
+            return self._apply_filters(partition_filters, data_filters).directories.value()
 
     def apply(self, partition_filters: Any, data_filters: Any) -> int:
-        """Bytes of the files that `listFiles` would give, told before Spark chooses how to join."""
+        """Return the bytes of the files of `listFiles`, for Spark's choice of joins."""
         with callback():
-            return self._left(partition_filters, data_filters).size_bytes
+            return self._apply_filters(partition_filters, data_filters).size_bytes
 
-    # What Python asks.
+    # Python calls this method.
 
     def names(self, path: str) -> bool:
         """See `ListsFiles.names`."""
         return self._part.listing.has(path)
 
-    # How the answer is made.
+    # Private methods.
 
-    def _left(self, partition_filters: Any, data_filters: Any) -> _FilesLeft:
+    def _apply_filters(self, partition_filters: Any, data_filters: Any) -> _FilesLeft:
         predicate = data_predicate(iterate(data_filters), self._view.schema, logical_path)
         with self._lock:
             ordinals = self._kept_ordinals(partition_filters)
@@ -153,25 +162,27 @@ class TableFileIndex(JavaIdentity):
             memo = (known, str(predicate))
             found = self._kept.get(memo)
             if found is None:
-                found = self._kept[memo] = self._found(self._mask(ordinals, predicate))
+                found = self._kept[memo] = self._files_left(
+                    self._mask_of_filters(ordinals, predicate)
+                )
             self._kept.move_to_end(memo)
             while len(self._kept) > _MAX_KEPT_LISTINGS:
                 self._kept.popitem(last=False)
             return found
 
-    def _found(self, mask: pa.BooleanArray | None) -> _FilesLeft:
+    def _files_left(self, mask: pa.BooleanArray | None) -> _FilesLeft:
         listing = self._part.listing
         size = listing.size_bytes if mask is None else listing.filter(mask).size_bytes
-        return _FilesLeft(mask, size, SoftlyKept(self._jvm, partial(self._directories, mask)))
+        return _FilesLeft(mask, size, SoftlyKept(self._jvm, partial(self._make_directories, mask)))
 
     def _kept_ordinals(self, partition_filters: Any) -> pa.Array | None:
-        """The partitions that pass the filters; None for all."""
+        """Return the partitions that pass the filters, or None for all."""
         if partition_filters.isEmpty():
             return None
         return self._part.partitions.ordinals(partition_filters)
 
-    def _directories(self, mask: pa.BooleanArray | None) -> Any:
-        """`Seq[PartitionDirectory]` of the files where the mask is true; None for all."""
+    def _make_directories(self, mask: pa.BooleanArray | None) -> Any:
+        """Return a `Seq[PartitionDirectory]` of the files where the mask is true, or of all."""
         num_files = self._part.listing.num_files if mask is None else mask.true_count
         if num_files == 0:
             return self._jvm.nil
@@ -181,20 +192,22 @@ class TableFileIndex(JavaIdentity):
         files = self._part.files.statuses(mask).grouped(1).toSeq()
         return values.zip(files).map(partition_directory_function(self._jvm))
 
-    def _mask(self, ordinals: pa.Array | None, predicate: Predicate) -> pa.BooleanArray | None:
-        """Which files of the listing are left; None for all."""
+    def _mask_of_filters(
+        self, ordinals: pa.Array | None, predicate: Predicate
+    ) -> pa.BooleanArray | None:
+        """Return which files of the listing are left, or None for all."""
         listing = self._part.listing
         masks = []
         if ordinals is not None:
             masks.append(pc.is_in(listing.ordinals, value_set=ordinals))
         if predicate != Predicate.TRUE:
-            kept = _skipped(self._view, predicate)
+            kept = _files_after_skipping(self._view, predicate)
             masks.append(pc.is_in(listing.column("path"), value_set=kept["path"]))
         mask = reduce(pc.and_, masks) if masks else None
         return None if mask is None or mask.false_count == 0 else mask
 
     def _rows_with_ranges(self, deleted: DeletedRows, mask: pa.BooleanArray | None) -> Any:
-        """A row for each file: its partition values, and its range among the deleted rows."""
+        """Return a row per file: its partition values, and its range among the deleted rows."""
         whole = self._part.listing
         listing = whole if mask is None else whole.filter(mask)
         values = listing.partitions.take(listing.ordinals)
@@ -205,11 +218,11 @@ class TableFileIndex(JavaIdentity):
         return internal_rows(self._jvm, values, _with_ranges(self._part.partitions.schema))
 
 
-def _skipped(view: FilesView, predicate: Predicate) -> pa.Table:
+def _files_after_skipping(view: FilesView, predicate: Predicate) -> pa.Table:
     try:
         return view.scan(predicate).files
     except UsageError:
-        return view.files  # a name our predicates can't resolve: skipping is only a hint
+        return view.files  # our predicates can't resolve a name: skipping is only a hint
 
 
 def _with_ranges(schema: StructType) -> StructType:

@@ -1,4 +1,4 @@
-"""The files of a scan and their partitions as Arrow tables; no JVM, no object per file."""
+"""The files of a scan and their partitions as Arrow tables, without an object per file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from optimist.core.schema.types import StructType
 __all__ = ["FileListing", "digest_of", "file_identities", "hadoop_path"]
 
 _LARGEST_FILE = 1 << 46
-"""More bytes than any store of objects takes in one; Spark cuts files into tasks of 128 MiB."""
+"""More bytes than any object store takes in one object; Spark cuts files into tasks of 128 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class FileListing:
     """Files of one table version, each with the ordinal of its partition.
 
     Attributes:
-        data_paths: What the paths in the log mean.
+        data_paths: Resolves the paths in the log.
         files: The files as the log has them (`FILES_SCHEMA`).
-        ordinals: Which row of `partitions` each belongs to (int32).
+        ordinals: The row of `partitions` that each file belongs to (int32).
         partitions: The distinct partition values, typed; one column per partition column.
     """
 
@@ -51,22 +51,22 @@ class FileListing:
         """Group the files by partition.
 
         Args:
-            data_paths: What the paths in the log mean.
+            data_paths: Resolves the paths in the log.
             files: A `FILES_SCHEMA` table.
             partition_fields: The partition columns, in order.
             zone: The session's zone, for timestamps that were written without one.
-            constants: More columns, a row per file, that are to be treated as partition values.
+            constants: More columns, with a row per file, to treat as partition values.
 
         Raises:
-            TableError: A partition value does not parse as its column's type; or a file claims to
-                be larger than any is (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
+            TableError: A partition value does not parse as its column's type; or the log claims an
+                impossible file size (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
         """
         _ensure_possible(files)
         typed = partition_columns_of(files, partition_fields, zone=zone)
         if constants is not None:
             names = [*typed.column_names, *constants.column_names]
             typed = pa.table([*typed.columns, *constants.columns], names=names)
-        ordinals, first_rows = _group(typed)
+        ordinals, first_rows = _group_by_values(typed)
         return cls(
             data_paths=data_paths,
             files=files,
@@ -75,16 +75,16 @@ class FileListing:
         )
 
     def filter(self, mask: pa.Array) -> FileListing:
-        """The files where the mask is true; the partitions stay as they are."""
+        """Return the files where the mask is true, with all partitions."""
         return replace(self, files=self.files.filter(mask), ordinals=self.ordinals.filter(mask))
 
     def column(self, name: str) -> pa.Array:
-        """One column of `files` in one piece."""
+        """Return one column of `files` in one piece."""
         return _in_one_piece(self.files[name])
 
     @property
     def paths(self) -> pa.Array:
-        """Full paths for Hadoop, not percent-encoded; made anew each time, for the files left.
+        """Full paths for Hadoop, not percent-encoded, computed at each call.
 
         Raises:
             TableError: A path may not be opened; see `DataPaths.full_paths`.
@@ -92,7 +92,7 @@ class FileListing:
         return _full_paths(self.data_paths, self.column("path"))
 
     def has(self, path: str) -> bool:
-        """Whether a path, as Hadoop spells it, is that of one of the files."""
+        """Check whether a path, as Hadoop spells it, is the path of one of the files."""
         # Hadoop spells local URIs with one slash or with three.
         plain = pc.replace_substring_regex(self.paths, "^file:/+", "/")
         wanted = re.sub("^file:/+", "/", path)
@@ -100,23 +100,26 @@ class FileListing:
 
     @property
     def num_files(self) -> int:
-        """How many files there are."""
+        """The number of files."""
         return int(self.files.num_rows)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return int(pc.sum(self.files["size"], min_count=0).as_py())
 
 
 def hadoop_path(path: str) -> str:
-    """A table's path for Hadoop: one without a scheme is local, whatever `fs.defaultFS` says."""
+    """Return a table's path for Hadoop.
+
+    A path without a scheme is local, whatever `fs.defaultFS` says.
+    """
     return path if scheme_of(path) not in ("", "file") else f"file:{strip_file_scheme(path)}"
 
 
 def file_identities(files: pa.Table) -> pa.Array:
-    """A text per file that tells logical files apart: path and deletion vector (spec 5.6)."""
-    # A column taken out of a larger table keeps the memory of all its rows; a copy does not.
+    """Return a text per file that identifies it: path and deletion vector (spec 5.6)."""
+    # A column of a slice keeps the memory of all rows of the larger table; a copy does not.
     parts = [_in_one_piece(files["path"])]
     if "deletionVector" in files.column_names:
         vectors = _in_one_piece(files["deletionVector"])
@@ -126,7 +129,7 @@ def file_identities(files: pa.Table) -> pa.Array:
 
 
 def digest_of(files: pa.Table) -> str:
-    """A digest that tells one choice of a version's files from another; scans compare by it."""
+    """Return a digest of some of a version's files, by which scans are compared."""
     digest = hashlib.sha256()
     texts = pc.binary_join_element_wise(file_identities(files), "", "\n")
     for buffer in texts.buffers():
@@ -154,8 +157,8 @@ def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _group(typed: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """The ordinal of each row's combination of values, and the first row of each combination."""
+def _group_by_values(typed: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Return the ordinal of each row's combination of values, and each combination's first row."""
     codes = pa.repeat(pa.scalar(0, pa.int64()), typed.num_rows)
     for column in typed.columns:
         encoded = _in_one_piece(column).dictionary_encode(null_encoding="encode")

@@ -1,10 +1,10 @@
 """`_metadata` of our scans: Spark's own fields, and the identity of rows (spec 6.5).
 
-Spark gives every file scan a hidden column `_metadata`. It is lost where two scans are united, and
-knows nothing of row tracking. So where a scan is more than one relation, or its table tracks rows,
-the column is made here, and hidden: no `*` shows it, and a query that names it gets it. In sessions
-of the drop-in a node of ours does so (`drop_in/java/HiddenMetadata.java`), elsewhere the way in
-which Spark hides the columns of natural joins.
+Spark gives every file scan a hidden column `_metadata`. A union of two scans loses it, and it knows
+nothing of row tracking. So if a scan has more than one relation, or its table tracks rows, the
+column is made and hidden here: `*` does not show it, but a query may name it. In sessions of the
+drop-in our own node hides it (`drop_in/java/HiddenMetadata.java`). Elsewhere it is hidden as Spark
+hides the columns of natural joins.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from optimist.spark.session.jvm import Jvm, analyzed_plan
 __all__ = ["ROW_INDEX", "RowTracking", "metadata_column", "with_hidden_metadata", "with_row_index"]
 
 ROW_INDEX = st.StructField("_tmp_metadata_row_index", st.LongType())
-"""A column that no file has: Spark's Parquet reader puts the row's index into one of this name.
-
-As a stored column it costs less than `_metadata.row_index`, for which Spark makes a struct per row.
-A relation can't have both, for the reader fills only one: see `with_row_index`.
+"""A column that no file has: Spark's Parquet reader fills a column of this name with the row's
+index. As a stored column it costs less than `_metadata.row_index`, for which Spark makes a struct
+per row. A relation can't have both, since the reader fills only one: see `with_row_index`.
 """
 
 _NAME = "_metadata"
@@ -41,18 +40,19 @@ _FIELDS = (
     "file_modification_time",
 )
 _SESSIONS = "optimist.dropin.Sessions"
-"""Of the drop-in, which may be there."""
+"""A class of the drop-in, if it is enabled."""
 _BASE_ROW_ID, _COMMIT_VERSION = "__optimist_base_row_id", "__optimist_commit_version"
 
 
 @dataclass(frozen=True, slots=True)
 class RowTracking:
-    """Where a table that tracks its rows keeps their ids and versions (spec 6.5).
+    """The columns in which a table that tracks its rows keeps ids and versions (spec 6.5).
 
     Attributes:
-        row_id_column: The physical name of the column with the ids of rows that were moved from
-            file to file; None where there is none.
-        commit_version_column: The same for the versions of their last change.
+        row_id_column: The physical name of the column with the ids of rows that were moved between
+            files; None without such a column.
+        commit_version_column: The physical name of the column with the versions of their last
+            change, or None.
     """
 
     row_id_column: str | None
@@ -60,7 +60,7 @@ class RowTracking:
 
     @classmethod
     def of(cls, view: FilesView) -> RowTracking | None:
-        """The row tracking of a version; None if it is off."""
+        """Return the row tracking of a version, or None if it is off."""
         if not view.has_active("rowTracking"):
             return None
         properties = view.properties
@@ -81,12 +81,12 @@ class RowTracking:
 
     @staticmethod
     def constants(files: pa.Table) -> pa.Table:
-        """What the log says of each file: the id of its first row, and its version."""
+        """Return the log's values for each file: the id of its first row, and its version."""
         columns = [files["baseRowId"], files["defaultRowCommitVersion"]]
         return pa.table(columns, names=[_BASE_ROW_ID, _COMMIT_VERSION])
 
     def fields(self, row_index: str) -> dict[str, str]:
-        """`row_id` and `row_commit_version` of the rows of a relation, as SQL."""
+        """Return the SQL of `row_id` and `row_commit_version` for the rows of a relation."""
         row_id = f"{_BASE_ROW_ID} + {row_index}"
         return {
             "row_id": _first_known(self.row_id_column, row_id),
@@ -95,17 +95,17 @@ class RowTracking:
 
 
 def with_row_index(jvm: Jvm, frame: DataFrame) -> DataFrame:
-    """A relation that has `ROW_INDEX`, with the rest of Spark's `_metadata` as a plain column."""
+    """Return a relation with `ROW_INDEX`, and the rest of Spark's `_metadata` as a plain column."""
     plan = analyzed_plan(frame)
     metadata = plan.metadataOutput().head()
     narrowed = metadata.withDataType(metadata.dataType().apply(jvm.seq(_FIELDS).toSet()))
-    return jvm.frame(_showing(jvm, plan, narrowed))
+    return jvm.frame(_add_output(jvm, plan, narrowed))
 
 
 def metadata_column(jvm: Jvm, frame: DataFrame, tracking: RowTracking | None) -> Column:
-    """`_metadata` for the rows of a relation, as a plain column."""
+    """Return `_metadata` for the rows of a relation, as a plain column."""
     is_stored = ROW_INDEX.name in frame.columns
-    # Spark gives its column another name where the table has one of that name.
+    # Spark gives its column another name if the table has a column `_metadata`.
     name = frame.columns[-1] if is_stored else analyzed_plan(frame).metadataOutput().head().name()
     row_index = ROW_INDEX.name if is_stored else f"{name}.{_ROW_INDEX}"
     fields = {field: f"{name}.{field}" for field in _FIELDS} | {_ROW_INDEX: row_index}
@@ -117,10 +117,11 @@ def metadata_column(jvm: Jvm, frame: DataFrame, tracking: RowTracking | None) ->
 
 
 def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
-    """The frame, whose last column is `metadata_column`, with that column hidden."""
+    """Hide the last column of a frame, which is `metadata_column`."""
     plan = analyzed_plan(frame)
     if jvm.has_class(_SESSIONS) and jvm.root.optimist.dropin.Sessions.isEnabled(jvm.session):
-        # Its rules know a node that tells two sides of a join apart, which Spark's own does not.
+        # The drop-in's rules know a node that tells two sides of a join apart; Spark's own node
+        # does not.
         return jvm.frame(jvm.root.optimist.dropin.HiddenMetadata(plan, False))
     logical = jvm.catalyst.plans.logical
     output = plan.output()
@@ -129,15 +130,16 @@ def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
     return jvm.frame(project)
 
 
-def _showing(jvm: Jvm, plan: Any, column: Any) -> Any:
-    """A relation that has one more column, also below the padding of its `char` columns."""
+def _add_output(jvm: Jvm, plan: Any, column: Any) -> Any:
+    """Add a column to a relation, also below the padding of its `char` columns."""
     parts = [plan.productElement(at) for at in range(plan.productArity())]
     if plan.children().isEmpty():
-        # The constructor differs between Spark's versions, but `output` is always its second.
+        # The constructor differs between Spark's versions, but `output` is always its second
+        # argument.
         parts[1] = parts[1].appended(column)
     else:
         columns, child = parts
-        parts = [columns.appended(column), _showing(jvm, child, column)]
+        parts = [columns.appended(column), _add_output(jvm, child, column)]
     return plan.makeCopy(jvm.array(jvm.root.Object, parts))
 
 

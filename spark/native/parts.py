@@ -1,9 +1,8 @@
-"""The parts of a scan, each of files of one kind; the listings of whole versions are kept.
+"""The parts of a scan, each with files of one kind, and the kept listings of versions.
 
 Listing the files of a version (typed partition values, the partition of each file) takes time for
-every file, and a version never changes. So a listing stays with its version, one for each session
-that read it and each time zone in which its partition values were read; with it stays what Spark
-has been handed of it.
+every file, and a version never changes. So a listing is kept with its version: one per session that
+read it and per time zone of its partition values. The objects that Spark got from it are kept, too.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class ScanPart:
     """Files of one kind.
 
     Attributes:
-        name: Tells the part from others in keys; empty if its files have no deletion vectors.
+        name: Distinguishes the part in keys; empty if its files have no deletion vectors.
         listing: The files.
         partitions: The partitions of the listing, for Spark.
         files: The files of the listing, for Spark.
@@ -54,16 +53,16 @@ class ScanPart:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the deleted rows go into a sparse set; see `row_sets`."""
+        """True if the deleted rows go into a sparse set of `row_sets`."""
         return self.name.endswith("sparse")
 
 
 def parts_of_version(jvm: Jvm, view: FilesView, zone: str | None) -> tuple[ScanPart, ...]:
-    """All files of a version; listed at the first call.
+    """Return all files of a version in parts, listed at the first call.
 
     Args:
         jvm: The session's handles.
-        view: The version, or other files that are read like one.
+        view: The version, or other files that are read like those of a version.
         zone: The zone in which timestamps of partitions are read; None if the table has none.
 
     Raises:
@@ -75,23 +74,23 @@ def parts_of_version(jvm: Jvm, view: FilesView, zone: str | None) -> tuple[ScanP
         if found is not None:
             kept.move_to_end((jvm, zone))
             return found
-    # Outside of the lock: two threads may do the same work, but none waits for another table's.
-    made = parts_of_files(jvm, view, view.files, zone)
+    # Outside of the lock: two threads may do the same work, but no thread waits for another table.
+    listed = parts_of_files(jvm, view, view.files, zone)
     with _LOCK:
-        kept[jvm, zone] = made
+        kept[jvm, zone] = listed
         while len(kept) > _MAX_KEPT:
             kept.popitem(last=False)
-    return made
+    return listed
 
 
 def parts_of_files(
     jvm: Jvm, view: FilesView, files: pa.Table, zone: str | None
 ) -> tuple[ScanPart, ...]:
-    """Some files of a version, as `parts_of_version`; listed at each call."""
-    return tuple(_part(jvm, view, name, some, zone) for name, some in _kinds(files))
+    """Return some files of a version in parts, listed at each call."""
+    return tuple(_make_part(jvm, view, name, some, zone) for name, some in _split_by_kind(files))
 
 
-def _part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str | None) -> ScanPart:
+def _make_part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str | None) -> ScanPart:
     tracking = RowTracking.of(view)
     listing = FileListing.of(
         view.data_paths,
@@ -110,8 +109,8 @@ def _part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str | Non
     return ScanPart(name, listing, partitions, SparkFiles(jvm, listing, partitions))
 
 
-def _kinds(files: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The names of the parts and their files; those without deleted rows come first."""
+def _split_by_kind(files: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Return the names of the parts and their files, first those without deleted rows."""
     has_vector = pc.is_valid(files["deletionVector"])
     if not pc.any(has_vector, min_count=0).as_py():
         yield "", files

@@ -1,4 +1,4 @@
-"""The native plane: Catalyst plans from our log; Spark's Parquet reader and writer do the rest."""
+"""The native plane: Catalyst plans from our log, and Spark reads and writes the Parquet files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["NativePlane"]
 
 @dataclass(frozen=True, slots=True)
 class NativePlane:
-    """Rows of tables whose scheme Spark's Hadoop opens, in a classic session; see `RowPlane`."""
+    """Rows of tables that Spark's Hadoop can open, in a classic session (see `RowPlane`)."""
 
     spark: SparkSession
     table: TableRef
@@ -70,14 +70,14 @@ class NativePlane:
     def _rows(
         self, view: FilesView, files: pa.Table, fields: dict[str, str], *, with_row_ids: bool
     ) -> DataFrame:
-        """The rows of some files, with fields of `_metadata` by the names that they get."""
+        """Return the rows of some files, with fields of `_metadata` under the given names."""
         rows = scan_frame(self.spark, view, files, access=self._access)
         carried = carried_columns(view.metadata, view.protocol).names if with_row_ids else ()
         if carried:
             fields |= dict(zip(carried, ("row_id", "row_commit_version"), strict=True))
         if not fields:
             return rows
-        # Not by methods of PySpark, each of which takes a dozen round trips.
+        # PySpark's own methods would take a dozen round trips each.
         metadata: Any = rows.metadataColumn("_metadata")._jc
         # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
         found = (metadata.getField(field).alias(name) for name, field in fields.items())

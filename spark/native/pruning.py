@@ -1,8 +1,8 @@
-"""Partition filters, evaluated exactly, by Catalyst itself (spec 9.4).
+"""Exact evaluation of partition filters by Catalyst itself (spec 9.4).
 
-Spark does not check partition filters again after the scan, so there is no room for "don't know".
-The filters go back to Catalyst, which interprets them over the partition values, as it does for the
-partitions of its own file tables: no plan is made, no code is compiled and no job is run.
+Spark does not check partition filters again after the scan, so each answer must be exact. Catalyst
+interprets the filters over the partition values, as it does for the partitions of its own file
+tables. No plan is made, no code is compiled and no job is run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
 def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
-    """The rows of an Arrow table as a Scala `Seq[InternalRow]`; values arrive bit for bit.
+    """Return the rows of an Arrow table as a Scala `Seq[InternalRow]`, bit for bit.
 
     Args:
         jvm: The session's handles.
@@ -34,13 +34,13 @@ def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
     plan = execution.analyzed()
     if plan.nodeName() == "LocalRelation":
         return plan.data()
-    # There are more values than Spark keeps in a plan (`arrow.localRelationThreshold`): a job
-    # returns them.
+    # Spark keeps only so many values in a plan (`arrow.localRelationThreshold`): a job returns
+    # more.
     return jvm.array_seq(execution.executedPlan().executeCollect())
 
 
 class PartitionRows:
-    """The partitions of one listing inside the JVM, made when first asked for; threads share it.
+    """The partitions of one listing inside the JVM, made at the first use and shared by threads.
 
     Args:
         jvm: The session's handles.
@@ -56,7 +56,10 @@ class PartitionRows:
         self._values: Any = None
 
     def values(self) -> Any:
-        """`Seq[InternalRow]` of the partition values; its width must be that of the schema."""
+        """Return a `Seq[InternalRow]` of the partition values.
+
+        Its width must be that of the schema.
+        """
         with self._lock:
             if self._values is None:
                 rows = internal_rows(self._jvm, self._partitions, self.schema)
@@ -64,32 +67,36 @@ class PartitionRows:
             return self._values
 
     def ordinals(self, filters: Any) -> pa.Array:
-        """The ordinals of the partitions on which all the filters (a Scala `Seq`) are true."""
+        """Return the ordinals of the partitions for which all filters (a Scala `Seq`) are true."""
         values = self.values()
-        passes = row_test(self._jvm, self._predicate(list(iterate(filters))))
-        # One text for all: a round trip each would take longer than the pruning itself.
+        passes = row_test(self._jvm, self._compile_filters(list(iterate(filters))))
+        # One text for all ordinals: a round trip for each would take longer than the pruning.
         text = values.indices().filter(values.andThen(passes)).mkString(";")
         return pa.array(text.split(";") if text else [], pa.string()).cast(pa.int32())
 
-    def _predicate(self, filters: list[Any]) -> Any:
+    def _compile_filters(self, filters: list[Any]) -> Any:
         condition = reduce(self._jvm.catalyst.expressions.And, filters)
-        columns = self._jvm.module(f"{_EXPRESSIONS}.package$").AttributeSeq(self._columns(filters))
+        columns = self._jvm.module(f"{_EXPRESSIONS}.package$").AttributeSeq(
+            self._attributes(filters)
+        )
         binding = self._jvm.module(f"{_EXPRESSIONS}.BindReferences$")
         bound = binding.bindReference(condition, columns, False)
         return self._jvm.module(f"{_EXPRESSIONS}.Predicate$").createInterpreted(bound)
 
-    def _columns(self, filters: list[Any]) -> Any:
-        """The filters' own attributes, which are found by their ids; others for other columns."""
+    def _attributes(self, filters: list[Any]) -> Any:
+        """Return the filters' own attributes, by their ids, and new ones for other columns."""
         seen = {
             attribute.name().lower(): attribute
             for item in filters
             for attribute in iterate(item.references())
         }
         names = enumerate(self.schema.names)
-        return self._jvm.seq(seen.get(name.lower()) or self._others.apply(at) for at, name in names)
+        return self._jvm.seq(
+            seen.get(name.lower()) or self._unused_attributes.apply(at) for at, name in names
+        )
 
     @cached_property
-    def _others(self) -> Any:
+    def _unused_attributes(self) -> Any:
         """An attribute for each column, with ids that no query has."""
         types = self._jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils$")
         return types.toAttributes(self._jvm.struct(self.schema))

@@ -1,4 +1,4 @@
-"""Renaming a directory by Hadoop, whose committers have put files there."""
+"""Renaming of a directory by Hadoop, whose committers have put files there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["rename_directory"]
 
 
 def rename_directory(jvm: Jvm, source: str, target: str) -> bool:
-    """Give a directory another name; whether there was such a directory.
+    """Rename a directory, and return False if it does not exist.
 
-    On local disks and HDFS that is one step; connectors of object stores copy file by file.
+    On local disks and HDFS this is one atomic step; connectors of object stores copy file by file.
 
     Args:
         jvm: The session's handles.
         source: The directory.
-        target: Its new path, at which there is nothing; the directories above it are made.
+        target: Its new path, which must not exist; the directories above it are created.
 
     Raises:
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`); files may be at

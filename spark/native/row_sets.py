@@ -1,4 +1,4 @@
-"""Sets of row positions inside the JVM: Python fills them, and Spark asks them row by row.
+"""Sets of row positions inside the JVM, which Python fills and Spark queries row by row.
 
 | set | memory | for |
 |---|---|---|
@@ -28,24 +28,30 @@ _MAX_INT = 2**31 - 1
 
 
 class RowSet(Protocol):
-    """Deleted rows of many files in one space of positions. It only grows.
+    """The deleted rows of many files in one space of positions, which only grows.
 
     A query may serialise the set while rows for another query are added.
 
     Attributes:
         position_type: Spark's type of a position.
-        capacity: How many positions there can be.
+        capacity: The largest number of positions.
     """
 
     position_type: str
     capacity: int
 
     def contains(self, position: Any) -> Any:
-        """A Catalyst expression: whether `position`, of type `position_type`, is in the set."""
+        """Return a Catalyst expression that is true if `position` is in the set.
+
+        The position has the type `position_type`.
+        """
         ...
 
     def width(self, span: int) -> int:
-        """How many positions a file needs if its last deleted row has the index `span - 1`."""
+        """Return the number of positions that a file needs.
+
+        Its last deleted row has the index `span - 1`.
+        """
         ...
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
@@ -54,10 +60,10 @@ class RowSet(Protocol):
 
 
 class DenseRows:
-    """A bit per row; see `RowSet`.
+    """A set with a bit per row (see `RowSet`).
 
-    It is Spark's own `BitSet`, asked by a plain call in the generated code. That class can't take
-    many bits at once, so its array of words is replaced as a whole, by one that is filled.
+    It is Spark's own `BitSet`, which generated code calls directly. That class can't take many bits
+    at once, so its whole array of words is replaced by a filled one.
     """
 
     position_type = "int"
@@ -65,17 +71,17 @@ class DenseRows:
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self._bits = jvm.root.org.apache.spark.util.collection.BitSet(0)
-        self._words = self._bits.getClass().getDeclaredField("words")
+        self._pack_bits = jvm.root.org.apache.spark.util.collection.BitSet(0)
+        self._words = self._pack_bits.getClass().getDeclaredField("words")
         self._words.setAccessible(True)
         self._num_words = 0
 
     def contains(self, position: Any) -> Any:
         """See `RowSet.contains`."""
         expressions = self._jvm.catalyst.expressions
-        kind = self._jvm.root.org.apache.spark.sql.types.ObjectType(self._bits.getClass())
+        kind = self._jvm.root.org.apache.spark.sql.types.ObjectType(self._pack_bits.getClass())
         return expressions.objects.Invoke(
-            expressions.Literal(self._bits, kind),
+            expressions.Literal(self._pack_bits, kind),
             "get",
             self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
             self._jvm.seq([position]),
@@ -86,24 +92,24 @@ class DenseRows:
         )
 
     def width(self, span: int) -> int:
-        """`span`, rounded up to whole words."""
+        """Return `span`, rounded up to whole words."""
         return -(-span // _WORD_BITS) * _WORD_BITS
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
         """See `RowSet.add`."""
-        added = b"".join(map(_bits, vectors, widths))
+        added = b"".join(map(_pack_bits, vectors, widths))
         old, self._num_words = self._num_words, (start + sum(widths)) // _WORD_BITS
         words = self._jvm.gateway.new_array(self._jvm.root.long, self._num_words)
-        self._jvm.root.System.arraycopy(self._words.get(self._bits), 0, words, 0, old)
-        _fill(self._jvm, words, added, start // _WORD_BITS)
-        self._words.set(self._bits, words)
+        self._jvm.root.System.arraycopy(self._words.get(self._pack_bits), 0, words, 0, old)
+        _fill_longs(self._jvm, words, added, start // _WORD_BITS)
+        self._words.set(self._pack_bits, words)
 
 
 class SparseRows:
-    """A number per deleted row; see `RowSet`.
+    """A set with a number per deleted row (see `RowSet`).
 
-    A Scala set is a serialisable function from a number to a boolean, and a `ScalaUDF` calls it.
-    Behind it is a set of Java that threads may fill while others serialise it.
+    A Scala set is a serialisable function from a number to a boolean, and a `ScalaUDF` calls it. It
+    wraps a Java set that one thread may fill while another serialises it.
     """
 
     position_type = "long"
@@ -112,10 +118,10 @@ class SparseRows:
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
         rows = jvm.root.java.util.concurrent.ConcurrentHashMap.newKeySet()
-        self._rows = jvm.root.scala.jdk.javaapi.CollectionConverters.asScala(rows)
-        # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
-        # set is compared by its elements. The function that `andThen` makes equals only itself.
-        self._function = self._rows.andThen(jvm.module("scala.$less$colon$less$").refl())
+        self._row_indexes = jvm.root.scala.jdk.javaapi.CollectionConverters.asScala(rows)
+        # Not the set itself: Spark often compares and hashes functions while it plans, and a set is
+        # compared by its elements. The function that `andThen` makes equals only itself.
+        self._function = self._row_indexes.andThen(jvm.module("scala.$less$colon$less$").refl())
 
     def contains(self, position: Any) -> Any:
         """See `RowSet.contains`."""
@@ -131,24 +137,24 @@ class SparseRows:
         )
 
     def width(self, span: int) -> int:
-        """`span` itself: a position without a deleted row costs nothing."""
+        """Return `span`, since a position without a deleted row costs nothing."""
         return span
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
         """See `RowSet.add`."""
         bases = accumulate(widths, initial=start)
-        parts = [_rows(vector) + np.uint64(base) for vector, base in zip(vectors, bases)]  # noqa: B905 - one base more
+        parts = [_row_indexes(vector) + np.uint64(base) for vector, base in zip(vectors, bases)]  # noqa: B905 - one base more
         data = np.concatenate(parts).astype("<i8").tobytes()
         numbers = self._jvm.gateway.new_array(self._jvm.root.long, len(data) // 8)
-        _fill(self._jvm, numbers, data, 0)
-        self._rows.addAll(self._jvm.array_seq(numbers))
+        _fill_longs(self._jvm, numbers, data, 0)
+        self._row_indexes.addAll(self._jvm.array_seq(numbers))
 
 
 def is_sparse(vectors: pa.StructArray) -> pa.Array:
-    """Which files go into the sparse set, by the descriptions of their vectors; no file is read.
+    """Choose the files for the sparse set by their vectors' descriptors, without reading files.
 
-    A vector takes 2 bytes per deleted row, and 8 bytes per block of 65,536 rows that has any; the
-    dense set takes 8 KiB for such a block. A few files are never worth a relation of their own.
+    A vector takes 2 bytes per deleted row, and 8 bytes per block of 65,536 rows with deleted rows.
+    The dense set takes 8 KiB for such a block. A few files never get their own relation.
     """
     size, rows = pc.struct_field(vectors, "sizeInBytes"), pc.struct_field(vectors, "cardinality")
     if len(vectors) < _MIN_FILES:
@@ -157,18 +163,18 @@ def is_sparse(vectors: pa.StructArray) -> pa.Array:
     return pc.fill_null(pc.less(pc.multiply(rows, 64), pc.multiply(blocks, 8192)), False)
 
 
-def _rows(vector: BitMap64) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _row_indexes(vector: BitMap64) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.asarray(vector.to_array(), dtype=np.uint64)
 
 
-def _bits(vector: BitMap64, width: int) -> bytes:
+def _pack_bits(vector: BitMap64, width: int) -> bytes:
     bits = np.zeros(width, dtype=np.bool_)
-    bits[_rows(vector)] = True
+    bits[_row_indexes(vector)] = True
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def _fill(jvm: Jvm, array: Any, data: bytes, first: int) -> None:
-    """Put little-endian words into a `long[]` from an index on."""
+def _fill_longs(jvm: Jvm, array: Any, data: bytes, first: int) -> None:
+    """Put little-endian words into a `long[]`, starting at an index."""
     java = jvm.root.java.nio
     buffer = java.ByteBuffer.wrap(data).order(java.ByteOrder.LITTLE_ENDIAN)
     buffer.asLongBuffer().get(array, first, len(data) // 8)

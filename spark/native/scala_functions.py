@@ -1,8 +1,7 @@
-"""Scala functions that run inside the JVM: parts of pairs, their directories, tests of rows.
+"""Scala functions inside the JVM: parts of pairs, partition directories, tests of rows.
 
-A case class with a companion of its own has no `tupled`, and a function written in Python costs a
-round trip per call. Java can make a function of any method or constructor: a method handle behind a
-one-method interface.
+A case class with its own companion has no `tupled`, and a Python function costs a round trip per
+call. But Java can make a function of any method or constructor, by a method handle.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ _MADE: weakref.WeakKeyDictionary[Jvm, dict[str, Any]] = weakref.WeakKeyDictionar
 
 
 def pair_part_function(jvm: Jvm, name: str) -> Any:
-    """A `Function1` from a pair to its part `_1` or `_2`."""
-    return _once(jvm, name, lambda: _function(jvm, _pair_part(jvm, name)))
+    """Return a `Function1` from a pair to its part `_1` or `_2`."""
+    return _make_once(jvm, name, lambda: _function(jvm, _pair_part(jvm, name)))
 
 
 def partition_directory_function(jvm: Jvm) -> Any:
-    """A `Function1` from a pair of partition values and files to a `PartitionDirectory`."""
-    return _once(jvm, "PartitionDirectory", lambda: _make_directory_function(jvm))
+    """Return a `Function1` from partition values and files to a `PartitionDirectory`."""
+    return _make_once(jvm, "PartitionDirectory", lambda: _make_directory_function(jvm))
 
 
 def row_test(jvm: Jvm, predicate: Any) -> Any:
-    """A `Function1` from a row to whether Catalyst's predicate is true for it."""
-    eval_row = _once(jvm, "eval", lambda: _predicate_eval(jvm))
+    """Return a `Function1` that tests a row by Catalyst's predicate."""
+    eval_row = _make_once(jvm, "eval", lambda: _predicate_eval(jvm))
     return _function(jvm, eval_row.bindTo(predicate))
 
 
-def _once(jvm: Jvm, name: str, make: Callable[[], Any]) -> Any:
-    """What is made once for each JVM: each takes dozens of round trips."""
+def _make_once(jvm: Jvm, name: str, make: Callable[[], Any]) -> Any:
+    """Make an object once for each JVM, since each takes dozens of round trips."""
     made = _MADE.setdefault(jvm, {})
     if name not in made:
         made[name] = make()
@@ -64,7 +63,7 @@ def _make_directory_function(jvm: Jvm) -> Any:
     ]
     handles = jvm.array(java.MethodHandle, parts)
     of_two_pairs = java.MethodHandles.filterArguments(constructor, 0, handles)
-    both_the_same = jvm.gateway.new_array(jvm.root.int, 2)  # zeros: the one pair, twice
+    both_the_same = jvm.gateway.new_array(jvm.root.int, 2)  # zeros: both arguments are the pair
     of_pair = java.MethodHandles.permuteArguments(
         of_two_pairs, types.methodType(directory, pair), both_the_same
     )

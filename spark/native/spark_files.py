@@ -1,10 +1,10 @@
-"""The files of a listing as Spark has them, held in the JVM for all queries of a version.
+"""The files of a listing as Spark has them, kept in the JVM with their version.
 
-Handing a file to Spark costs a quarter of a kilobyte, and the JVM a microsecond or more. So the
-whole list is handed over once, and a query says only which of them are left; a query that needs
-less than half of a list that is not there hands over just that. The JVM holds the list by soft
-references: it gives it up where it needs the memory, and then the list is made anew. Nothing here
-is known by a name or a path: the list goes with its listing, which goes with its version.
+Sending a file to Spark costs a quarter of a kilobyte, and the JVM a microsecond or more. So the
+whole list is sent once, and a query says only which files are left. If the list is not in the JVM
+and a query needs less than half of it, only those files are sent. The JVM holds the list by soft
+references: it may drop the list when it needs memory, and then the list is made again. The list
+belongs to its listing, which belongs to its version, so no name or path is needed to find it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["SoftlyKept", "SparkFiles"]
 
 
 class SparkFiles:
-    """The files of one listing inside the JVM; threads share it.
+    """The files of one listing inside the JVM, shared by threads.
 
     Args:
         jvm: The session's handles.
@@ -39,20 +39,20 @@ class SparkFiles:
         self._listing = listing
         self._partitions = partitions
         self._statuses = SoftlyKept(jvm, lambda: _statuses_of(jvm, listing))
-        self._directories = SoftlyKept(jvm, lambda: self._grouped(None))
+        self._directories = SoftlyKept(jvm, lambda: self._group_by_partition(None))
 
     def directories(self, mask: pa.BooleanArray | None) -> Any:
-        """`Seq[PartitionDirectory]` of the files where the mask is true; None for all files.
+        """Return a `Seq[PartitionDirectory]` of the files where the mask is true, or of all.
 
         Raises:
             TableError: A path may not be opened; see `DataPaths.full_paths`.
         """
         if mask is not None or self._listing.data_paths.are_looked_at:
-            return self._grouped(mask)
+            return self._group_by_partition(mask)
         return self._directories.value()
 
     def statuses(self, mask: pa.BooleanArray | None) -> Any:
-        """`Seq[FileStatusWithMetadata]` of the same."""
+        """Return a `Seq[FileStatusWithMetadata]` of the files where the mask is true, or of all."""
         if self._listing.data_paths.are_looked_at or not self._is_worth_all(mask):
             some = self._listing if mask is None else self._listing.filter(mask)
             return _statuses_of(self._jvm, some)
@@ -62,7 +62,7 @@ class SparkFiles:
         return _int_seq(self._jvm, pc.indices_nonzero(mask)).map(whole)
 
     def _is_worth_all(self, mask: pa.BooleanArray | None) -> bool:
-        """Whether to hand over all files, of which none may then be one that can be refused."""
+        """Check whether to send all files, which must then all be allowed."""
         if mask is None or self._statuses.is_there():
             return True
         return mask.true_count > mask.false_count and self._are_plain
@@ -71,8 +71,8 @@ class SparkFiles:
     def _are_plain(self) -> bool:
         return self._listing.data_paths.are_plain(self._listing.column("path"))
 
-    def _grouped(self, mask: pa.BooleanArray | None) -> Any:
-        """Grouped in the JVM: no round trip per partition or file."""
+    def _group_by_partition(self, mask: pa.BooleanArray | None) -> Any:
+        """Group the files in the JVM, without a round trip per partition or file."""
         jvm = self._jvm
         statuses = self.statuses(mask)
         if not self._partitions.schema.fields:
@@ -80,7 +80,7 @@ class SparkFiles:
             return jvm.seq([jvm.sources.PartitionDirectory(no_row, statuses)])
         ordinals = self._listing.ordinals
         given = _int_seq(jvm, ordinals if mask is None else ordinals.filter(mask))
-        # Zipped, not looked up by path: a change feed lists a file once for each of its changes.
+        # Zipped, not found by path: a change feed lists a file once for each of its changes.
         first, second = (pair_part_function(jvm, name) for name in ("_1", "_2"))
         grouped = statuses.zip(given).groupMap(second, first)
         present = given.distinct()
@@ -89,7 +89,7 @@ class SparkFiles:
 
 
 class SoftlyKept:
-    """A Java object that the JVM may give up when it needs memory; it is then made anew.
+    """A Java object that the JVM may drop when it needs memory, and then makes again.
 
     Args:
         jvm: The session's handles.
@@ -102,18 +102,21 @@ class SoftlyKept:
         self._reference: Any = None
 
     def is_there(self) -> bool:
-        """Whether it need not be made."""
-        return self._found() is not None
+        """Check whether the object exists already."""
+        return self._get_kept() is not None
 
     def value(self) -> Any:
-        """The object; two threads may both make it, but none waits for the other."""
-        found = self._found()
+        """Return the object.
+
+        Two threads may both make it, but neither waits for the other.
+        """
+        found = self._get_kept()
         if found is None:
             found = self._make()
             self._reference = self._jvm.root.java.lang.ref.SoftReference(found)
         return found
 
-    def _found(self) -> Any:
+    def _get_kept(self) -> Any:
         return None if self._reference is None else self._reference.get()
 
 
@@ -123,7 +126,7 @@ def _statuses_of(jvm: Jvm, listing: FileListing) -> Any:
 
 
 def _int_seq(jvm: Jvm, values: pa.Array) -> Any:
-    """Whole numbers as a Scala `Seq[Int]`, in one piece."""
+    """Return whole numbers as a Scala `Seq[Int]`."""
     java = jvm.root.java.nio
     data = pa.concat_arrays([values.cast(pa.int32())]).buffers()[1].to_pybytes()
     array = jvm.gateway.new_array(jvm.root.int, len(values))

@@ -1,13 +1,13 @@
-"""Rows to data files by Spark's own Parquet writer; `add` actions from the footers (spec 10.2).
+"""The writer of data files by Spark's Parquet writer, with actions from the footers (spec 10.2).
 
-Changes of rows (spec 10.11) are written by the same job, in a partition of their own, whose
-directory is then renamed to one below `_change_data/`.
+The same job writes the changes of rows (spec 10.11), in a separate partition. Its directory is then
+renamed to one below `_change_data/`.
 
-*Assumes* that Spark's committer, and Hadoop's file system below it, have a task's files in place
-when the task reports success, and that none of their requests changes the files later. As a check,
-every footer is read and must fit its file, the sizes are looked at once more at the end, and the
-files must have as many rows as Spark has counted: whatever differs is an error, and is not
-committed. Only the file system can prevent a change that comes later still; see docs/planes.md.
+*Assumes* that Spark's committer, and Hadoop's file system below it, have put a task's files in
+place when the task reports success, and that none of their requests changes the files later. As a
+check, every footer is read and must fit its file, the sizes are read again at the end, and the
+files must have as many rows as Spark has counted. Any difference is an error, and nothing is
+committed. Only the file system can prevent a change after that; see docs/planes.md.
 """
 
 from __future__ import annotations
@@ -63,41 +63,43 @@ __all__ = ["write_natively"]
 _FOOTER_THREADS = 8
 _WRITER_LOGGER = "org.apache.spark.sql.execution.datasources.FileFormatWriter"
 _SESSION_CONFS: Mapping[str, str] = {
-    # These make the files fit for Delta whatever the user's session says; set on a clone of it.
+    # These make the files fit for Delta, whatever the user's session says. They are set on a clone
+    # of the session.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
-    # Every reader of variants reads them whole; some know no others, nor the newer annotation.
+    # Every reader of variants reads unshredded ones; some know no shredding, nor the newer
+    # annotation.
     "spark.sql.variant.writeShredding.enabled": "false",
     "spark.sql.parquet.variant.annotateLogicalType.enabled": "false",
 }
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 _COMMITTER: Mapping[str, str] = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # By version 2 a task's files are among the job's before Spark knows that the task is done. If
-    # it then fails, and runs again with other rows, its first files stay there beside the second.
+    # With version 2, a task's files are among the job's files before Spark knows that the task has
+    # succeeded. If the task then fails, and runs again with other rows, its first files stay there
+    # beside the second ones.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
 }
-_OF_TASKS = "_temporary"
-"""Where the committer has the files of tasks, right below the directory of the write."""
+_TASK_FOLDER = "_temporary"
+"""The committer's folder for the files of tasks, right below the directory of the write."""
 _PAGES = {"1.0": "PARQUET_1_0", "2.0": "PARQUET_2_0"}
 _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
 _MARKED = re.compile(f"%+{HIVE_NULL}")
-"""A text that spells the name of null's directory; one more percent sign tells it from null."""
+"""Matches a text that spells the name of null's directory, after `%` marks."""
 _IS_CHANGE = "is_change"
-"""The partition column that tells rows of the table (`false`) from changes (`true`).
-
-What a killed writer has left there is found by a vacuum, since the name begins with no `_`.
+"""The partition column that tells rows of the table (`false`) from changes (`true`). A vacuum finds
+files that a killed writer has left there, since the name does not begin with `_`.
 """
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
 @dataclass(frozen=True, slots=True)
 class _WrittenFile:
-    """A file that Spark has written: where it is, how many rows it has, and its action."""
+    """A file that Spark has written: its path, its number of rows, and its action."""
 
     path: str
     num_rows: int
@@ -108,10 +110,9 @@ def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
-        rows: Exactly the stored columns of the table, in its types, and then those that are
-            carried.
+        rows: Exactly the stored columns of the table, in its types, and then the carried columns.
         spec: What the files have in common.
-        has_changes: The last column tells the kind of change of each row, see `change_files`.
+        has_changes: The last column holds each row's kind of change; see `change_files`.
     """
     taken = (name for item in spec.schema for name in (item.name, item.physical_name))
     is_change = free_name(_IS_CHANGE, taken) if has_changes else None
@@ -127,7 +128,7 @@ def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False
 
 
 def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> int | None:
-    """Let Spark write the rows, changes to a partition of their own; return its count of them."""
+    """Let Spark write the rows, with changes in a separate partition, and return its row count."""
     fields = partition_schema(spec.schema, spec.partition_columns)
     texts = {field.name: _partition_text(field) for field in fields}
     partitions = [field.physical_name for field in fields]
@@ -136,13 +137,13 @@ def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> int | No
         partitions = [is_change, *partitions]
     jvm = Jvm.of(rows.sparkSession)
     stored = file_columns(rows.withColumns(texts) if texts else rows, spec.schema)
-    # Data may bring along ids of other files; those of a table that is not mapped have none.
+    # The rows' columns may have field ids of other files; files of an unmapped table have none.
     ids = {_WRITE_IDS: str(is_mapped(spec.schema)).lower()}
     isolated = jvm.isolated(stored, {**_SESSION_CONFS, **ids})
     writer = isolated.write.format("parquet").mode("errorifexists").options(**_COMMITTER)
     writer = writer.option("compression", spec.compression)
     writer = writer.option("parquet.writer.version", _PAGES[spec.data_page_version])
-    # 0 is given, too, or the session's conf would apply.
+    # 0 is set, too, or else the session's conf would apply.
     writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file or 0)
     if partitions:
         writer = writer.partitionBy(*partitions)
@@ -152,7 +153,7 @@ def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> int | No
 
 
 def _take_changes(jvm: Jvm, spec: FileSpec, partition: str) -> WrittenFiles:
-    """Move the partition of changes to where change files are; none if there are no changes."""
+    """Move the partition of changes to the directory of change files, if there is one."""
     changes = change_spec(spec)
     directory = join(spec.table_path, changes.directory)
     if not rename_directory(jvm, join(spec.table_path, spec.directory, partition), directory):
@@ -162,7 +163,7 @@ def _take_changes(jvm: Jvm, spec: FileSpec, partition: str) -> WrittenFiles:
 
 
 def _partition_text(field: StructField) -> Column:
-    """The value as text that no session setting changes; the directory's name carries it."""
+    """Return the value as the text in a directory's name, independent of session settings."""
     value = column_of(field.name)
     if str(field.data_type) in _TEXTS:
         text = value.cast("string")
@@ -171,7 +172,7 @@ def _partition_text(field: StructField) -> Column:
         return sf.when(text != "", marked)  # an empty string is null in a partition
     if str(field.data_type) != "timestamp":
         return value.cast("string")
-    # Spelled in the session's zone, the two hours at a clock change would be the same text.
+    # In the session's zone, two different hours at a clock change would have the same text.
     micros = sf.unix_micros(value)
     return sf.timestamp_add("MICROSECOND", micros, sf.expr(_EPOCH)).cast("string")
 
@@ -182,7 +183,7 @@ def _collect(spec: FileSpec) -> WrittenFiles:
     if not found:
         _ensure_there(directory, spec.access)
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-        # Of a file stays what its footer says: a footer takes a kilobyte or two for each column.
+        # Footers are not kept: a footer takes a kilobyte or two for each column.
         files = list(pool.map(partial(_written_file, spec), found))
     _ensure_unchanged(found, _data_files(directory, spec.access))
     for file in files:
@@ -198,10 +199,10 @@ def _collect(spec: FileSpec) -> WrittenFiles:
 
 
 def _written_file(spec: FileSpec, status: FileStatus) -> _WrittenFile:
-    footer = _footer(status, spec.access)
+    footer = _read_footer(status, spec.access)
     directory = join(spec.table_path, spec.directory)
     relative = status.path[len(directory.rstrip("/")) + 1 :]
-    return _WrittenFile(status.path, footer.num_rows, _add(spec, relative, status, footer))
+    return _WrittenFile(status.path, footer.num_rows, _add_action(spec, relative, status, footer))
 
 
 def _data_files(directory: str, access: DataAccess | None) -> list[FileStatus]:
@@ -214,23 +215,23 @@ def _data_files(directory: str, access: DataAccess | None) -> list[FileStatus]:
 
 
 def _ensure_there(directory: str, access: DataAccess | None) -> None:
-    """Nothing to find is fine if there were no rows, and not if the directory is another one."""
+    """Refuse a missing directory, since an empty one only means that there were no rows."""
     if name_of(directory) not in names_in(parent_of(directory), access):
-        raise _differs(directory, "there is no such directory")
+        raise _file_differs(directory, "there is no such directory")
 
 
 def _ensure_all_rows(directory: str, found: int, counted: int | None) -> None:
-    """Refuse a write whose files have other rows than the tasks that Spark takes for done."""
+    """Refuse a write whose files do not have as many rows as Spark counted."""
     if counted is not None and found != counted:
-        raise _differs(directory, f"Spark wrote {counted} rows, but its files have {found}")
+        raise _file_differs(directory, f"Spark wrote {counted} rows, but its files have {found}")
 
 
-def _footer(status: FileStatus, access: DataAccess | None) -> pq.FileMetaData:
+def _read_footer(status: FileStatus, access: DataAccess | None) -> pq.FileMetaData:
     filesystem, inner = filesystem_for(status.path, access)
     try:
         footer = pq.read_metadata(inner, filesystem=filesystem)
     except pa.ArrowInvalid as error:
-        raise _differs(status.path, f"it is not a complete Parquet file ({error})") from None
+        raise _file_differs(status.path, f"it is not a complete Parquet file ({error})") from None
     # The last column chunk is followed by the footer, its length in 4 bytes, and the magic.
     ends = (
         column.total_compressed_size + (column.dictionary_page_offset or column.data_page_offset)
@@ -240,7 +241,7 @@ def _footer(status: FileStatus, access: DataAccess | None) -> pq.FileMetaData:
     needed = max(ends, default=len(_MAGIC)) + footer.serialized_size + 4 + len(_MAGIC)
     if status.size_bytes < needed:
         found = f"it has {status.size_bytes} bytes, but its footer describes {needed}"
-        raise _differs(status.path, found)
+        raise _file_differs(status.path, found)
     return footer
 
 
@@ -250,10 +251,10 @@ def _ensure_unchanged(before: Sequence[FileStatus], now: Sequence[FileStatus]) -
         path, size = status.path, status.size_bytes
         if sizes.get(path) != size:
             found = f"{sizes[path]} bytes" if path in sizes else "nothing"
-            raise _differs(path, f"Spark wrote {size} bytes, but it now has {found}")
+            raise _file_differs(path, f"Spark wrote {size} bytes, but it now has {found}")
 
 
-def _differs(path: str, what: str) -> StorageError:
+def _file_differs(path: str, what: str) -> StorageError:
     return StorageError(
         f"What is at {shown(path)} is not what Spark wrote: {shown(what)}. Nothing was "
         "committed. Run the operation again.",
@@ -263,15 +264,17 @@ def _differs(path: str, what: str) -> StorageError:
     )
 
 
-def _add(spec: FileSpec, relative: str, status: FileStatus, footer: pq.FileMetaData) -> AddFile:
+def _add_action(
+    spec: FileSpec, relative: str, status: FileStatus, footer: pq.FileMetaData
+) -> AddFile:
     return AddFile(
         path=uri_reference(join(spec.directory, relative)),
         partition_values=_partition_values(spec, relative.split("/")[:-1]),
         size=status.size_bytes,
-        # Of drivers that tell no time (hdfs-native's): now, since the file is new.
+        # Some drivers know no time (hdfs-native's). Then it is now, since the file is new.
         modification_time=status.modified_ms or SystemClock().now_ms(),
         data_change=spec.data_change,
-        stats=_stats(spec, footer),
+        stats=_stats_of_footer(spec, footer),
     )
 
 
@@ -282,19 +285,19 @@ def _partition_values(spec: FileSpec, directories: Sequence[str]) -> dict[str, s
         by_name[unescape_hive(name) or name] = unescape_hive(value)
     return {
         field.physical_name: canonical_partition_value(
-            _unmarked(by_name[field.physical_name], field), field.data_type, zone="UTC"
+            _remove_mark(by_name[field.physical_name], field), field.data_type, zone="UTC"
         )
         for field in partition_schema(spec.schema, spec.partition_columns)
     }
 
 
-def _unmarked(text: str | None, field: StructField) -> str | None:
-    """The text that `_partition_text` was given, without the mark it may have put before it."""
+def _remove_mark(text: str | None, field: StructField) -> str | None:
+    """Remove the mark that `_partition_text` may have put before a text."""
     is_marked = str(field.data_type) in _TEXTS and _MARKED.fullmatch(text or "")
     return text[1:] if text and is_marked else text
 
 
-def _stats(spec: FileSpec, footer: pq.FileMetaData) -> str | None:
+def _stats_of_footer(spec: FileSpec, footer: pq.FileMetaData) -> str | None:
     if spec.stats_columns is None:
         return None
     return stats_from_footer(
@@ -307,10 +310,10 @@ def _stats(spec: FileSpec, footer: pq.FileMetaData) -> str | None:
 
 
 def _is_data_file(parts: Sequence[str]) -> bool:
-    """Whether a file is one of a task that is done.
+    """Check whether a file belongs to a task that has succeeded.
 
     Args:
-        parts: Its path within the directory of the write. What is above is the user's, and may have
-            any names.
+        parts: Its path within the directory of the write. The directories above are the user's, and
+            may have any names.
     """
-    return not parts[-1].startswith(("_", ".")) and parts[0] != _OF_TASKS
+    return not parts[-1].startswith(("_", ".")) and parts[0] != _TASK_FOLDER

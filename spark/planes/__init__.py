@@ -1,1 +1,1 @@
-"""Which plane a table is read and written on."""
+"""The choice of the plane that reads and writes a table."""

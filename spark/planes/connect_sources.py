@@ -1,9 +1,9 @@
-"""Which of our scans a Spark Connect DataFrame reads.
+"""The scans of our tables that a Spark Connect DataFrame reads.
 
-Behind the names of views only the server can look, and its answer is a text, which it may cut
-(`spark.sql.maxPlanStringLength`) or redact (`spark.sql.redaction.string.regex`). So an alias at the
-plan's end must be in the text, too. If it is not, a longer text is asked for, and if it is not in
-that either, the query counts as one that may read anything.
+Only the server knows the plans of views. It answers with a text, which it may cut
+(`spark.sql.maxPlanStringLength`) or redact (`spark.sql.redaction.string.regex`). So the client puts
+an alias at the plan's end and looks for it in the text. If the alias is missing, the client asks
+for a longer text. If it is missing there, too, the query counts as one that may read anything.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["connect_scans"]
 _LOG = logging.getLogger(__name__)
 
 _INDIRECT = ("SQL", "NamedTable", "WithRelations")
-"""Messages behind which views may stand, whose plans only the server knows."""
+"""Messages that may stand for views, whose plans only the server knows."""
 _LENGTH = "spark.sql.maxPlanStringLength"
 _LONGEST = 1 << 25
-"""So long may a text be for us, whatever the session says: it is sent in one message."""
+"""The longest text that we ask for, whatever the session says: it is sent in one message."""
 _NUM_PLANS = 2
-"""The text has the plan as it was sent, and then as the server has analysed it."""
+"""The text holds the plan as it was sent, and then as the server has analysed it."""
 
 
 def connect_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
-    """All scans of our tables in a frame's query, those inside views included.
+    """Return all scans of our tables in a frame's query, those inside views included.
 
-    If the query names views or is SQL text, the server is asked to explain it: only the server
-    knows what stands behind the names. Where its answer is not whole, all tables that this process
-    has read are there, as assumed ones.
+    If the query names views or is SQL text, the server is asked to explain it: only the server can
+    resolve the names. If its answer is not whole, all tables that this process has read are
+    returned as assumed sources.
     """
     inner: Any = frame
-    # As it is sent: a part that is cached is sent as it was when it was cached.
+    # The message as it is sent: a cached part is sent as it was when it was cached.
     found = tuple(messages(inner._plan.to_proto(inner._session.client)))
     if any(item.DESCRIPTOR.name in _INDIRECT for item in found):
         return _explained_scans(frame)
@@ -81,7 +81,7 @@ def _is_whole(text: str, end: str) -> bool:
 
 @contextmanager
 def _longer_texts(spark: SparkSession) -> Iterator[None]:
-    """Let the server answer with longer texts; no answer to anybody else becomes wrong by it."""
+    """Let the server answer with longer texts, which makes no other answer wrong."""
     before = str(spark.conf.get(_LENGTH))
     spark.conf.set(_LENGTH, str(_LONGEST))
     try:

@@ -1,11 +1,11 @@
-"""Which plane serves a table (docs/planes.md).
+"""The choice of the plane that serves a table (docs/planes.md).
 
-1. Spark Connect: arrow, for there is no JVM at hand to plan in.
+1. Spark Connect: arrow, since the client has no JVM to plan in.
 2. `optimist.spark.plane` forces either.
 3. Local and HDFS paths: native; every Hadoop opens them.
-4. Other schemes: native where Spark's Hadoop has a connector for the scheme, and the connector sees
-   all keys that say how to reach the store: not those of our own (`optimist.store.<store>.*`), nor
-   those that were given to this call alone. Else arrow.
+4. Other schemes: native if Spark's Hadoop has a connector for the scheme, and the connector sees
+   all keys that say how to reach the store. It does not see our own keys
+   (`optimist.store.<store>.*`), nor keys given to this call alone. Else arrow.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STORES = {
 def is_native(
     spark: SparkSession, path: str, options: EngineOptions, store_options: Mapping[str, str]
 ) -> bool:
-    """Whether the native plane, Spark's own readers and writers, serves a path; else arrow does.
+    """Check whether the native plane, Spark's own readers and writers, serves a path.
 
     Raises:
         ConfigError: The native plane is forced on Spark Connect (kind
@@ -54,22 +54,22 @@ def is_native(
     scheme = scheme_of(path)
     if scheme in _EVERY_HADOOP:
         return True
-    if _is_ours(scheme, store_options):
+    if _has_own_keys(scheme, store_options):
         return False
     jvm = Jvm.of(spark)
     return jvm.opens(scheme) and _sees_all(jvm, store_options)
 
 
-def _is_ours(scheme: str, store_options: Mapping[str, str]) -> bool:
+def _has_own_keys(scheme: str, store_options: Mapping[str, str]) -> bool:
     prefix = f"{STORE_PREFIX}{_STORES.get(scheme, 'fsspec')}."
     return any(key.removeprefix("spark.").startswith(prefix) for key in store_options)
 
 
 def _sees_all(jvm: Jvm, store_options: Mapping[str, str]) -> bool:
-    """Whether Hadoop has the keys for file systems as the store has them.
+    """Check whether Hadoop has the same keys for file systems as the store.
 
-    Those of a call are not in the session's conf: with them the log's store reaches another service
-    than the connector, or the same one as somebody else.
+    Keys of a call are not in the session's conf: with them, the log's store may reach another
+    service than the connector, or the same service as another user.
     """
     keys = [key for key in store_options if key.startswith(FILESYSTEM_PREFIXES)]
     if not keys:

@@ -1,7 +1,7 @@
-"""Who moves the rows of a table: Spark's own readers and writers, or pyarrow (docs/planes.md).
+"""The planes that move a table's rows: Spark's readers and writers, or pyarrow (docs/planes.md).
 
-Both planes do the same things behind `RowPlane`; commands and transactions know no other difference
-between them.
+Both planes do the same behind `RowPlane`; commands and transactions do not know which of them
+works.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ class RowPlane(Protocol):
         columns: Collection[tuple[str, ...]] | None = None,
         zone: str | None = None,
     ) -> DataFrame:
-        """The rows of a version; no file is read before a query runs.
+        """Return the rows of a version, without reading a file before a query runs.
 
         Args:
             snapshot: The version.
-            is_time_travel: The user chose this version, so a write made from its rows means to
-                bring old rows back.
-            columns: The ways to the columns or fields of structs that are needed, perhaps to
-                `_metadata`; there may be others. None for all of the table's.
-            zone: Where the clocks stood that partition values without a zone were read from; None
-                for the session's zone.
+            is_time_travel: The user chose this version, so a write of its rows is meant to bring
+                old rows back.
+            columns: The paths of the needed columns and fields of structs, perhaps of `_metadata`;
+                the frame may have others, too. None for all columns of the table.
+            zone: The time zone of partition values that name none; None for the session's zone.
 
         Raises:
             ProtocolError: The files need a feature that the reader does not have.
@@ -55,7 +54,7 @@ class RowPlane(Protocol):
     def scan_files(
         self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
     ) -> DataFrame:
-        """The rows of some files, given as rows of `view.files`; otherwise as `scan`.
+        """Return the rows of some files, given as rows of `view.files`, as `scan` does.
 
         Args:
             view: The version.
@@ -73,33 +72,35 @@ class RowPlane(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> DataFrame:
-        """The rows of some files, and where each stands.
+        """Return the rows of some files, and the location of each: its file and position.
 
         Args:
             view: The version.
             files: Rows of `view.files`.
-            places: The names of the columns that tell.
-            columns: The columns that are needed; there may be others.
+            places: The names of the columns that hold the locations.
+            columns: The needed columns; the frame may have others, too.
             with_row_ids: As for `scan_files`.
         """
         ...
 
     def find_paths(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
-        """For each file the place of its path among the paths; null if it is not there.
+        """Return the index of each file's path among the paths, or null if it is not there.
 
         Args:
             view: The version.
             files: Rows of `view.files`.
-            paths: Paths as `placed_rows` spells them, all of them of these files, and distinct.
+            paths: Distinct paths of these files, spelled as in `placed_rows`.
         """
         ...
 
     def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
-        """Write rows to files below `spec.directory`, which is new; no version names them yet.
+        """Write rows to files below the new directory `spec.directory`.
+
+        No version names the files yet.
 
         Args:
-            rows: Exactly the stored columns of the table, in its types, and then those that are
-                carried.
+            rows: Exactly the stored columns of the table, in its types, and then the carried
+                columns.
             spec: What the files have in common.
             has_changes: The last column is `_change_type`: rows for which it is not null go to
                 change files, see `optimist.core.data.change_files`.
@@ -108,7 +109,7 @@ class RowPlane(Protocol):
 
 
 def plane_of(spark: SparkSession, table: TableRef) -> RowPlane:
-    """The plane that serves a table in a session; see `plane_choice` for how it is chosen.
+    """Return the plane that `plane_choice` chooses for a table in a session.
 
     Raises:
         ConfigError: The native plane is forced on Spark Connect.

@@ -1,4 +1,4 @@
-"""Which of our scans a DataFrame reads: a write may read the very table that it writes to."""
+"""The scans of our tables that a DataFrame reads: a write may read its own target."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _FOLLOWING = "optimist.dropin.NewestVersions"
 
 
 def of_fixed_versions(frame: DataFrame) -> DataFrame:
-    """The frame as a query would read it now: its tables stay at the versions that they have.
+    """Fix the tables that a frame reads to their present versions.
 
-    What Spark has cached of it stays the rows, whoever gives the cache back in the meantime.
-
-    Frames of the drop-in follow their tables (docs/drop-in.md), but a command that asks more than
+    Rows that Spark has cached stay the same rows, even if somebody unpersists the cache meanwhile.
+    Frames of the drop-in follow their tables (docs/drop-in.md), but a command that reads more than
     once must see the same rows each time.
     """
     if is_connect(frame.sparkSession):
@@ -43,9 +42,9 @@ def of_fixed_versions(frame: DataFrame) -> DataFrame:
 
 
 def table_sources(frame: DataFrame) -> tuple[ScannedTable, ...]:
-    """All scans of our tables in a frame's query, those inside subqueries included.
+    """Return all scans of our tables in a frame's query, those inside subqueries included.
 
-    A table some of whose files have deletion vectors is there once for each kind of file.
+    A table appears twice if only some of its files have deletion vectors: once per kind of file.
     """
     if is_connect(frame.sparkSession):
         return connect_scans(frame)
@@ -53,13 +52,13 @@ def table_sources(frame: DataFrame) -> tuple[ScannedTable, ...]:
 
 
 def plan_sources(plan: Any) -> tuple[ScannedTable, ...]:
-    """All scans of our tables in an analyzed plan, those inside subqueries included."""
+    """Return all scans of our tables in an analyzed plan, those inside subqueries included."""
     found = (_source(leaf) for leaf in _leaves(plan))
     return tuple(source for source in found if source is not None)
 
 
 def _source(leaf: Any) -> ScannedTable | None:
-    """The table that a leaf of a plan reads, on either plane; None if the scan is not ours."""
+    """Return the table that a leaf of a plan reads, or None for other scans."""
     kind = leaf.getClass().getSimpleName()
     if kind == "DataSourceV2ScanRelation":
         leaf, kind = leaf.relation(), "DataSourceV2Relation"
@@ -88,7 +87,7 @@ def _leaves(plan: Any) -> Iterator[Any]:
 
 
 def _cached_leaves(plan: Any) -> Iterator[Any]:
-    """The leaves of what Spark planned to cache; the steps that it adds last are linked to none."""
+    """Return the leaves of a cached plan, whose last steps have no logical link."""
     if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         plan = plan.inputPlan()
     link = plan.logicalLink()

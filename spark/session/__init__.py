@@ -1,1 +1,1 @@
-"""The Spark session: its conf, its JVM, its errors, the arguments of our calls."""
+"""The Spark session: its conf, its JVM, its errors, and the arguments of our calls."""

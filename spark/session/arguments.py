@@ -1,4 +1,4 @@
-"""The arguments of our entry points: refused by name, in the words of Delta's own Python API.
+"""Checks of our entry points' arguments, in the words of Delta's own Python API.
 
 Users' tests look for those words, and catch `TypeError` and `ValueError`; `ArgumentTypeError` is
 both of these and a `UsageError`.
@@ -34,7 +34,7 @@ _MOST = 2**63 - 1
 
 
 def ensure_kind(value: object, expected: type, name: str) -> None:
-    """Refuse a value that is not of the expected class; a bool is not an int here.
+    """Refuse a value that is not of the expected class, where a bool is not an int.
 
     Raises:
         ArgumentTypeError: The value is of another class.
@@ -49,8 +49,8 @@ def ensure_exactly(value: object, expected: tuple[type, ...], argument: str, wan
     Args:
         value: What the caller passed.
         expected: The classes that it may have.
-        argument: What the argument is called in the error.
-        wanted: What it must be.
+        argument: The argument's name in the error.
+        wanted: A description of what it must be.
 
     Raises:
         ArgumentTypeError: The value is of another class.
@@ -70,7 +70,7 @@ def ensure_value(value: object, expected: type | tuple[type, ...], name: str, wa
 
 
 def ensure_frame(value: object) -> None:
-    """Refuse to write anything but a DataFrame, of a classic session or of Spark Connect.
+    """Refuse to write a value that is not a DataFrame, classic or of Spark Connect.
 
     Raises:
         ArgumentTypeError: The value is something else.
@@ -99,7 +99,7 @@ def ensure_given(value: object, name: str) -> None:
 
 
 def ensure_source(value: object) -> None:
-    """Refuse to merge anything but a DataFrame, of a classic session or of Spark Connect.
+    """Refuse to merge a value that is not a DataFrame, classic or of Spark Connect.
 
     Raises:
         UsageError: The value is None.
@@ -125,11 +125,11 @@ def ensure_condition(condition: object) -> None:
 
 
 def ensure_assignments(given: object, argument: str = "'set'") -> Mapping[str, ExpressionOrColumn]:
-    """Check and return what an update sets: a dict of names to SQL texts or columns.
+    """Check and return an update's assignments: a dict of names to SQL texts or columns.
 
     Args:
         given: What the caller passed.
-        argument: What the argument is called in errors.
+        argument: The argument's name in errors.
 
     Raises:
         UsageError: `given` is None.
@@ -154,7 +154,7 @@ def ensure_assignments(given: object, argument: str = "'set'") -> Mapping[str, E
 
 
 def version_number(value: object) -> int | None:
-    """The version that an option gives as a number or as text; None if it is not a version."""
+    """Return the version that an option gives as a number or text, or None."""
     text = str(value)
     if isinstance(value, bool) or not _NUMBER.fullmatch(text):
         return None

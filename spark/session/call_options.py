@@ -1,4 +1,4 @@
-"""The options of a call, as Spark takes them: names in any case, values as text or typed."""
+"""The options of a call as Spark takes them: names in any case, values as text or typed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROPERTY_PREFIX = "delta."
 
 @dataclass(frozen=True, slots=True)
 class CallOptions(Generic[_Value]):
-    """The options of one call, sorted by what they are for.
+    """The options of one call, sorted by their purpose.
 
     Attributes:
         named: Options that the call knows, in the call's spelling. Those given as None are left
@@ -41,7 +41,7 @@ class CallOptions(Generic[_Value]):
         Args:
             given: The options.
             known: The names of the call's own options.
-            takes_properties: Whether table properties may be among them.
+            takes_properties: True if table properties may be among them.
 
         Raises:
             ConfigError: An unknown option (kind `OPTIMIST_UNKNOWN_OPTION`), or one in two spellings
@@ -54,7 +54,7 @@ class CallOptions(Generic[_Value]):
         for key, value in given.items():
             name = by_folded.get(key.lower())
             if name is None and not key.startswith(prefixes):
-                raise _unknown(key, known, prefixes)
+                raise _unknown_option(key, known, prefixes)
             if value is None:
                 continue
             if name is None:
@@ -77,7 +77,7 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _unknown(key: str, known: Sequence[str], prefixes: Sequence[str]) -> ConfigError:
+def _unknown_option(key: str, known: Sequence[str], prefixes: Sequence[str]) -> ConfigError:
     return ConfigError(
         f"The option {key} is unknown. Nothing was written. The known options are: "
         f"{', '.join(known)}, and keys that start with {' or '.join(prefixes)}.",

@@ -1,8 +1,8 @@
-"""Errors raised while Spark calls back into Python keep their class.
+"""Errors that are raised while Spark calls back into Python, and that keep their class.
 
-py4j turns what a callback raises into text inside a Java exception. The callback keeps the original
-under a ticket that is part of that text; our entry points look for the ticket and raise the
-original. There, too, an error of ours becomes one of PySpark's (`spark_errors`).
+py4j turns an error of a callback into text inside a Java exception. The callback keeps the original
+error under a ticket, which is part of that text. Our entry points look for the ticket and raise the
+original. They also turn our errors into errors of PySpark (`spark_errors`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "told_as_write",
 ]
 
-_MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
+_MAX_KEPT = 100  # errors of users' own queries are never fetched: the oldest go
 _MARK = "optimist_before"
 _UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
 _OVERFLOW = re.compile(
@@ -46,7 +46,7 @@ _OVERFLOW = re.compile(
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
 _LOCK = ForkSafeLock()
 _BEFORE: ContextVar[int | None] = ContextVar("_BEFORE", default=None)
-"""How many changes were begun before the outermost call of ours; None outside of calls."""
+"""The number of changes begun before our outermost call, or None outside of calls."""
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
 _LAST_TICKET = 0
 
@@ -56,7 +56,7 @@ def callback(origin: Callable[[], Any] | None = None) -> Iterator[None]:
     """Wrap the body of a method that the JVM calls.
 
     Args:
-        origin: Gives the `Origin` in the SQL, a Java object, that errors of ours point to.
+        origin: Returns the `Origin` in the SQL, a Java object, to which our errors point.
     """
     try:
         yield
@@ -64,23 +64,25 @@ def callback(origin: Callable[[], Any] | None = None) -> Iterator[None]:
         kept = error
         if isinstance(error, OptimistError):
             kept = as_spark_error(error, None if origin is None else place_in_sql(origin()))
-        raise RuntimeError(f"{kept} (optimist-callback-error-{_keep(kept)})") from error
+        raise RuntimeError(
+            f"{kept} (optimist-callback-error-{_keep_under_ticket(kept)})"
+        ) from error
 
 
 def current_origin(context: SparkContext) -> Any:
-    """The `Origin` of what Spark analyses just now, in the thread that asks: for `callback`."""
+    """Return the `Origin` of what Spark analyses now in this thread, for `callback`."""
     jvm: Any = context._jvm
     return jvm.org.apache.spark.sql.catalyst.trees.CurrentOrigin.get()
 
 
 @contextmanager
 def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
-    """Wrap an entry point: errors of callbacks come out as they were raised, ours as Spark's.
+    """Wrap an entry point: raise errors of callbacks as they were, and ours as Spark's.
 
     Args:
-        is_own_call: It is a call of ours, which commits as its last step: where it ends because
-            Spark's server is gone, nothing was written, unless the outermost of such calls has
-            begun to change a table before.
+        is_own_call: It is one of our calls, which commit as their last step. If such a call ends
+            because Spark's server is gone, nothing was written, unless the outermost call has begun
+            to change a table before.
     """
     outermost = _BEFORE.set(num_changes_begun()) if _BEFORE.get() is None else None
     try:
@@ -88,7 +90,7 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
     except OptimistError as error:
         raise as_spark_error(error) from error.__cause__
     except Exception as error:
-        original = _find(str(error)) or error_of_task(error_texts(error))
+        original = _find_original(str(error)) or error_of_task(error_texts(error))
         if original is None and is_own_call and _is_of_lost_server(error):
             has_begun = num_changes_begun() > (_BEFORE.get() or 0)
             original = _lost_server_midway() if has_begun else _lost_server()
@@ -101,10 +103,10 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
 
 
 def _is_of_lost_server(error: BaseException) -> bool:
-    """Whether a Spark Connect client gave up, since nobody answers it."""
+    """Check whether a Spark Connect client gave up because no server answers."""
     seen: BaseException | None = error
     while seen is not None:
-        code = getattr(seen, "code", None)  # that of gRPC, which classic sessions do not have
+        code = getattr(seen, "code", None)  # of gRPC, which classic sessions do not have
         if callable(code) and getattr(code(), "name", None) == "UNAVAILABLE":
             return True
         seen = seen.__cause__ or seen.__context__
@@ -133,10 +135,10 @@ def _lost_server_midway() -> StorageError:
 
 @contextmanager
 def told_as_write() -> Iterator[None]:
-    """Wrap UPDATE and MERGE: a value that does not fit its column is Delta's error, not INSERT's.
+    """Wrap UPDATE and MERGE: report a value that does not fit as Delta does, not as INSERT.
 
     Raises:
-        SchemaError: It is so (kind `DELTA_CAST_OVERFLOW_IN_TABLE_WRITE`).
+        SchemaError: A value does not fit its column (kind `DELTA_CAST_OVERFLOW_IN_TABLE_WRITE`).
     """
     try:
         yield
@@ -144,14 +146,14 @@ def told_as_write() -> Iterator[None]:
         found = next(filter(None, map(_OVERFLOW.search, error_texts(error))), None)
         if found is None:
             raise
-        raise _overflow(**found.groupdict()) from None
+        raise _overflow_in_write(**found.groupdict()) from None
 
 
 def raise_original_errors() -> None:
-    """Do for all calls into the JVM what `original_errors` does for ours: for users' own calls.
+    """Restore the original errors in all calls into the JVM, also in users' own calls.
 
-    Each new session of PySpark puts its own function around py4j's, so ours goes inside of that.
-    Calling it again changes nothing.
+    It does for them what `original_errors` does for our calls. Each new session of PySpark wraps
+    py4j's function, so our function goes inside of that wrapper. Calling it again changes nothing.
     """
     before: Any = protocol.get_return_value
     if getattr(before, _MARK, None) is not None:
@@ -161,11 +163,11 @@ def raise_original_errors() -> None:
         try:
             return before(*arguments, **named)
         except protocol.Py4JJavaError as error:
-            # Its text costs round trips, and most of the JVM's errors are none of ours.
-            original = _find(str(error)) if _KEPT else None
+            # The text costs round trips, and most of the JVM's errors are not ours.
+            original = _find_original(str(error)) if _KEPT else None
             if original is not None:
                 raise _as_raised(original) from None
-            error.java_exception = _declared(error.java_exception)
+            error.java_exception = _unpack_undeclared(error.java_exception)
             raise
 
     setattr(get_return_value, _MARK, before)
@@ -173,8 +175,8 @@ def raise_original_errors() -> None:
     install_exception_handler()
 
 
-def _declared(thrown: Any) -> Any:
-    """What was thrown through our parser, which is a proxy: Java packs what it does not declare."""
+def _unpack_undeclared(thrown: Any) -> Any:
+    """Unpack an error that Java wrapped because our parser, a proxy, does not declare it."""
     is_packed = str(thrown.getClass().getName()) == _UNDECLARED
     return thrown.getCause() if is_packed else thrown
 
@@ -183,7 +185,7 @@ def _as_raised(original: BaseException) -> BaseException:
     return as_spark_error(original) if isinstance(original, OptimistError) else original
 
 
-def _keep(error: BaseException) -> int:
+def _keep_under_ticket(error: BaseException) -> int:
     global _LAST_TICKET
     _forget_locals(error)
     with _LOCK:
@@ -195,7 +197,7 @@ def _keep(error: BaseException) -> int:
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Keep the lines of the tracebacks, and not the tables and frames that their functions had."""
+    """Keep the tracebacks' lines, but drop the tables and frames of their functions."""
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
     while waiting:
@@ -206,13 +208,13 @@ def _forget_locals(error: BaseException) -> None:
             waiting += [item.__cause__, item.__context__]
 
 
-def _find(text: str) -> BaseException | None:
+def _find_original(text: str) -> BaseException | None:
     match = _TICKET.search(text)
     with _LOCK:
         return _KEPT.pop(int(match.group(1)), None) if match else None
 
 
-def _overflow(column: str, source: str, target: str) -> SchemaError:
+def _overflow_in_write(column: str, source: str, target: str) -> SchemaError:
     return SchemaError(
         f"Failed to write a value of {shown(source)} type into the {shown(target)} type column "
         f"{shown(column)} due to an overflow. Nothing was written. Use try_cast to get null for "

@@ -41,7 +41,7 @@ OPTION_PREFIXES = (
     "io.delta.storage.",
     "spark.io.delta.storage.",
 )
-"""Keys that concern the engine or its stores; everything else in the conf stays Spark's."""
+"""Prefixes of keys for the engine or its stores. All other keys of the conf are Spark's."""
 
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _LOCK = ForkSafeLock()
@@ -50,9 +50,10 @@ _ADAPTERS: weakref.WeakKeyDictionary[SparkSession, SessionConf] = weakref.WeakKe
 
 
 class SessionConf(MutableMapping[str, str]):
-    """The conf of one session as a mapping; the engine sets `lastCommitVersionInSession` in it.
+    """The conf of one session as a mapping, with one object per session.
 
-    Get it with `SessionConf.of`: one object per session, so that handles of tables can be shared.
+    The engine sets `lastCommitVersionInSession` in it. Get it with `SessionConf.of`, so that
+    handles of tables can be shared.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -60,7 +61,7 @@ class SessionConf(MutableMapping[str, str]):
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionConf:
-        """The one adapter of this session."""
+        """Return the one adapter of this session."""
         with _LOCK:
             if spark not in _ADAPTERS:
                 _ADAPTERS[spark] = cls(spark)
@@ -94,7 +95,7 @@ class SessionConf(MutableMapping[str, str]):
 
 
 def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) -> Options:
-    """The entries of the session's conf (the context's among them) that concern the engine.
+    """Return the entries of the session's and context's conf that concern the engine.
 
     Args:
         spark: The session.
@@ -107,7 +108,7 @@ def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) 
 
 
 def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = None) -> DeltaLog:
-    """The handle of the table at a path, with the session's options.
+    """Return the handle of the table at a path, with the session's options.
 
     Args:
         spark: A classic session, or a Spark Connect client.
@@ -131,10 +132,10 @@ def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = N
 
 
 def reset_session_version(spark: SparkSession, options: EngineOptions) -> None:
-    """Take the transaction version out of the conf once its write is done, if the options say so.
+    """Remove the transaction version from the conf after its write, if an option says so.
 
     Call it after a write that succeeded, or that was skipped because it had succeeded before. The
-    next write then needs a version of its own, and can't be skipped by mistake
+    next write then needs its own version and can't be skipped by mistake
     (`write.txnVersion.autoReset.enabled`). A write that failed keeps its version for the next try.
     """
     if options.write_txn_auto_reset and conf_txn(options) is not None:
@@ -145,10 +146,10 @@ def reset_session_version(spark: SparkSession, options: EngineOptions) -> None:
 
 
 def is_on(spark: SparkSession, key: str) -> bool:
-    """Whether an entry of the conf is true, in any case, as Spark reads it."""
+    """Check whether an entry of the conf is true, in any case, as Spark reads it."""
     return str(spark.conf.get(key, "false")).strip().lower() == "true"
 
 
 def session_zone_name(spark: SparkSession) -> str:
-    """The session's time zone, in which timestamps without one are read."""
+    """Return the session's time zone, for timestamps that name no zone."""
     return spark.conf.get("spark.sql.session.timeZone") or "UTC"

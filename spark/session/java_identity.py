@@ -1,4 +1,4 @@
-"""Objects of ours that the JVM holds and compares; a proxy must bring along the methods for it."""
+"""The methods that the JVM needs to hold and compare our objects as proxies."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _NUMBERS = itertools.count(1)
 
 
 class JavaIdentity:
-    """The methods of Java's `Object`. Two proxies are equal to Java if their keys are.
+    """The methods of Java's `Object`, by which proxies with equal keys are equal.
 
     Args:
-        key: What the object is to Java; by default something that no other object has.
+        key: The object's identity for Java; by default a unique one.
     """
 
     def __init__(self, key: str | None = None) -> None:
         self._java_key = f"optimist-object-{next(_NUMBERS)}" if key is None else key
 
     def toString(self) -> str:
-        """The key; by it Python finds an object again."""
+        """Return the key, by which Python finds an object again."""
         return self._java_key
 
     def hashCode(self) -> int:
-        """Equal keys, equal hashes."""
+        """Return the same hash for equal keys."""
         return zlib.crc32(self._java_key.encode()) & 0x7FFFFFFF
 
     def equals(self, other: Any) -> bool:
-        """Whether the keys are equal; `other` arrives as a Java object, never as ours."""
+        """Compare the keys, where `other` is always a Java object."""
         return other is not None and str(other.toString()) == self._java_key

@@ -1,11 +1,11 @@
-"""Spark jobs of a call belong to the caller, also on a clone of the session and in other threads.
+"""The ownership of Spark jobs by the caller, also on a session's clone or in other threads.
 
-Spark finds the jobs that `interruptAll`, `interruptTag` and `cancelJobGroup` stop by properties of
-the thread that starts them, and adds the tag of the session that the plan belongs to. A clone has
-a tag of its own, and a thread of Python's has no properties.
+`interruptAll`, `interruptTag` and `cancelJobGroup` find the jobs to stop by properties of the
+thread that started them, and by the tag of the plan's session. But a clone has its own tag, and a
+new Python thread has no properties.
 
-*Assumes* a thread of the JVM for each of Python's (`PYSPARK_PIN_THREAD`, PySpark's default).
-Without that, properties would stay in threads that run others' jobs, so nothing is done.
+*Assumes* one JVM thread per Python thread (`PYSPARK_PIN_THREAD`, PySpark's default). Without that,
+properties would stay in threads that later run other jobs, so nothing is done.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _Result = TypeVar("_Result")
 
 @contextmanager
 def stopped_with(spark: SparkSession) -> Iterator[None]:
-    """Have whatever stops the jobs of a session stop those that its clones start meanwhile."""
-    with _tagged(spark, _tags(spark) if _is_pinned(spark) else ()):
+    """Let whatever stops a session's jobs also stop the jobs of its clones meanwhile."""
+    with _adding_tags(spark, _tags(spark) if _is_pinned(spark) else ()):
         yield
 
 
 def in_scope_of_caller(
     spark: SparkSession, work: Callable[[_Item], _Result]
 ) -> Callable[[_Item], _Result]:
-    """What another thread is to run, with jobs that belong to what those of this thread belong to.
+    """Wrap a function for another thread, so that its jobs belong to this thread's caller.
 
-    That is: the job group, the tags, the scheduler's pool, the description.
+    The jobs get this thread's job group, tags, scheduler pool and description.
 
     Args:
         spark: The session.
         work: The function that the other thread is to call.
     """
     if is_connect(spark):
-        made: Callable[[_Item], _Result] = inheritable_thread_target(spark)(work)
-        return made
+        inherited: Callable[[_Item], _Result] = inheritable_thread_target(spark)(work)
+        return inherited
     if not _is_pinned(spark):
         return work
     context = _context(spark)
@@ -55,14 +55,14 @@ def in_scope_of_caller(
 
     def within(item: _Item) -> _Result:
         context.setLocalProperties(properties.clone())
-        with _tagged(spark, tags):
+        with _adding_tags(spark, tags):
             return work(item)
 
     return within
 
 
 @contextmanager
-def _tagged(spark: SparkSession, tags: tuple[str, ...]) -> Iterator[None]:
+def _adding_tags(spark: SparkSession, tags: tuple[str, ...]) -> Iterator[None]:
     """Add tags to the jobs of this thread while the block runs."""
     if not tags:
         yield
@@ -80,7 +80,7 @@ def _tagged(spark: SparkSession, tags: tuple[str, ...]) -> Iterator[None]:
 
 
 def _tags(spark: SparkSession) -> tuple[str, ...]:
-    """The tags that Spark gives the jobs of a session when this thread starts them."""
+    """Return the tags that Spark gives the jobs of a session that this thread starts."""
     session: Any = spark._jsparkSession
     given = session.managedJobTags().get().values()
     return (str(session.sessionJobTag()), *map(str, iterate(given)))

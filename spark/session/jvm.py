@@ -1,8 +1,8 @@
 """The way into Spark's JVM: one `Jvm` per session, by which other modules look inside Spark.
 
 *Assumes* classic PySpark 4.0 to 4.3 and one Python process per session. *Provides* Scala values,
-logical plans and frames made of them. *Does not provide* anything for Spark Connect, nor for forked
-children.
+logical plans and frames made of them. *Does not provide* anything for Spark Connect or forked child
+processes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _GATEWAYS: weakref.WeakKeyDictionary[SparkSession, Jvm] = weakref.WeakKeyDiction
 
 
 class Jvm:
-    """Handles into the JVM of one session; `Jvm.of` makes them, and anew after `spark.stop()`."""
+    """Handles into the JVM of one session, which `Jvm.of` makes anew after `spark.stop()`."""
 
     def __init__(self, spark: SparkSession) -> None:
         ensure_classic(spark)
@@ -66,7 +66,7 @@ class Jvm:
         self._pid = os.getpid()
         self.gateway: Any = context._gateway
         ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]  # py4j
-        root: Any = _Names(spark._jvm)
+        root: Any = _LazyNames(spark._jvm)
         self.root = root
         self.session: Any = spark._jsparkSession
         self._modules: dict[str, Any] = {}
@@ -80,11 +80,11 @@ class Jvm:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Jvm:
-        """The handles for this session, made on first use and again after the session was stopped.
+        """Return the handles for this session, made at the first use and after each restart.
 
         Raises:
-            UsageError: The session can't be served, or this process was forked from the one it
-                belongs to.
+            UsageError: The session can't be served, or this process was forked from the session's
+                process.
         """
         ensure_classic(spark)
         with _LOCK:
@@ -96,7 +96,7 @@ class Jvm:
 
     @property
     def spark(self) -> SparkSession:
-        """The session that the handles belong to."""
+        """The session of the handles."""
         spark = self._spark()
         if spark is None:
             raise UsageError(
@@ -105,43 +105,46 @@ class Jvm:
         return spark
 
     def module(self, name: str) -> Any:
-        """A Scala object by its class name, which ends in `$`."""
+        """Return a Scala object by its class name, which ends in `$`."""
         if name not in self._modules:
             self._modules[name] = self._loader.loadClass(name).getField("MODULE$").get(None)
         return self._modules[name]
 
     def java_class(self, name: str) -> Any:
-        """A `java.lang.Class`, found by the loader that also sees jars added later."""
+        """Return a `java.lang.Class`, by the loader that also sees jars added later."""
         return self._loader.loadClass(name)
 
     def has_class(self, name: str) -> bool:
-        """Whether a class can be found; to load one in vain costs PySpark a hundred round trips."""
+        """Check whether a class exists, without a failed load.
+
+        A failed load costs PySpark a hundred round trips.
+        """
         return self._loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
     def seq(self, items: Iterable[object]) -> Any:
-        """A Scala `Seq`."""
+        """Make a Scala `Seq`."""
         listed = self.root.java.util.ArrayList()
         for item in items:
             listed.add(item)
         return self.root.scala.jdk.javaapi.CollectionConverters.asScala(listed).toList()
 
     def array(self, kind: Any, items: Sequence[object]) -> Any:
-        """A Java array whose elements are of a class."""
+        """Make a Java array with elements of a class."""
         array = self.gateway.new_array(kind, len(items))
         for at, item in enumerate(items):
             array[at] = item
         return array
 
     def array_seq(self, array: Any) -> Any:
-        """A Java array as an immutable Scala `Seq`, not copied."""
+        """Wrap a Java array as an immutable Scala `Seq`, without a copy."""
         return self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
 
     def scala_map(self, items: Mapping[Any, object]) -> Any:
-        """A Scala `Map`."""
+        """Make a Scala `Map`."""
         return self.root.PythonUtils.toScalaMap(dict(items))
 
     def struct(self, schema: StructType) -> Any:
-        """A Spark schema on the JVM's side.
+        """Convert a Spark schema to an object of the JVM.
 
         Raises:
             SchemaError: Spark's JVM does not know something in it, such as a collation (kind
@@ -151,11 +154,11 @@ class Jvm:
             return self.session.parseDataType(schema.json())
 
     def cast(self, value: Column, data_type: DataType, mode: str) -> Column:
-        """A cast that no conf of the session changes.
+        """Make a cast that no conf of the session changes.
 
         Args:
             value: The column to cast.
-            data_type: The type it gets.
+            data_type: The new type.
             mode: `ansi` or `legacy`.
         """
         nodes = "org.apache.spark.sql.internal.Cast"
@@ -167,44 +170,44 @@ class Jvm:
         return Column(self.root.org.apache.spark.sql.Column(cast))
 
     def checked_cast(self, cast: Column, column: str) -> Column:
-        """A cast whose overflow is told by the name of the column that the value is for.
+        """Make a cast whose overflow error names the column that the value is for.
 
         Args:
-            cast: What `cast` gave.
+            cast: The result of `cast`.
             column: The column's name, as SQL writes it.
         """
         expressions = self.root.org.apache.spark.sql.catalyst.expressions
         return self.column(expressions.CheckOverflowInTableInsert(self.tree(cast), column))
 
     def parsed(self, sql: str) -> Any:
-        """The tree that Spark's own parser makes of an expression; nothing is looked up for it.
+        """Parse an expression with Spark's own parser, without looking anything up.
 
         The session's parser would first replace variables in the text, even inside names:
-        `${env:HOME}` by a value of the environment.
+        `${env:HOME}` would become a value of the environment.
         """
         with self.as_active():
             return self.module(_PARSER).parseExpression(sql)
 
     def tree(self, column: Column) -> Any:
-        """The Catalyst expression of a column, with names that nobody has resolved yet."""
+        """Return the Catalyst expression of a column, with its names still unresolved."""
         inner: Any = column
         with self.as_active():
             return self.module(f"{COLUMN_CONVERTER}$").apply(inner._jc.node())
 
     def column(self, tree: Any) -> Column:
-        """A Catalyst expression as a column."""
+        """Return a Catalyst expression as a column."""
         return Column(self.root.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
 
     def frame(self, plan: Any, session: Any = None) -> DataFrame:
-        """A DataFrame over a logical plan, in this session unless another JVM session is given."""
+        """Return a DataFrame over a logical plan, in this or another JVM session."""
         return DataFrame(self.dataset.ofRows(session or self.session, plan), self.spark)
 
     def frame_of_relation(self, relation: Any) -> DataFrame:
-        """A DataFrame over a `BaseRelation`."""
+        """Return a DataFrame over a `BaseRelation`."""
         return DataFrame(self.session.baseRelationToDataFrame(relation), self.spark)
 
     def isolated(self, frame: DataFrame, confs: Mapping[str, str]) -> DataFrame:
-        """The same rows on a clone of their session, with `confs` set where no user sees them."""
+        """Return the same rows on a clone of their session, on which only `confs` are set."""
         clone = frame._jdf.sparkSession().cloneSession()
         self._share_observations(clone)
         for key, value in confs.items():
@@ -214,7 +217,7 @@ class Jvm:
     def _share_observations(self, clone: Any) -> None:
         """Let the queries of a clone answer those who wait for this session's observations.
 
-        Spark tells the result of a query to the observations of the query's own session only.
+        Spark reports a query's result only to observations of the query's own session.
         """
         own = self.session.observationManager()
         for field in own.getClass().getDeclaredFields():
@@ -226,17 +229,17 @@ class Jvm:
     def muted(self, logger: str) -> Iterator[None]:
         """Silence one of Spark's loggers while the block runs, in all threads.
 
-        This is for loggers that only repeat, with its whole stack, an error that is raised anyway.
-        A logger whose level the user has set is left alone.
+        Use it for loggers that only repeat a raised error with its whole stack. A logger whose
+        level the user has set is not changed.
 
         Args:
-            logger: Its full name.
+            logger: The logger's full name.
         """
         log4j = self.root.org.apache.logging.log4j
         context = log4j.LogManager.getContext(False)
         with _LOCK:
             users = _MUTED.get(logger, 0)
-            # A logger has a configuration under its own name only if somebody has set it.
+            # A logger has its own configuration only if somebody has set it.
             is_ours = (
                 users > 0 or context.getConfiguration().getLoggerConfig(logger).getName() != logger
             )
@@ -274,14 +277,14 @@ class Jvm:
                 sessions.clearActiveSession()
 
     def hadoop_settings(self) -> Any:
-        """The session's Hadoop configuration, a Java object."""
+        """Return the session's Hadoop configuration, a Java object."""
         return self.session.sessionState().newHadoopConf()
 
     def opens(self, scheme: str) -> bool:
-        """Whether Hadoop, as it is on the class path, has a file system for a URL scheme.
+        """Check whether Hadoop, on this class path, has a file system for a URL scheme.
 
-        Hadoop is asked in words that it answers without an error, which costs PySpark a hundred
-        round trips.
+        Hadoop is asked in a way that raises no error, since an error costs PySpark a hundred round
+        trips.
         """
         settings = self.hadoop_settings()
         named = settings.get(f"fs.{scheme}.impl")
@@ -291,7 +294,7 @@ class Jvm:
         try:
             return settings.getClassByNameOrNull(named) is not None
         except Py4JJavaError:
-            return False  # it is there, but lacks something that it is made of
+            return False  # the class is there, but a class that it needs is missing
 
     def _is_alive(self, spark: SparkSession) -> bool:
         return self._context is spark._sc and self._context._jsc is not None
@@ -306,11 +309,11 @@ class Jvm:
             )
 
 
-class _Names:
-    """Packages and classes by name, without a question to the JVM.
+class _LazyNames:
+    """Packages and classes by name, without a query to the JVM.
 
-    py4j asks for every dot, and the JVM looks through all jars for a class of each package's name.
-    By Java's custom the name of a package begins with a small letter, that of a class does not.
+    py4j asks the JVM at every dot, and the JVM searches all jars for a class with each package's
+    name. By Java's convention, package names begin with a small letter, and class names do not.
     """
 
     def __init__(self, view: Any, package: str = "") -> None:
@@ -320,11 +323,11 @@ class _Names:
     def __getattr__(self, name: str) -> Any:
         full = f"{self._package}{name}"
         if name[0].islower() and full not in _PRIMITIVES:
-            found: Any = _Names(self._view, f"{full}.")
+            found: Any = _LazyNames(self._view, f"{full}.")
         elif self._package:
             found = JavaClass(full, self._view._gateway_client)
         else:
-            found = getattr(self._view, name)  # one that PySpark has imported, or a primitive type
+            found = getattr(self._view, name)  # PySpark has imported it, or it is a primitive type
         setattr(self, name, found)
         return found
 
@@ -351,14 +354,14 @@ def known_to_spark() -> Iterator[None]:
 
 
 def conf_entries(spark: SparkSession) -> dict[str, str]:
-    """All entries of a session's conf, those of its context included."""
+    """Return all entries of a session's conf, its context's included."""
     if is_connect(spark):
         return spark.conf.getAll
     return text_map(spark, spark.conf._jconf.getAllAsJava())
 
 
 def text_map(spark: SparkSession, entries: Any) -> dict[str, str]:
-    """A Java map of texts, fetched as one text: entry by entry each costs round trips."""
+    """Fetch a Java map of texts as one text, since each entry would cost round trips."""
     root: Any = spark._jvm
     mapper = root.com.fasterxml.jackson.databind.ObjectMapper()
     found: dict[str, str] = json.loads(mapper.writeValueAsString(entries))
@@ -366,7 +369,7 @@ def text_map(spark: SparkSession, entries: Any) -> dict[str, str]:
 
 
 def analyzed_plan(frame: DataFrame) -> Any:
-    """The analyzed logical plan of a frame, a Java object."""
+    """Return the analyzed logical plan of a frame, a Java object."""
     return frame._jdf.queryExecution().analyzed()
 
 
@@ -381,14 +384,14 @@ def filter_condition(plan: Any) -> Any:
 
 
 def iterate(sequence: Any) -> Iterator[Any]:
-    """The elements of a Scala collection; one round trip each."""
+    """Yield the elements of a Scala collection, with one round trip each."""
     iterator = sequence.iterator()
     while iterator.hasNext():
         yield iterator.next()
 
 
 def error_texts(error: BaseException) -> Iterator[str]:
-    """The message of an error raised by Spark, then those of its causes inside the JVM."""
+    """Yield the message of an error from Spark, then those of its causes inside the JVM."""
     yield str(error)
     cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     for _ in range(_MAX_CAUSES):
@@ -399,7 +402,7 @@ def error_texts(error: BaseException) -> Iterator[str]:
 
 
 def frame_of_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
-    """A small Arrow table as a frame: the rows become part of the plan, without a job.
+    """Make a frame of a small Arrow table, as part of the plan and without a job.
 
     Args:
         jvm: The session's handles.
@@ -419,7 +422,7 @@ def frame_of_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
 
 
 def arrow_of_rows(jvm: Jvm, relation: Any, schema: StructType) -> pa.Table:
-    """The rows that stand in a `LocalRelation`, as Arrow, without a job; times are in UTC.
+    """Return the rows of a `LocalRelation` as Arrow, without a job and with times in UTC.
 
     Args:
         jvm: The session's handles.

@@ -1,6 +1,6 @@
-"""Which files Spark reads because the log of one of our tables names them.
+"""The files that Spark reads because the log of one of our tables names them.
 
-Asked only after a read has failed: an error of Spark's tells a path, and not whose file it is.
+It is used only after a read has failed: Spark's error gives a path, but not whose file it is.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LISTINGS: weakref.WeakSet[ListsFiles] = weakref.WeakSet()
 
 
 class ListsFiles(Protocol):
-    """What gives Spark the files of a scan."""
+    """An object that gives Spark the files of a scan."""
 
     def names(self, path: str) -> bool:
-        """Whether a path is that of one of its files."""
+        """Check whether a path belongs to one of its files."""
         ...
 
 
@@ -33,18 +33,20 @@ def remember_listing(listing: ListsFiles) -> None:
 
 
 def is_listed(path: str) -> bool:
-    """Whether a scan of ours that is still in use reads the file.
+    """Check whether one of our scans that is still in use reads the file.
 
     Args:
-        path: As Spark's error tells it, plain or percent-encoded.
+        path: The path in Spark's error, plain or percent-encoded.
     """
     with _LOCK:
         listings = list(_LISTINGS)
-    return any(_names(listing, text) for text in {path, unquote(path)} for listing in listings)
+    return any(
+        _is_named_by(listing, text) for text in {path, unquote(path)} for listing in listings
+    )
 
 
-def _names(listing: ListsFiles, path: str) -> bool:
+def _is_named_by(listing: ListsFiles, path: str) -> bool:
     try:
         return listing.names(path)
     except OptimistError:
-        return False  # it can't be told, and Spark's own error is true in any case
+        return False  # unknown: Spark's own error is true in any case

@@ -1,4 +1,4 @@
-"""Which PySpark versions this package runs on, and where they differ.
+"""The PySpark versions that this package supports, and their differences.
 
 Classes of Spark that moved or changed between 4.0 and 4.3 are named here and nowhere else.
 """
@@ -47,37 +47,40 @@ TAKES_FILTERS = (
     if pyspark.__version__.startswith("4.0.")
     else "org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters"
 )
-"""What Spark asks a scan's builder for; 4.0 gives Catalyst's expressions to its own scans only."""
+"""The interface that takes filters. In 4.0, only Spark's own scans get Catalyst's expressions."""
 
 
 _STREAM_LIMITS = "pyspark.sql.streaming.datasource"
 _CLASSIC_COL = inspect.unwrap(sf.col)
-"""It leaves out PySpark's record of the call site, which takes ten round trips to the JVM."""
+"""Leaves out PySpark's record of the call site, which takes ten round trips to the JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StreamReaderTraits:
-    """What Python data sources that are streams can have.
+    """The features that Python data sources for streams can have.
 
     Attributes:
         bases: Further classes of a reader.
-        tells_start: Whether Spark says where the last batch ended, and how much a batch may take.
+        tells_start: True if Spark says where the last batch ended, and how much a batch may take.
     """
 
     bases: tuple[type, ...]
     tells_start: bool
 
     def some_limit(self) -> Any:
-        """A limit, whichever."""
+        """Return any limit."""
         return import_module(_STREAM_LIMITS).ReadMaxFiles(1)
 
     def is_unlimited(self, limit: Any) -> bool:
-        """Whether a batch takes everything."""
+        """Check whether a batch takes everything."""
         return type(limit).__name__ == "ReadAllAvailable"
 
 
 def stream_reader_traits() -> _StreamReaderTraits:
-    """Those of this PySpark: limits and `Trigger.AvailableNow` came with 4.2."""
+    """Return the features of this PySpark.
+
+    Limits and `Trigger.AvailableNow` came with 4.2.
+    """
     try:
         found = import_module(_STREAM_LIMITS)
     except ImportError:
@@ -86,32 +89,32 @@ def stream_reader_traits() -> _StreamReaderTraits:
 
 
 def is_connect(spark: object) -> bool:
-    """Whether the session is a Spark Connect client, which has no JVM of its own."""
+    """Check whether the session is a Spark Connect client, which has no JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def named_column(name: str) -> Column:
-    """`sf.col` of a name that is SQL already, without the record of who called it."""
+    """Return `sf.col` of a name in SQL form, without the record of the call site."""
     make = sf.col if is_remote() else _CLASSIC_COL
     return make(name)
 
 
 def is_session(value: object) -> bool:
-    """Whether this is a session, of either kind."""
+    """Check whether this is a session, of either kind."""
     return isinstance(value, SparkSession) or is_connect(value)
 
 
 def session_id(spark: SparkSession) -> str:
-    """What tells a session of Spark from others; `foreachBatch` gives each batch another object."""
+    """Return the id of a Spark session, although `foreachBatch` gives each batch another object."""
     inner: Any = spark
     if is_connect(spark):
-        # A user may choose the id again, for another connection.
+        # A user may use the id again, for another connection.
         return f"{inner.session_id}@{id(inner.client)}"
     return str(inner._jsparkSession.sessionUUID())
 
 
 def partitioned_by_number(rows: DataFrame, num_partitions: int, column: str) -> DataFrame:
-    """The rows, each in the partition whose number (an integer from 0) a column holds."""
+    """Put each row into the partition whose number (an integer from 0) a column holds."""
     if hasattr(rows, "repartitionById"):  # since 4.1
         return rows.repartitionById(num_partitions, column)
     return rows.repartitionByRange(num_partitions, column)
@@ -141,7 +144,7 @@ def ensure_supported(spark: SparkSession) -> None:
 
 
 def ensure_classic(spark: SparkSession) -> None:
-    """Refuse a session that has no JVM at hand, before work that only the native plane can do.
+    """Refuse a session without a JVM, before work that only the native plane can do.
 
     Raises:
         ConfigError: The session is a Spark Connect client (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`).
@@ -158,8 +161,8 @@ def ensure_classic(spark: SparkSession) -> None:
 
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's own Arrow types for a schema, timestamps in UTC."""
-    # Before 4.2, a flag that is on by default asks for UTC; since then, the zone is named.
+    """Return Spark's own Arrow types for a schema, with timestamps in UTC."""
+    # Before 4.2, a flag asks for UTC and is on by default; since then, an argument names the zone.
     takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if takes_zone else to_arrow_schema(schema)
 

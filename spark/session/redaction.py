@@ -1,9 +1,9 @@
-"""Warnings of secrets that Spark shows in its UI and its event log.
+"""Warnings about secrets that Spark shows in its UI and its event log.
 
-Spark hides the values of keys whose names match `spark.redaction.regex`. Not every name that users
-give a secret matches: Hadoop's `fs.azure.account.key…` does not. Such a value in the context's conf
-can't be hidden from here, and it is not refused; a warning tells the user what to write instead.
-Options of a call are hidden by a conf of the session, which `enable` sets.
+Spark hides the values of keys whose names match `spark.redaction.regex`. Some names of secrets do
+not match, such as Hadoop's `fs.azure.account.key…`. We can't hide such a value in the context's
+conf, and we don't refuse it: a warning says what to write instead. A conf of the session, which
+`enable` sets, hides the options of a call.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ SECRET_NAMES = (
     r"(?i)secret|password|token|(access|account|private|encryption)[._-]?key"
     r"|[._]sas\b|connection_?string|key_?json"
 )
-"""Matches all that Spark's default does, and more. Java reads it as Python does.
+"""Matches all that Spark's default matches, and more.
 
-The warning advises sessions to set it, and `enable` hides options of calls by it.
+Java reads it as Python does.
+
+The warning advises users to set it, and `enable` uses it to hide options of calls.
 """
 _IS_SECRET = re.compile(SECRET_NAMES)
 _IS_ADDRESS = re.compile(r"(?i)ur[il]$|endpoint$|host$|proxy$")
 _HAS_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]+@|[?&;](password|sig|token)=", re.IGNORECASE)
 _IS_KEY_ID = re.compile(r"arn:|alias/|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""How Amazon's key service names a key; such a name opens nothing."""
+"""The name of a key in Amazon's key service, which is not a secret."""
 _OPTION = re.compile(rf"(?:spark\.)?{re.escape(STORE_PREFIX)}[^.]+\.")
 
-_TOLD: set[tuple[str, str]] = set()
+_WARNED: set[tuple[str, str]] = set()
 
 
 def warn_of_shown_secrets(entries: Mapping[str, str], regex: str | None) -> None:
-    """Warn once of each key whose value is a secret that Spark does not hide.
+    """Warn once about each key whose value is a secret that Spark does not hide.
 
     Args:
         entries: Options of the engine and its stores.
@@ -48,9 +50,9 @@ def warn_of_shown_secrets(entries: Mapping[str, str], regex: str | None) -> None
     """
     pattern = _SPARKS_REGEX if regex is None else regex
     for key in _shown_secrets(entries, pattern):
-        if (key, pattern) in _TOLD:
+        if (key, pattern) in _WARNED:
             continue
-        _TOLD.add((key, pattern))
+        _WARNED.add((key, pattern))
         _LOG.warning(
             "Spark shows the value of %s in its UI and its event log, because the key does not "
             "match spark.redaction.regex. %s",
@@ -62,7 +64,7 @@ def warn_of_shown_secrets(entries: Mapping[str, str], regex: str | None) -> None
 def _shown_secrets(entries: Mapping[str, str], pattern: str) -> Iterator[str]:
     try:
         is_hidden = re.compile(pattern).search
-    except re.error:  # Java's expressions are not all Python's
+    except re.error:  # some of Java's expressions are not valid in Python
         return
     for key, value in entries.items():
         is_secret = _IS_SECRET.search(key) or (

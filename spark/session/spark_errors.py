@@ -1,8 +1,8 @@
-"""Errors of ours as PySpark's, so that scripts which catch `AnalysisException` catch them as well.
+"""Our errors as PySpark's, so that scripts which catch `AnalysisException` catch ours, too.
 
-The core knows no Spark, and its classes derive from none of PySpark's. Where an error leaves a call
-of ours (`callback_errors`), it gets a class that derives from both: from its own, which says what
-to do about it, and from the one by which PySpark knows the error that Delta's jar raises there.
+The core does not know Spark, so its classes do not derive from PySpark's. When an error leaves one
+of our calls (`callback_errors`), it gets a class with two bases: its own class, which says what to
+do about it, and PySpark's class for the error that Delta's jar raises there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["as_spark_error", "class_of_spark", "place_in_sql"]
 
 _OWN_KIND = "OPTIMIST_"
 _ANALYSED = (TableNotFoundError, UsageError)
-"""What is wrong with a statement, a schema or a name: Delta lets Spark's analyzer say so."""
+"""Errors of a statement, a schema or a name, which Delta lets Spark's analyzer raise."""
 _LISTED: Mapping[type[PySparkException], tuple[str, ...]] = MappingProxyType(
     {
         ParseException: ("PARSE_SYNTAX_ERROR",),
@@ -93,7 +93,7 @@ _LISTED: Mapping[type[PySparkException], tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-_OF_THE_JVM = frozenset(
+_JVM_ONLY_KINDS = frozenset(
     {
         "DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
         "DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED",
@@ -111,42 +111,42 @@ _OF_THE_JVM = frozenset(
         "RESERVED_CDC_COLUMNS_ON_WRITE",
     }
 )
-"""What Delta raises in classes of Java for which PySpark has none."""
+"""Kinds that Delta raises in Java classes for which PySpark has none."""
 _BY_KIND = MappingProxyType({kind: cls for cls, kinds in _LISTED.items() for kind in kinds})
 
 
-class _OfSpark:
-    """What PySpark's errors can be asked, answered by an error of ours."""
+class _SparkErrorMethods:
+    """The methods of PySpark's errors, for our errors."""
 
     kind: str
     fields: Mapping[str, object]
     args: tuple[Any, ...]
-    _places: tuple[QueryContext, ...] = ()
+    _positions: tuple[QueryContext, ...] = ()
 
     def getCondition(self) -> str:
-        """The kind."""
+        """Return the kind."""
         return self.kind
 
     def getMessageParameters(self) -> dict[str, str]:
-        """The fields, as text."""
+        """Return the fields as text."""
         return {name: str(value) for name, value in self.fields.items()}
 
     def getSqlState(self) -> None:
-        """None: the kind says more."""
+        """Return None, since the kind says more."""
 
     def getMessage(self) -> str:
-        """The kind and what happened."""
+        """Return the kind and the message."""
         return f"[{self.kind}] {self.args[0]}"
 
     def getBreakingChangeInfo(self) -> None:
-        """None: no change of Spark is behind it."""
+        """Return None, since the cause is never a change of Spark."""
 
     def getQueryContext(self) -> list[QueryContext]:
-        """Where in the SQL it is, if that is known."""
-        return list(self._places)
+        """Return the position in the SQL, if it is known."""
+        return list(self._positions)
 
     def __str__(self) -> str:
-        return "\n".join([self.getMessage(), *(place.summary() for place in self._places)])
+        return "\n".join([self.getMessage(), *(position.summary() for position in self._positions)])
 
     def __reduce__(self) -> tuple[Any, ...]:
         error: Any = self
@@ -154,77 +154,82 @@ class _OfSpark:
         return as_spark_error, (rebuild(_own_class(type(self)), *more),)
 
 
-class _PlaceInText(QueryContext):
-    """Where a statement can't be parsed, by the fields of `syntax_error`."""
+class _PositionInText(QueryContext):
+    """The position at which a statement can't be parsed, by the fields of `syntax_error`."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
 
     def contextType(self) -> QueryContextType:
-        """SQL."""
+        """Return SQL."""
         return QueryContextType.SQL
 
     def objectType(self) -> str:
-        """Nothing: it is no text of a view."""
+        """Return nothing, since the text is not a view's."""
         return ""
 
     def objectName(self) -> str:
-        """Nothing, as `objectType`."""
+        """Return nothing, as `objectType` does."""
         return ""
 
     def startIndex(self) -> int:
-        """The first character of the word, counted from 0."""
+        """Return the index of the word's first character, counted from 0."""
         return int(self._fields["start"])
 
     def stopIndex(self) -> int:
-        """The last character of the word; before the first at the statement's end."""
+        """Return the index of the word's last character.
+
+        At the statement's end it is before the first.
+        """
         return int(self._fields["stop"])
 
     def fragment(self) -> str:
-        """The word; empty at the statement's end."""
+        """Return the word, which is empty at the statement's end."""
         return str(self._fields["word"])
 
     def callSite(self) -> str:
-        """Nothing: SQL has no call."""
+        """Return nothing, since SQL has no call site."""
         return ""
 
     def summary(self) -> str:
-        """The line with a mark below the place, as Spark shows it."""
+        """Return the line with a mark below the position, as Spark shows it."""
         line, column = self._fields["line"], int(self._fields["column"]) - 1
         return f"== SQL (line {line}, position {column}) ==\n{self._fields['fragment']}"
 
 
 def class_of_spark(error: OptimistError) -> type[PySparkException] | None:
-    """PySpark's class for what Delta's jar raises in this case; None where it has none."""
+    """Return PySpark's class for the error of Delta's jar, or None if PySpark has none."""
     if error.kind in _BY_KIND:
         return _BY_KIND[error.kind]
-    is_of_delta = not error.kind.startswith(_OWN_KIND) and error.kind not in _OF_THE_JVM
+    is_of_delta = not error.kind.startswith(_OWN_KIND) and error.kind not in _JVM_ONLY_KINDS
     if is_of_delta and isinstance(error, _ANALYSED) and not isinstance(error, ArgumentTypeError):
         return AnalysisException
     return IllegalArgumentException if isinstance(error, ConfigError) else None
 
 
-def as_spark_error(error: OptimistError, place: QueryContext | None = None) -> OptimistError:
-    """The error as one of PySpark's, too; the error itself where PySpark has none for it.
+def as_spark_error(error: OptimistError, position: QueryContext | None = None) -> OptimistError:
+    """Return the error as one of PySpark's, too, if PySpark has a class for it.
 
     Args:
-        error: What happened.
-        place: Where in the SQL it is, if that is known.
+        error: The error.
+        position: Its position in the SQL, if that is known.
     """
     found: Any = class_of_spark(error)
     if isinstance(error, PySparkException) or found is None:
         return error
     ours: Any = type(error)
-    if place is None and "word" in error.fields:
-        place = _PlaceInText(error.fields)
-    made: OptimistError = _both(ours, found)(error.args[0], kind=error.kind, **error.fields)
-    if place is not None:
-        made._places = (place,)  # type: ignore[attr-defined]
-    return made.with_traceback(error.__traceback__)
+    if position is None and "word" in error.fields:
+        position = _PositionInText(error.fields)
+    spark_error: OptimistError = _make_class_of_both(ours, found)(
+        error.args[0], kind=error.kind, **error.fields
+    )
+    if position is not None:
+        spark_error._positions = (position,)  # type: ignore[attr-defined]
+    return spark_error.with_traceback(error.__traceback__)
 
 
 def place_in_sql(origin: Any) -> QueryContext | None:
-    """Where in a statement a node of a plan stands, as Spark's own errors say it.
+    """Return the position of a plan's node in a statement, as Spark's own errors give it.
 
     Args:
         origin: The node's `Origin`, a Java object.
@@ -235,8 +240,8 @@ def place_in_sql(origin: Any) -> QueryContext | None:
 
 
 @cache
-def _both(ours: type[Any], of_spark: type[Any]) -> type[Any]:
-    return type(ours.__name__, (_OfSpark, ours, of_spark), {"__module__": __name__})
+def _make_class_of_both(ours: type[Any], of_spark: type[Any]) -> type[Any]:
+    return type(ours.__name__, (_SparkErrorMethods, ours, of_spark), {"__module__": __name__})
 
 
 def _own_class(both: type[Any]) -> type[Any]:

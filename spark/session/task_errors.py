@@ -1,8 +1,8 @@
-"""Errors of ours raised in Spark's Python workers keep their class.
+"""Our errors from Spark's Python workers, which keep their class.
 
-An error that a worker raises reaches the driver as the text of another error. So the text carries
-the error itself, as a token at its end; our entry points look for the token and raise the original.
-Users who run queries of their own see the text, which says what happened.
+A worker's error reaches the driver as the text of another error. So the text carries the error
+itself, as a token at its end. Our entry points look for the token and raise the original error.
+Users who run their own queries see the text, which says what happened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNNAMEABLE = re.compile(
     r"|maximum path component name limit of (?P<hdfs>.*?) in directory",
     re.DOTALL,
 )
-"""What Hadoop's file systems say, of disks and HDFS, where a directory can't be made."""
+"""The messages of Hadoop's file systems, for disks and HDFS, if a directory can't be made."""
 _NOT_INSTALLED = "No module named 'optimist'"
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -45,13 +45,13 @@ def portable_errors() -> Iterator[None]:
 
 
 def error_of_task(texts: Iterable[str]) -> OptimistError | None:
-    """The error of ours that a worker raised, restored from the texts of Spark's error; else None.
+    """Restore a worker's error from the texts of Spark's error, or return None.
 
-    A worker that lacks this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
-    Spark's own error for a missing data file of a table becomes the error that other readers of
-    ours raise (kind `DELTA_FILE_NOT_FOUND_DETAILED`), and so does one for a directory whose name is
-    too long (kind `OPTIMIST_INVALID_PATH`). For another file, such as one of a user's source, it
-    stays Spark's.
+    A worker without this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`). Some of
+    Spark's own errors become ours: a missing data file of a table (kind
+    `DELTA_FILE_NOT_FOUND_DETAILED`), and a directory whose name is too long (kind
+    `OPTIMIST_INVALID_PATH`). For other files, such as those of a user's source, the error stays
+    Spark's.
     """
     for text in texts:
         if match := _TOKEN.search(text):
@@ -92,7 +92,7 @@ def _decode(data: str, before: str) -> OptimistError | None:
     try:
         body = json.loads(base64.b64decode(data))
     except ValueError:
-        return None  # the token was cut short on its way here; Spark's error is all there is
+        return None  # the token was cut short: only Spark's error is left
     message = before.rpartition(f"[{body['kind']}] ")[2].removesuffix(" (")
     found = getattr(errors, body["class"], OptimistError)
     kind = found if isinstance(found, type) and issubclass(found, OptimistError) else OptimistError

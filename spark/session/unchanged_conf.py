@@ -1,7 +1,7 @@
-"""A command whose expressions mean the same in each of its passes, on Spark Connect.
+"""A check that a command's expressions mean the same in each of its passes, on Spark Connect.
 
-In a classic session each expression is analysed once. A server analyses anew whatever it is sent,
-by the conf as it is then, so a client can only look whether another thread has changed it.
+A classic session analyses each expression once. A Connect server analyses each message again, by
+the conf at that time. So a client can only check whether another thread has changed the conf.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _CHANGING_MEANING = (
 
 @contextmanager
 def unchanged_conf(spark: SparkSession) -> Iterator[None]:
-    """Refuse what was done if the conf by which expressions are read is another one at the end.
+    """Refuse the work of a block if the conf that expressions depend on has changed.
 
     Raises:
-        ConfigError: It is (kind `OPTIMIST_SESSION_CHANGED`).
+        ConfigError: The conf has changed (kind `OPTIMIST_SESSION_CHANGED`).
     """
-    before = _meaning(spark)
+    before = _entries_with_meaning(spark)
     yield
-    after = _meaning(spark)
+    after = _entries_with_meaning(spark)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     if changed:
         raise ConfigError(
@@ -52,7 +52,7 @@ def unchanged_conf(spark: SparkSession) -> Iterator[None]:
         )
 
 
-def _meaning(spark: SparkSession) -> Mapping[str, str]:
+def _entries_with_meaning(spark: SparkSession) -> Mapping[str, str]:
     if not is_connect(spark):
         return {}
     entries = conf_entries(spark)

@@ -1,1 +1,1 @@
-"""SQL that stands in a table's log: judged before Spark may run it."""
+"""SQL in a table's log, which is judged before Spark may run it."""

@@ -1,14 +1,14 @@
-"""What SQL in a table's log may hold: the one list of allowed Catalyst expression classes.
+"""The one list of Catalyst expression classes that SQL in a table's log may use.
 
-Whoever can write into a table's folder writes this SQL, and the next writer's Spark computes it. So
-a class is on the list only if its value follows from the row alone, or from the clock that stands
-still within a query: nothing that calls code by name, reads a file, knows of the session, the user
-or the machine, or gives another answer each time. A class that a later Spark adds is not on the
-list until somebody has looked at it.
+Anybody who can write into a table's folder can write this SQL, and the next writer's Spark runs it.
+So a class is on the list only if its value depends on the row alone, or on the clock, which stands
+still within a query. A class is not on the list if it calls code by name, reads a file, knows the
+session, the user or the machine, or gives another answer each time. Classes of a later Spark are
+not on the list until somebody has reviewed them.
 
-Left out although they look harmless: functions that see many rows or make some, XML (its parsers
-resolve what documents name), Avro and Protobuf (they read files), encryption (it draws random
-numbers, and keys have no place in a log).
+These look harmless but are left out: functions that read or make several rows, XML (its parsers
+load what documents name), Avro and Protobuf (they read files), encryption (it draws random numbers,
+and keys must not be in a log).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARSED = frozenset(
         "expressions.UnresolvedNamedLambdaVariable",
     )
 )
-"""Nodes of a parsed tree that analysis replaces; functions are judged by their names until then."""
+"""Nodes of a parsed tree that analysis replaces. Functions are judged by their names until then."""
 
 _GROUPS = {
     "the frame": """
@@ -110,7 +110,7 @@ _ALLOWED = frozenset(
 
 
 def is_allowed(class_name: str) -> bool:
-    """Whether an analysed expression may hold nodes of this class.
+    """Check whether an analysed expression may hold nodes of this class.
 
     A function may be called if its class, as Spark's function registry names it, is allowed.
 
@@ -121,9 +121,9 @@ def is_allowed(class_name: str) -> bool:
 
 
 def is_allowed_before_analysis(class_name: str) -> bool:
-    """Whether a tree that Spark's parser has made of a text may hold nodes of this class."""
+    """Check whether a tree of Spark's parser may hold nodes of this class."""
     return class_name in _PARSED or (is_allowed(class_name) and class_name not in _NO_SQL)
 
 
-# Analysis puts these in; a text that brings one itself (`x AS y`) is not a plain value.
+# Analysis adds these nodes; a text that holds one itself (`x AS y`) is not a plain value.
 _NO_SQL = frozenset({f"{_EXPRESSIONS}Alias", f"{_EXPRESSIONS}AttributeReference"})

@@ -1,14 +1,13 @@
-"""SQL of a table's log in classic sessions, judged by what Spark's parser and analyser make of it.
+"""SQL of a table's log in classic sessions, judged by the trees of Spark's parser and analyser.
 
-1. Spark's own parser makes a tree of the text. Unlike the session's parser it replaces no variables
-   in the text (`${env:...}` would become a value of the environment), and no extension has changed
-   it.
-2. The tree is judged before Spark analyses it: analysis lists the files of a subquery, and computes
-   arguments that must be constants. A function is judged by the class of Spark's builtin function
-   of that name.
-3. Spark analyses the tree over the table's columns and nothing else, and the result is judged by
-   its classes: a name may turn out to mean another function, a variable, or the user.
-4. The judged tree itself becomes the column; the text is not read again.
+1. Spark's own parser parses the text. Unlike the session's parser, it replaces no variables in the
+   text (`${env:...}` would become a value of the environment), and no extension has changed it.
+2. The tree is judged before Spark analyses it, since analysis lists the files of a subquery and
+   computes constant arguments. A function is judged by the class of Spark's builtin function of
+   that name.
+3. Spark analyses the tree over only the table's columns. The result is judged by its classes: a
+   name may turn out to be another function, a variable, or the user.
+4. The judged tree itself becomes the column. The text is not parsed again.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _FAILURES = (PySparkException, Py4JJavaError)
 
 
 def judged_sql(spark: SparkSession, sql: str, columns: StructType) -> Column:
-    """The text as a column, once it is judged safe.
+    """Return the text as a column, once it is judged safe.
 
     Args:
         spark: A classic session.
@@ -50,13 +49,13 @@ def judged_sql(spark: SparkSession, sql: str, columns: StructType) -> Column:
         InvalidSqlError: Spark can't make an expression over these columns from the text.
     """
     jvm = Jvm.of(spark)
-    parsed = _parsed(jvm, sql)
-    _ = _analyzed(jvm, parsed, columns)
+    parsed = _parse_and_judge(jvm, sql)
+    _ = _analyze_and_judge(jvm, parsed, columns)
     return jvm.column(parsed)
 
 
 def constant_of_sql(spark: SparkSession, sql: str) -> Column:
-    """The value of a text that names no column, computed now.
+    """Compute the value of a text that names no column.
 
     Args:
         spark: A classic session.
@@ -68,23 +67,23 @@ def constant_of_sql(spark: SparkSession, sql: str) -> Column:
         InvalidSqlError: Spark can't make an expression from the text.
     """
     jvm = Jvm.of(spark)
-    plan = _analyzed(jvm, _parsed(jvm, sql), StructType())
+    plan = _analyze_and_judge(jvm, _parse_and_judge(jvm, sql), StructType())
     try:
         with jvm.as_active():
             for name in _FOLDING:
                 plan = jvm.module(f"{_OPTIMIZER}.{name}$").apply(plan)
     except _FAILURES as error:
         raise InvalidSqlError(str(error)) from None
-    value = _value(plan)
+    value = _projected_value(plan)
     if _simple_name(str(value.getClass().getName())) != "Literal":
         raise UnsafeSqlError("is not a constant")
     return jvm.column(value)
 
 
-def _parsed(jvm: Jvm, sql: str) -> Any:
+def _parse_and_judge(jvm: Jvm, sql: str) -> Any:
     try:
         tree = jvm.parsed(sql)
-        nodes = _nodes(tree)
+        nodes = _fetch_nodes(tree)
     except _FAILURES as error:
         raise InvalidSqlError(str(error)) from None
     for node in nodes:
@@ -95,31 +94,31 @@ def _parsed(jvm: Jvm, sql: str) -> Any:
     return tree
 
 
-def _analyzed(jvm: Jvm, tree: Any, columns: StructType) -> Any:
-    """The analysed plan of a projection of the tree alone, once its nodes are judged safe."""
+def _analyze_and_judge(jvm: Jvm, tree: Any, columns: StructType) -> Any:
+    """Return the analysed plan of a projection of the tree, once its nodes are judged safe."""
     bare = columns.without_field_keys(lambda _: True)
     no_rows = jvm.root.java.util.ArrayList()
     rows = jvm.session.createDataFrame(no_rows, jvm.struct(to_spark_schema(bare)))
     try:
         plan = analyzed_plan(DataFrame(rows, jvm.spark).select(jvm.column(tree)))
-        nodes = _nodes(_value(plan))
+        nodes = _fetch_nodes(_projected_value(plan))
     except _FAILURES as error:
         raise InvalidSqlError(str(error)) from None
     for node in nodes:
         _judge(str(node["class"]), is_allowed)
-    if not _value(plan).deterministic():
+    if not _projected_value(plan).deterministic():
         raise UnsafeSqlError("is not deterministic")
     return plan
 
 
-def _value(plan: Any) -> Any:
-    """The one expression of a projection."""
+def _projected_value(plan: Any) -> Any:
+    """Return the one expression of a projection."""
     (value,) = iterate(plan.projectList())
     return value.child() if _simple_name(str(value.getClass().getName())) == "Alias" else value
 
 
 def _judge_function(jvm: Jvm, name: str) -> None:
-    # A name of several parts arrives as the text of their list, which is no function's name.
+    # A name of several parts arrives as the text of their list, which matches no function.
     found = jvm.module(_BUILTIN).builtin().lookupFunction(jvm.module(_IDENTIFIER + "$").apply(name))
     if not found.isDefined() or not is_allowed(str(found.get().getClassName())):
         raise UnsafeSqlError("calls a function that is not on the list of safe ones", name)
@@ -132,8 +131,8 @@ def _judge(class_name: str, is_on_list: Callable[[str], bool]) -> None:
         )
 
 
-def _nodes(tree: Any) -> Iterator[Mapping[str, object]]:
-    """The nodes of a tree, fetched in one round trip."""
+def _fetch_nodes(tree: Any) -> Iterator[Mapping[str, object]]:
+    """Return the nodes of a tree, fetched in one round trip."""
     return iter(json.loads(str(tree.toJSON())))
 
 

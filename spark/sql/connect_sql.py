@@ -1,17 +1,18 @@
-"""SQL of a table's log in Spark Connect, whose server shows no tree before it analyses a text.
+"""SQL of a table's log on Spark Connect, where the client judges a text by its tokens.
 
-The text itself goes to the server, so it is judged here, token by token. Only tokens are accepted
-that Spark's lexer cuts alike under every setting, and that are known here:
+The server shows no tree before it analyses a text. So the text is judged here, token by token,
+before it goes to the server. Only known tokens are accepted, and only those that Spark's lexer
+reads alike under every setting:
 
 1. Outside of quotes there are only ASCII words, numbers and some marks: no comments, no parameters,
    no `*` for columns.
 2. A word must be a column, the name of a lambda's argument, the field of a struct, or on the list
-   of words that neither call anything nor begin a query. No query can be written with such words
-   alone, in whatever order.
-3. A word before a parenthesis calls a function, whose name must have one part. The server says
-   which class its function of that name has, and that class must be on the list; so a user's
-   function under a builtin's name is found out.
-4. Last, the server analyses the text over the table's columns.
+   of words that neither call anything nor begin a query. Nobody can write a query with such words
+   alone, in any order.
+3. A word before a parenthesis calls a function, whose name must have one part. The server gives the
+   class of its function of that name, and that class must be on the list. So a user's function
+   under a builtin's name is refused.
+4. At last, the server analyses the text over the table's columns.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ _NUMBER = re.compile(r"\d+(?:e\d*)?(?:[lsyfd]|bd)?")
 _DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 
-def _set(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_BEFORE_A_PARENTHESIS = _set(
+_BEFORE_A_PARENTHESIS = _word_set(
     "and or not in is like ilike rlike regexp between case when then else div escape for"
 )
-_TYPES = _set(
+_TYPES = _word_set(
     "boolean byte tinyint short smallint int integer long bigint float real double decimal dec "
     "numeric string binary date timestamp timestamp_ntz timestamp_ltz array map struct"
 )
-_UNITS = _set(
+_UNITS = _word_set(
     "year years quarter quarters month months week weeks day days hour hours minute minutes second "
     "seconds millisecond milliseconds microsecond microseconds dayofyear dayofweek doy dow "
     "yearofweek"
@@ -65,22 +66,22 @@ _WORDS = (
     _BEFORE_A_PARENTHESIS
     | _TYPES
     | _UNITS
-    | _set("null true false end distinct as both leading trailing interval to placing")
-    | _set("current_date current_timestamp localtimestamp")
+    | _word_set("null true false end distinct as both leading trailing interval to placing")
+    | _word_set("current_date current_timestamp localtimestamp")
 )
-"""Words that may stand alone; none of them begins a query, names a table or calls a function."""
+"""Words that may stand alone: none of them begins a query, names a table or calls a function."""
 
-_OF_QUERIES = _set("select values table using with lateral map reduce transform")
+_QUERY_WORDS = _word_set("select values table using with lateral map reduce transform")
 """Every query needs one of these words, or `from`. They are refused as names of columns, too."""
 
-# Functions in whose arguments the word `from` may stand.
-_WITH_FROM = _set("extract substring substr trim overlay")
-_ONLY_IN_GRAMMAR = _set("try_cast timestampadd timestampdiff")
-"""Calls that Spark's parser knows and its registry does not; none runs foreign code."""
+# Functions whose arguments may contain the word `from`.
+_WITH_FROM = _word_set("extract substring substr trim overlay")
+_ONLY_IN_GRAMMAR = _word_set("try_cast timestampadd timestampdiff")
+"""Calls that only Spark's parser knows, not its registry. None of them runs foreign code."""
 
 
 def judged_sent_sql(spark: SparkSession, sql: str, columns: StructType) -> Column:
-    """The text as a column, once it is judged safe.
+    """Return the text as a column, once it is judged safe.
 
     Args:
         spark: A session of Spark Connect.
@@ -92,7 +93,7 @@ def judged_sent_sql(spark: SparkSession, sql: str, columns: StructType) -> Colum
             judged here.
         InvalidSqlError: Spark can't make an expression over these columns from the text.
     """
-    tokens = _tokens(sql)
+    tokens = _tokenize(sql)
     has_names = is_on(spark, _DOUBLE_QUOTED_NAMES)
     text = _Judged(tokens, frozenset(name.lower() for name in columns.names), has_names)
     text.judge()
@@ -111,7 +112,7 @@ def _judge_function(spark: SparkSession, name: str) -> None:
     try:
         kind = spark.catalog.getFunction(f"`{name}`").className
     except PySparkException:
-        kind = ""  # the server knows no such function
+        kind = ""  # the server has no function of that name
     if not is_allowed(kind):
         raise UnsafeSqlError("calls a function that is not on the list of safe ones", name)
 
@@ -123,7 +124,7 @@ class _Token:
 
     @property
     def name(self) -> str:
-        """What a word or a quoted name names, in lower case."""
+        """The name of a word or a quoted name, in lower case."""
         plain = self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
         return plain.lower()
 
@@ -131,7 +132,7 @@ class _Token:
 _END = _Token("end", "")
 
 
-def _tokens(sql: str) -> tuple[_Token, ...]:
+def _tokenize(sql: str) -> tuple[_Token, ...]:
     found, at = [], 0
     while at < len(sql):
         match = _TOKEN.match(sql, at)
@@ -149,8 +150,8 @@ class _Judged:
     Attributes:
         tokens: The tokens.
         columns: Names of columns, in lower case.
-        has_double_quoted_names: Whether `"x"` is a name in this session, and not a text.
-        calls: The functions that the text calls, as far as it has been read.
+        has_double_quoted_names: True if `"x"` is a name in this session, and not a text.
+        calls: The functions that the text calls, found so far.
     """
 
     tokens: tuple[_Token, ...]
@@ -186,7 +187,7 @@ class _Judged:
             if before.text == ".":
                 raise UnsafeSqlError("calls a function of a catalog", token.text)
             self.calls.add(token.name)
-        elif is_plain and token.name in _OF_QUERIES:
+        elif is_plain and token.name in _QUERY_WORDS:
             if not self._is_type(before, token):
                 raise UnsafeSqlError("holds a keyword of queries", token.text)
         elif is_plain and token.name == "from":

@@ -1,8 +1,8 @@
-"""SQL that stands in a table's log, as columns: constraints, generated columns, defaults.
+"""SQL of a table's log as columns: constraints, generated columns, defaults.
 
-Whoever can write into the table's folder can write this SQL, and it runs in the Spark of the next
-writer. So each text is judged before any of it is used (see `allowed_expressions`), and only where
-it is needed: reads and deletes never look at it.
+Anybody who can write into the table's folder can write this SQL, and the next writer's Spark runs
+it. So each text is judged before it is used (see `allowed_expressions`). Reads and deletes do not
+need it and never look at it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _MAX_DEPTH = 200  # of parentheses: Spark's parser takes minutes for thousands
 
 @dataclass(frozen=True, slots=True)
 class TableSql:
-    """Makes columns of the SQL in one table's log. Each text is judged once.
+    """The columns of the SQL in one table's log, each text judged once.
 
     Attributes:
         spark: The session, classic or of Spark Connect.
         path: The table's path, for errors.
-        schema: The table's schema; what the SQL names must be one of its columns.
-        is_new: Whether the SQL is not in the log yet, but what a user wants to put there.
+        schema: The table's schema; the SQL may name only its columns.
+        is_new: True if the SQL is not in the log yet, and a user wants to put it there.
     """
 
     spark: SparkSession
@@ -51,7 +51,7 @@ class TableSql:
     )
 
     def constraint(self, name: str, sql: str) -> Column:
-        """A CHECK constraint.
+        """Return a CHECK constraint as a column.
 
         Raises:
             SchemaError: The SQL uses something that SQL of a log may not (kind
@@ -61,15 +61,21 @@ class TableSql:
         return self._column(_Text("CHECK constraint", name, sql))
 
     def invariant(self, column: str, sql: str) -> Column:
-        """The invariant of a column; raises as `constraint` does."""
+        """Return the invariant of a column.
+
+        It raises errors as `constraint` does.
+        """
         return self._column(_Text("invariant of the column", column, sql))
 
     def generated(self, column: str, sql: str) -> Column:
-        """The expression that computes a generated column; raises as `constraint` does."""
+        """Return the expression of a generated column.
+
+        It raises errors as `constraint` does.
+        """
         return self._column(_Text("generation expression of the column", column, sql))
 
     def default(self, item: StructField) -> Column:
-        """A column's default, or null if it has none; of the type of the SQL, not the column's.
+        """Return a column's default, or null, in the type of the SQL and not the column's.
 
         Raises:
             SchemaError: As for `constraint`; also if the default is not a constant.
@@ -80,13 +86,17 @@ class TableSql:
         return self._column(_Text("default value of the column", item.name, str(sql)), True)
 
     def default_text(self, item: StructField) -> str:
-        """A column's default as SQL, judged: `NULL` if it has none. Raises as `default`."""
+        """Return a column's default as judged SQL, or `NULL`.
+
+        It raises errors as `default` does.
+        """
         self.default(item)
         sql = item.metadata.get(_DEFAULT)
         return "NULL" if sql is None else f"({sql})"
 
     def _column(self, text: _Text, is_constant: bool = False) -> Column:
-        # A generated column that the data lacks needs its SQL twice: it is computed, then checked.
+        # A generated column that the data lacks needs its SQL twice: to compute it, and to check
+        # it.
         found = self._judged.get((text.sql, is_constant))
         if found is None:
             found = self._judged[text.sql, is_constant] = self._judge(text, is_constant)
@@ -109,7 +119,8 @@ class TableSql:
                 f"{_MAX_DEPTH} deep"
             )
         if _SUBSTITUTED in sql:
-            # Before they parse, sessions replace this by variables, those of the environment, too.
+            # Before parsing, sessions replace this by the value of a variable, even of the
+            # environment.
             raise UnsafeSqlError("holds a variable that the session would replace", _SUBSTITUTED)
         columns = _NO_COLUMNS if is_constant else self._columns
         if is_connect(self.spark):
@@ -143,7 +154,7 @@ class TableSql:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """An SQL text, with what it is for and whose it is."""
+    """An SQL text, its purpose and its owner's name."""
 
     what: str
     name: str
@@ -151,6 +162,6 @@ class _Text:
 
 
 def _depth(sql: str) -> int:
-    """How deep parentheses are nested; those inside quotes count, too."""
+    """Return how deep parentheses are nested, counting those inside quotes, too."""
     steps = ((mark == "(") - (mark == ")") for mark in sql if mark in "()")
     return max(accumulate(steps), default=0)

@@ -1,4 +1,4 @@
-"""Why a text of SQL from a table's log is not used."""
+"""The errors of a text of SQL that is not used."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ __all__ = ["InvalidSqlError", "UnsafeSqlError"]
 
 
 class UnsafeSqlError(Exception):
-    """The text holds something that SQL of a log may not; `TableSql` adds whose text it is.
+    """The text holds something that SQL of a log may not.
+
+    `TableSql` adds whose text it is.
 
     Attributes:
-        reason: What is wrong with the text, as the rest of a sentence that begins with the text.
-        part: The part of the text that is meant, itself foreign text; empty for the whole.
+        reason: The problem, as the rest of a sentence that begins with the text.
+        part: The unsafe part of the text, itself foreign text; empty for the whole.
     """
 
     def __init__(self, reason: str, part: str = "") -> None:
@@ -20,4 +22,4 @@ class UnsafeSqlError(Exception):
 
 
 class InvalidSqlError(Exception):
-    """Spark can't make an expression over the table's columns from the text; it says why."""
+    """Spark can't make an expression over the table's columns from the text, and says why."""

@@ -162,9 +162,11 @@ def test_what_is_cached_of_a_filter_is_found_again(months):
 @pytest.mark.again
 def test_files_are_pruned_once_for_a_query(months, monkeypatch):
     made = []
-    prune = TableFileIndex._mask
+    prune = TableFileIndex._mask_of_filters
     monkeypatch.setattr(
-        TableFileIndex, "_mask", lambda index, *about: made.append(index) or prune(index, *about)
+        TableFileIndex,
+        "_mask_of_filters",
+        lambda index, *about: made.append(index) or prune(index, *about),
     )
     frame = months.where("p = 1 AND id > 3")
     frame.collect()

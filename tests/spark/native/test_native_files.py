@@ -27,7 +27,7 @@ def short(path):
 def test_file_that_is_no_longer_what_spark_wrote_is_not_committed(
     spark, table_path, monkeypatch, harm, moment
 ):
-    read_footer = native_writer._footer
+    read_footer = native_writer._read_footer
 
     def footer(info, filesystem):
         if moment != "after":
@@ -37,7 +37,7 @@ def test_file_that_is_no_longer_what_spark_wrote_is_not_committed(
             harm(Path(info.path))
         return found
 
-    monkeypatch.setattr(native_writer, "_footer", footer)
+    monkeypatch.setattr(native_writer, "_read_footer", footer)
     with pytest.raises(StorageError) as caught:
         write(spark.range(100).coalesce(1), table_path)
     assert caught.value.kind in ("OPTIMIST_DATA_FILE_DIFFERS", "OPTIMIST_STORAGE_FAILED")

@@ -59,7 +59,7 @@ def test_a_version_is_handed_over_once_and_again_when_the_jvm_has_given_it_up(
     assert ids_of(read(spark, table_path).where("p > 0 AND id < 5")) == [1, 2, 4]
     assert ids_of(read(spark, table_path).where("p = 2")) == [2, 5]
     assert handed_over == [1, 3]
-    monkeypatch.setattr(SoftlyKept, "_found", lambda _: None)
+    monkeypatch.setattr(SoftlyKept, "_get_kept", lambda _: None)
     assert ids_of(read(spark, table_path).where("p < 2")) == [0, 1, 3, 4]
     assert handed_over == [1, 3, 3]
 

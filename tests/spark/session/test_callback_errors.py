@@ -25,7 +25,7 @@ def broken(monkeypatch):
     def fail(*_):
         raise TableError("The log is damaged.", kind="OPTIMIST_TEST")
 
-    monkeypatch.setattr(TableFileIndex, "_left", fail)
+    monkeypatch.setattr(TableFileIndex, "_apply_filters", fail)
 
 
 def test_an_error_in_a_callback_keeps_its_class_in_our_entry_points(spark, table, tmp_path, broken):

@@ -72,7 +72,7 @@ HARMLESS = {
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch):
-    monkeypatch.setattr(redaction, "_TOLD", set())
+    monkeypatch.setattr(redaction, "_WARNED", set())
 
 
 def warnings_of(entries, caplog, regex=None):

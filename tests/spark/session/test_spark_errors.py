@@ -76,7 +76,7 @@ def test_it_answers_what_pyspark_s_errors_are_asked():
 
 def test_every_kind_is_named_in_one_group_only():
     listed = [kind for kinds in spark_errors._LISTED.values() for kind in kinds]
-    listed += spark_errors._OF_THE_JVM
+    listed += spark_errors._JVM_ONLY_KINDS
     assert len(listed) == len(set(listed))
     assert set(listed) <= set(CLASS_OF_KIND)
 
