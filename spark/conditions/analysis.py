@@ -1,8 +1,8 @@
-"""A condition as Spark analysed it: what it names, and what it says (spec 1.3).
+"""The columns and the predicate of a condition, as Spark analysed it (spec 1.3).
 
-Spark alone knows what a condition means: confs change how its text is read (`"x"` may be a text or
-a column), an alias and a struct column can have the same name, and a column built in Python has no
-text at all. So nothing here reads the text again.
+Only Spark knows the meaning of a condition: confs change how its text is read (`"x"` may be a text
+or a column), an alias and a struct column can have the same name, and a column built in Python has
+no text. So nothing here reads the text again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 _STAR = re.compile(r"(?:Unr|R)esolved(?:DataFrame)?(?:Star|Regex)")
 _MAY_BE_STAR = re.compile(r"\*|star|regex", re.IGNORECASE)
 _FOLDING = (
-    "ComputeCurrentTime",  # PySpark 4.0 can't fold what asks for the time
+    "ComputeCurrentTime",  # PySpark 4.0 can't fold functions of the current time
     "ReplaceExpressions",
     "RewriteWithExpression",
     "ConstantFolding",
@@ -49,9 +49,8 @@ _FOLDING = (
     "BooleanSimplification",
 )
 """Rules of Spark's optimizer that bring a condition into the form in which scans get their filters.
-
 They are applied one by one: the whole optimizer would move the condition through the plan, and add
-what follows from it.
+inferred conditions.
 """
 
 
@@ -61,7 +60,7 @@ def read_analyzed_condition(
     schema: StructType,
     partition_columns: Collection[str],
 ) -> ConditionReading:
-    """Let Spark resolve a condition, and return what it found.
+    """Let Spark resolve a condition, and return its columns and predicate.
 
     Args:
         frame: The table's rows, in a classic session.
@@ -74,16 +73,16 @@ def read_analyzed_condition(
     """
     execution = frame.filter(condition)._jdf.queryExecution()
     jvm, expression = Jvm.of(frame.sparkSession), filter_condition(execution.analyzed())
-    translation = CatalystPredicates(schema, named_path, lambda part: _opaque(part, schema))
+    translation = CatalystPredicates(schema, named_path, lambda part: _make_opaque(part, schema))
     zone = session_zone_name(frame.sparkSession)
     is_shown = expression.references().subsetOf(analyzed_plan(frame).outputSet())
     return ConditionReading(
         text=str(expression.sql()),
-        names=frozenset(name.lower() for name in _names(expression)),
+        names=frozenset(name.lower() for name in _column_names(expression)),
         predicate=without_zone_dependence(
             translation.predicate(folded(jvm, expression)), schema, partition_columns, zone
         ),
-        obstacle=_obstacle(jvm, execution.logical().condition(), expression),
+        obstacle=_find_obstacle(jvm, execution.logical().condition(), expression),
         analyzed=jvm.column(expression) if is_shown else None,
     )
 
@@ -91,10 +90,10 @@ def read_analyzed_condition(
 def without_zone_dependence(
     predicate: Predicate, schema: StructType, partition_columns: Collection[str], zone: str
 ) -> Predicate:
-    """The predicate, with conditions on timestamp partition columns made opaque outside of UTC.
+    """Make conditions on timestamp partition columns opaque outside of UTC.
 
     The engine reads the texts of partition values in UTC, but they may be in another zone.
-    Constants, and the statistics of data columns, are instants in any zone.
+    Constants and statistics of data columns are instants, so the zone does not matter for them.
     """
     fields = (schema.find(name) for name in partition_columns)
     zoned = {item.name for item in fields if item is not None and str(item.data_type) == _INSTANT}
@@ -103,7 +102,7 @@ def without_zone_dependence(
     return opaque_where(predicate, lambda part: any(path[0] in zoned for path in part.columns()))
 
 
-def _obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
+def _find_obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
     if not expression.deterministic():
         return "non-deterministic"
     if has_subquery(jvm, expression):
@@ -112,8 +111,8 @@ def _obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
 
 
 def _has_star(written: Any) -> bool:
-    """Whether an expression, as it was written, holds a `*` or a pattern of names."""
-    # All leaves as one text first: in a long list, each would cost a round trip.
+    """Check whether an expression, as written, holds a `*` or a pattern of names."""
+    # First all leaves as one text: in a long list, each leaf would cost a round trip.
     leaves = written.collectLeaves()
     if not _MAY_BE_STAR.search(str(leaves.mkString(" "))):
         return False
@@ -121,24 +120,24 @@ def _has_star(written: Any) -> bool:
 
 
 def folded(jvm: Jvm, expression: Any) -> Any:
-    """The expression with its constants computed and its forms made plain."""
+    """Compute an expression's constants and simplify its form."""
     logical = jvm.catalyst.plans.logical
     columns = expression.references().toSeq()
     plan = logical.Filter(expression, logical.LocalRelation(columns, jvm.nil, False, jvm.none))
     with jvm.as_active():
         for name in _FOLDING:
             changed = jvm.module(f"{_OPTIMIZER}.{name}$").apply(plan)
-            # A rule may replace the whole filter; then the condition stays as it was before.
+            # A rule may replace the whole filter; then the condition is kept as it was.
             if changed.nodeName() == "Filter" and changed.child().nodeName() == "LocalRelation":
                 plan = changed
     return plan.condition()
 
 
-def _names(expression: Any) -> list[str]:
+def _column_names(expression: Any) -> list[str]:
     return [str(item.name()) for item in iterate(expression.references())]
 
 
-def _opaque(expression: Any, schema: StructType) -> Opaque:
-    paths = (named_path((name,), schema) for name in _names(expression))
+def _make_opaque(expression: Any, schema: StructType) -> Opaque:
+    paths = (named_path((name,), schema) for name in _column_names(expression))
     known = frozenset(path for path in paths if path is not None)
     return Opaque(str(expression.sql()), known, deterministic=True)

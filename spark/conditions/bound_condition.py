@@ -1,9 +1,9 @@
 """A condition with a subquery, as Spark has resolved it, for rows that a command reads later.
 
-A subquery names columns of the row around it deep inside its own plan, so such a condition can't be
-turned back into names, as others are. Instead the rows get the very columns that Spark has bound
-the condition to, and the condition stays as it is. Spark alone evaluates it, as the filter of a
-SELECT, by its own semi and anti joins.
+A subquery names columns of the outer row deep inside its own plan, so such a condition can't be
+turned back into names. Instead the rows get the very columns to which Spark has bound the
+condition, and the condition does not change. Only Spark evaluates it, as the filter of a SELECT, by
+its own semi and anti joins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BoundCondition:
 
     Attributes:
         spark: A classic session.
-        expression: What Spark resolved, a Java `Expression`.
+        expression: The resolved condition, a Java `Expression`.
         attributes: The columns of the rows around the subquery, a Scala `Seq` of attributes.
         text: SQL, for the history.
     """
@@ -43,18 +43,18 @@ class BoundCondition:
 
     @classmethod
     def of(cls, rows: DataFrame, analyzed: Column, text: str) -> BoundCondition:
-        """A condition as Spark has analysed it over some rows."""
+        """Return a condition as Spark has analysed it over some rows."""
         spark = rows.sparkSession
         return cls(spark, Jvm.of(spark).tree(analyzed), analyzed_plan(rows).output(), text)
 
     @property
     def column(self) -> Column:
-        """The condition; it fits what `over` gives, and no other rows."""
+        """The condition, which fits only the rows that `over` returns."""
         return Jvm.of(self.spark).column(self.expression)
 
     @property
     def parts(self) -> tuple[Column | None, Column]:
-        """What AND joins: the parts without subqueries, None if there is none; and the others."""
+        """The conjuncts without subqueries (None if there are none), and the others."""
         jvm = Jvm.of(self.spark)
         plain: list[Any] = []
         asking: list[Any] = []
@@ -67,7 +67,7 @@ class BoundCondition:
         )
 
     def over(self, rows: DataFrame) -> DataFrame:
-        """Rows of the table with the columns that the condition is bound to.
+        """Give rows of the table the columns to which the condition is bound.
 
         Raises:
             TableError: See `rebound`.
@@ -75,30 +75,33 @@ class BoundCondition:
         return rebound(rows, self.attributes, needed=self.expression.references())
 
     def matching(self, rows: DataFrame) -> DataFrame:
-        """Those of the table's rows for which the condition is true."""
+        """Return the table's rows for which the condition is true."""
         jvm = Jvm.of(self.spark)
         plan = analyzed_plan(self.over(rows))
         return jvm.frame(jvm.catalyst.plans.logical.Filter(self.expression, plan))
 
     def analyzed_as(self, column: Column) -> BoundCondition:
-        """The same condition as Spark has analysed it over what `over` gave."""
+        """Return the condition as Spark has analysed it over the rows of `over`."""
         return replace(self, expression=Jvm.of(self.spark).tree(column))
 
     def as_rows(self) -> DataFrame:
-        """A query that reads what the subqueries read, and nothing else."""
+        """Return a query that reads only what the subqueries read."""
         jvm = Jvm.of(self.spark)
         logical = jvm.catalyst.plans.logical
         nothing = logical.LocalRelation(self.attributes, jvm.nil, False, jvm.none)
         return jvm.frame(logical.Filter(self.expression, nothing))
 
     def reading(self, rows: DataFrame) -> BoundCondition:
-        """The condition whose subqueries read as those of `rows`, which is made of `as_rows`."""
+        """Return the condition with subqueries that read as those of `rows`.
+
+        `rows` is made from the result of `as_rows`.
+        """
         plan = analyzed_plan(rows)
         return replace(self, expression=plan.condition())
 
 
 def conjuncts(expression: Any) -> Iterator[Any]:
-    """The parts of an expression of Spark's that AND joins."""
+    """Yield the parts of one of Spark's expressions that AND joins."""
     if str(expression.getClass().getSimpleName()) == "And":
         yield from conjuncts(expression.left())
         yield from conjuncts(expression.right())
@@ -107,22 +110,22 @@ def conjuncts(expression: Any) -> Iterator[Any]:
 
 
 def has_subquery(jvm: Jvm, expression: Any) -> bool:
-    """Whether an expression of Spark's, resolved or not, holds a subquery."""
+    """Check whether one of Spark's expressions, resolved or not, holds a subquery."""
     if not expression.containsPattern(jvm.module(_PATTERNS).PLAN_EXPRESSION()):
         return False
     return bool(jvm.module(_SUBQUERIES).hasSubquery(expression))
 
 
 def rebound(rows: DataFrame, attributes: Any, *, needed: Any = None) -> DataFrame:
-    """The same rows; what has the name of one of the attributes becomes that attribute.
+    """Bind the rows' columns to attributes of the same names.
 
     Args:
         rows: The rows, in a classic session.
         attributes: A Scala `Seq` of attributes.
-        needed: Those that the rows must have, a Java `AttributeSet`; None for none.
+        needed: The attributes that the rows must have, a Java `AttributeSet`; None for none.
 
     Raises:
-        TableError: They lack one, or its type is another (kind
+        TableError: The rows lack one, or its type differs (kind
             `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
     jvm, plan = Jvm.of(rows.sparkSession), analyzed_plan(rows)
@@ -135,7 +138,7 @@ def rebound(rows: DataFrame, attributes: Any, *, needed: Any = None) -> DataFram
             columns.append(item)
             continue
         found.add(name)
-        columns.append(_named_as(jvm, item, given))
+        columns.append(_alias_as(jvm, item, given))
     for item in iterate(needed.toSeq()) if needed is not None else ():
         name = str(item.name())
         if name in wanted and name not in found:
@@ -143,8 +146,8 @@ def rebound(rows: DataFrame, attributes: Any, *, needed: Any = None) -> DataFram
     return jvm.frame(jvm.catalyst.plans.logical.Project(jvm.seq(columns), plan))
 
 
-def _named_as(jvm: Jvm, item: Any, given: Any) -> Any:
-    """A column under the id and the qualifier of another."""
+def _alias_as(jvm: Jvm, item: Any, given: Any) -> Any:
+    """Return a column under the id and the qualifier of another."""
     alias = jvm.catalyst.expressions.Alias
     return alias(item, given.name(), given.exprId(), given.qualifier(), jvm.none, jvm.nil)
 

@@ -1,9 +1,9 @@
-"""Catalyst's expressions as predicates of ours (spec 1.3, 9.5).
+"""The translation of Catalyst's expressions to our predicates (spec 1.3, 9.5).
 
-One translation serves both reads, which skip files by the filters that Spark gives a scan, and
-commands, which prune, and record what they read, by the condition that Spark analysed. It works on
-the trees and never on their texts, which leave out casts. Expressions that are not on its lists are
-opaque.
+One translation serves reads and commands. Reads skip files by the filters that Spark gives a scan.
+Commands prune, and record what they read, by the condition that Spark analysed. The translation
+works on the trees and never on their texts, which leave out casts. Expressions that are not on its
+lists are opaque.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ __all__ = ["CatalystPredicates", "constant_of", "kind_of", "type_name"]
 ColumnPath: TypeAlias = tuple[str, ...]
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
-_MAX_CASTS = 1000  # a comparison each; longer lists skip nothing
+_MAX_CASTS = 1000  # each is a comparison; longer lists skip nothing
 _SEPARATOR = "\0,"
 
 
 @dataclass(frozen=True, slots=True)
 class CatalystPredicates(Translation[Any]):
-    """Translates expressions over the columns of one table.
+    """A translation of expressions over the columns of one table.
 
     Attributes:
         schema: The table's schema.
-        named: Gives the table's names for the path of names in an expression; None if the table has
-            no such column.
-        unknown: Makes the stand-in for an expression that is not understood.
+        named: Returns the table's names for a path of names in an expression, or None if the table
+            has no such column.
+        unknown: Makes the placeholder for an expression that we can't translate.
     """
 
     schema: StructType
@@ -74,16 +74,19 @@ class CatalystPredicates(Translation[Any]):
         return None if path is None else Column(path)
 
     def path_of(self, attribute: Any, inner: ColumnPath) -> ColumnPath | None:
-        """The table's names for an attribute, or a field below it; None if it has no such column.
+        """Return the table's names for an attribute or a field below it, or None.
 
         Args:
             attribute: An `AttributeReference`.
-            inner: The names of the fields on the way down.
+            inner: The names of the fields below it.
         """
         return self.named((str(attribute.name()), *inner), self.schema)
 
     def literal(self, term: Any) -> Literal | None:
-        """See `Translation.literal`; the constants of a set are read already."""
+        """See `Translation.literal`.
+
+        The constants of a set are read already.
+        """
         if isinstance(term, Literal):
             return term
         return constant_of(term) if kind_of(term) == "Literal" else None
@@ -93,7 +96,7 @@ class CatalystPredicates(Translation[Any]):
         return self.unknown(term)
 
     def converted(self, op: ComparisonOp, term: Any, values: Sequence[Literal]) -> Predicate | None:
-        """`CAST(column AS type) op value` for any of the values, as conditions on the column."""
+        """Translate `CAST(column AS type) op value` for any value to conditions on the column."""
         if kind_of(term) != "Cast" or len(values) > _MAX_CASTS:
             return None
         column = self.column(term.child())
@@ -110,61 +113,64 @@ class CatalystPredicates(Translation[Any]):
         return reduce(or_, known) if len(known) == len(found) else None
 
 
-def _sides(operator: Operator) -> Callable[[Any], Operation[Any]]:
+def _both_sides(operator: Operator) -> Callable[[Any], Operation[Any]]:
     return lambda expression: (operator, (expression.left(), expression.right()))
 
 
-def _child(operator: Operator) -> Callable[[Any], Operation[Any]]:
+def _only_child(operator: Operator) -> Callable[[Any], Operation[Any]]:
     return lambda expression: (operator, (expression.child(),))
 
 
-def _in(expression: Any) -> Operation[Any]:
+def _in_operands(expression: Any) -> Operation[Any]:
     return "IN", (expression.value(), *iterate(expression.list()))
 
 
-def _in_set(expression: Any) -> Operation[Any] | None:
+def _in_set_operands(expression: Any) -> Operation[Any] | None:
     values = _set_values(expression.hset(), type_name(expression.child().dataType()))
     return None if values is None else ("IN", (expression.child(), *values))
 
 
-def _like(expression: Any) -> Operation[Any]:
+def _like_operands(expression: Any) -> Operation[Any]:
     escape = Literal(str(expression.escapeChar()), "string")
     return "LIKE", (expression.left(), expression.right(), escape)
 
 
 _OPERATIONS: dict[str, Callable[[Any], Operation[Any] | None]] = {
-    "And": _sides("AND"),
-    "Or": _sides("OR"),
-    "Not": _child("NOT"),
-    "EqualTo": _sides("="),
-    "EqualNullSafe": _sides("<=>"),
-    "LessThan": _sides("<"),
-    "LessThanOrEqual": _sides("<="),
-    "GreaterThan": _sides(">"),
-    "GreaterThanOrEqual": _sides(">="),
-    "In": _in,
-    "InSet": _in_set,
-    "IsNull": _child("IS NULL"),
-    "IsNotNull": _child("IS NOT NULL"),
-    "StartsWith": _sides("STARTS WITH"),
-    "EndsWith": _sides("ENDS WITH"),
-    "Contains": _sides("CONTAINS"),
-    "Like": _like,
+    "And": _both_sides("AND"),
+    "Or": _both_sides("OR"),
+    "Not": _only_child("NOT"),
+    "EqualTo": _both_sides("="),
+    "EqualNullSafe": _both_sides("<=>"),
+    "LessThan": _both_sides("<"),
+    "LessThanOrEqual": _both_sides("<="),
+    "GreaterThan": _both_sides(">"),
+    "GreaterThanOrEqual": _both_sides(">="),
+    "In": _in_operands,
+    "InSet": _in_set_operands,
+    "IsNull": _only_child("IS NULL"),
+    "IsNotNull": _only_child("IS NOT NULL"),
+    "StartsWith": _both_sides("STARTS WITH"),
+    "EndsWith": _both_sides("ENDS WITH"),
+    "Contains": _both_sides("CONTAINS"),
+    "Like": _like_operands,
 }
 
 
 def kind_of(expression: Any) -> str:
-    """The name of an expression's class."""
+    """Return the name of an expression's class."""
     return str(expression.getClass().getSimpleName())
 
 
 def type_name(data_type: Any) -> str:
-    """Delta names types as Spark's JSON does; a collation is part of the name."""
+    """Return Delta's name of a type, which is that of Spark's JSON, with its collation."""
     return str(data_type.json()).strip('"')
 
 
 def _zone_of(cast: Any) -> dt.tzinfo | None:
-    """The zone by which times become dates; UTC if the cast needs none, None if it is unknown."""
+    """Return the zone by which times become dates, or None if it is unknown.
+
+    A cast that needs no zone gets UTC.
+    """
     name = cast.timeZoneId()
     try:
         return session_zone(str(name.get())) if name.isDefined() else dt.timezone.utc
@@ -173,29 +179,29 @@ def _zone_of(cast: Any) -> dt.tzinfo | None:
 
 
 def constant_of(literal: Any) -> Literal | None:
-    """What a literal says, of Catalyst or of the connector API; None for a type not listed."""
+    """Return a literal of Catalyst or the connector API, or None for an unlisted type."""
     value = literal.value()
     if value is None:
         return Literal(None, "null")
     name = type_name(literal.dataType())
-    return _of_text(str(value), name)  # `str` of a Java object is its `toString`
+    return _parse_constant(str(value), name)  # `str` of a Java object is its `toString`
 
 
 def _set_values(values: Any, name: str) -> list[Literal] | None:
-    """The constants of a set, fetched in one round trip; None if one of them is not understood."""
+    """Return the constants of a set, in one round trip, or None if one is unknown."""
     texts = str(values.mkString(_SEPARATOR)).split(_SEPARATOR)
     if len(texts) != values.size():
-        return None  # a constant holds the separator, so the texts can't be told apart
+        return None  # a constant holds the separator, so the text can't be split
     nulls: list[Literal] = []
     if values.contains(None):
         texts.remove("null")
         nulls.append(Literal(None, "null"))
-    known = [item for text in texts if (item := _of_text(text, name)) is not None]
+    known = [item for text in texts if (item := _parse_constant(text, name)) is not None]
     return None if len(known) < len(texts) else known + nulls
 
 
-def _of_text(text: str, name: str) -> Literal | None:
-    """A constant from the text of Catalyst's internal value; None for a type that is not listed."""
+def _parse_constant(text: str, name: str) -> Literal | None:
+    """Parse a constant from the text of Catalyst's value, or return None for an unlisted type."""
     if name == "string":
         return Literal(text, "string")
     if name == "boolean":
@@ -205,7 +211,7 @@ def _of_text(text: str, name: str) -> Literal | None:
     if name == "double":
         return Literal(float(text), "double")
     if name == "float":
-        # The text 1.1 of a float stands for 1.10000002384185791015625, and not for 1.1.
+        # The float 1.1 is 1.10000002384185791015625, and not 1.1.
         return Literal(round_to_float32(float(text)), "double")
     if name.startswith("decimal"):
         return Literal(Decimal(f"{Decimal(text):f}"), "decimal")

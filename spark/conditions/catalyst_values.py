@@ -1,8 +1,8 @@
-"""New values of columns as Spark analysed them, as values that this process computes (spec 10.15).
+"""New values of columns as Spark analysed them, as values that Python computes (spec 10.15).
 
-It works on Catalyst's trees, never on a text, and takes only what it knows to be computed alike:
-constants, columns, integers in ANSI arithmetic, `CASE`, `if`, `coalesce`, `concat` of texts, and
-casts that are exact.
+It works on Catalyst's trees, never on a text. It takes only expressions that Python and Spark
+surely compute alike: constants, columns, integers in ANSI arithmetic, `CASE`, `if`, `coalesce`,
+`concat` of texts, and exact casts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SIGNS: dict[str, Sign] = {"Add": "+", "Subtract": "-", "Multiply": "*"}
 
 @dataclass(frozen=True, slots=True)
 class CatalystValues:
-    """Translates expressions over some columns.
+    """A translation of expressions over some columns.
 
     Attributes:
-        build: Puts values together, and refuses what it does not know.
+        build: Builds values, and refuses those that it does not know.
         predicates: Translates the conditions in an expression, and its columns.
         folded: Brings a condition into the form that `predicates` understands.
     """
@@ -39,13 +39,13 @@ class CatalystValues:
     folded: Callable[[Any], Any]
 
     def value(self, expression: Any) -> Value:
-        """The value of an expression.
+        """Return the value of an expression.
 
         Raises:
-            UsageError: Only Spark knows it for certain (kind `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Only Spark can compute it for certain (kind `OPTIMIST_NEEDS_SPARK`).
             SchemaError: A constant does not fit its type.
         """
-        found = self._value(expression)
+        found = self._translate(expression)
         is_leaf = isinstance(found.data_type, (PrimitiveType, DecimalType))
         if (
             is_leaf
@@ -55,12 +55,12 @@ class CatalystValues:
             raise self.build.refusal()
         return found
 
-    def _value(self, expression: Any) -> Value:
+    def _translate(self, expression: Any) -> Value:
         kind = kind_of(expression)
         if kind == "Alias":
-            return self._value(expression.child())
+            return self._translate(expression.child())
         if kind == "Literal":
-            return self._constant(expression)
+            return self._translate_constant(expression)
         if kind in ("AttributeReference", "GetStructField"):
             column = self.predicates.column(expression)
             if column is None:
@@ -70,40 +70,42 @@ class CatalystValues:
             sides = (self.value(expression.left()), self.value(expression.right()))
             return self.build.arithmetic(_SIGNS[kind], *sides)
         if kind == "Coalesce":
-            return self.build.coalesce(self._values(expression.children()))
+            return self.build.coalesce(self._translate_all(expression.children()))
         if kind == "Concat":
-            return self.build.concat(self._values(expression.children()))
-        return self._chosen_or_cast(kind, expression)
+            return self.build.concat(self._translate_all(expression.children()))
+        return self._translate_choice_or_cast(kind, expression)
 
-    def _chosen_or_cast(self, kind: str, expression: Any) -> Value:
+    def _translate_choice_or_cast(self, kind: str, expression: Any) -> Value:
         if kind == "If":
             branches = (self.value(expression.trueValue()), self.value(expression.falseValue()))
-            return self.build.case([self._condition(expression.predicate())], branches)
+            return self.build.case([self._translate_condition(expression.predicate())], branches)
         if kind == "CaseWhen":
             pairs = list(iterate(expression.branches()))
             results = [self.value(pair._2()) for pair in pairs]
             default = expression.elseValue()
             results.append(self.value(default.get()) if default.isDefined() else NULL)
-            return self.build.case([self._condition(pair._1()) for pair in pairs], results)
+            return self.build.case(
+                [self._translate_condition(pair._1()) for pair in pairs], results
+            )
         if kind == "Cast":
-            return self._cast(expression)
+            return self._translate_cast(expression)
         raise self.build.refusal()
 
-    def _values(self, expressions: Any) -> Sequence[Value]:
+    def _translate_all(self, expressions: Any) -> Sequence[Value]:
         return [self.value(item) for item in iterate(expressions)]
 
-    def _condition(self, expression: Any) -> Predicate:
+    def _translate_condition(self, expression: Any) -> Predicate:
         return self.predicates.predicate(self.folded(expression))
 
-    def _constant(self, expression: Any) -> Value:
+    def _translate_constant(self, expression: Any) -> Value:
         constant, data_type = self.predicates.literal(expression), _data_type(expression)
         if constant is None or data_type is None:
             raise self.build.refusal()
         return typed_constant(constant, data_type)
 
-    def _cast(self, expression: Any) -> Value:
+    def _translate_cast(self, expression: Any) -> Value:
         value, target = self.value(expression.child()), _data_type(expression)
-        # Without ANSI, what does not fit becomes another value; what always fits does not.
+        # Without ANSI, a value that does not fit becomes another value. Up-casts always fit.
         is_known = _is_ansi(expression) or can_up_cast(value.data_type, target or value.data_type)
         if target is None or not is_known:
             raise self.build.refusal()
@@ -115,7 +117,7 @@ def _is_ansi(expression: Any) -> bool:
 
 
 def _data_type(expression: Any) -> DataType | None:
-    """The type of an expression; None for types that no single value of ours has."""
+    """Return the type of an expression, or None if our single values can't have it."""
     name = type_name(expression.dataType())
     if name == "void":
         return NULL.data_type

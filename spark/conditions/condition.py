@@ -1,7 +1,7 @@
 """A condition on rows in two forms: as Spark evaluates it, and as the engine tracks it (spec 1.3).
 
 In classic sessions both are the expression that Spark analysed. A client of Spark Connect has only
-what it sends: there, texts and messages are read as far as their meaning is beyond doubt.
+what it sends: it reads texts and messages only if their meaning is certain.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ class Condition:
 
     Attributes:
         text: SQL, for the history.
-        column: What Spark filters by.
-        predicate: What the engine prunes by and records as read; parts it can't understand match
-            every file.
+        column: The column by which Spark filters.
+        predicate: The predicate by which the engine prunes, and which it records as read; parts
+            that it can't understand match every file.
         columns: The top-level columns that it needs, in the table's spelling.
-        is_partition_only: Only partition columns are named, so whole files match or do not.
-        source: Other rows that the column is about, too: a row matches where there is one of them
-            for which the column is true. None for a condition on the table's rows alone.
-        bound: The condition where it holds a subquery; `column` fits no rows then.
+        is_partition_only: Only partition columns are named, so each file matches as a whole or not
+            at all.
+        source: Other rows that the column names, too: a row matches if the column is true for it
+            and one of them. None for a condition on the table's rows alone.
+        bound: The condition, if it holds a subquery; `column` fits no rows then.
     """
 
     text: str
@@ -59,33 +60,33 @@ class Condition:
 
     @property
     def never_fails(self) -> bool:
-        """Whether it has a value for every row that could be, also for one that is deleted.
+        """True if it has a value for every possible row, even for deleted rows.
 
-        Of another condition nobody knows: `1 / id > 0` may be asked of a table whose zeros are all
-        deleted.
+        For other conditions this is unknown: `1 / id > 0` may be used on a table whose zeros are
+        all deleted.
         """
         return self.is_of_the_row and self.predicate.is_exact
 
     @property
     def is_always_true(self) -> bool:
-        """Whether it is true for every row, whatever it holds."""
+        """True if it is true for every possible row."""
         return self.is_of_the_row and self.predicate == Predicate.TRUE
 
     @property
     def is_of_the_row(self) -> bool:
-        """Whether its value follows from the row alone."""
+        """True if its value depends on the row alone."""
         return self.source is None and self.bound is None
 
     @property
     def is_asked_once(self) -> bool:
-        """Whether one pass decides which rows match, and no other may ask again.
+        """True if one pass decides which rows match, and no other pass may evaluate it.
 
-        What a subquery reads or chooses may be other rows the next time.
+        A subquery may read or choose other rows the next time.
         """
         return self.bound is not None
 
     def matching(self, rows: DataFrame) -> DataFrame:
-        """Those of the table's rows for which the condition is true."""
+        """Return the table's rows for which the condition is true."""
         if self.bound is not None:
             return self.bound.matching(rows)
         if self.source is None:
@@ -93,7 +94,7 @@ class Condition:
         return rows.join(self.source, self.column, "left_semi")
 
     def others(self, rows: DataFrame) -> DataFrame:
-        """Those for which it is false or null; not for a condition with a subquery."""
+        """Return the rows for which it is false or null, for conditions without a subquery."""
         if self.source is None:
             return rows.where(~sf.coalesce(self.column, sf.lit(False)))
         return rows.join(self.source, self.column, "left_anti")
@@ -112,12 +113,13 @@ def resolve_condition(
 
     Args:
         frame: The table's rows, under its alias if it has one.
-        condition: SQL text or a column; or one that Spark has resolved, which may hold a subquery.
+        condition: SQL text, a column, or a condition that Spark has resolved and that may hold a
+            subquery.
         schema: The table's schema.
         partition_columns: The table's partition columns.
         alias: The frame's alias.
-        began_ms: When the command began that asks more than once; the current time is then a
-            constant, in milliseconds since the epoch.
+        began_ms: The start of a command that evaluates it more than once, in milliseconds since the
+            epoch; it replaces the current time.
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve it.
@@ -125,31 +127,31 @@ def resolve_condition(
             not a column of the table, such as `_metadata`.
     """
     if isinstance(condition, BoundCondition):
-        return _resolved_bound(frame, condition, schema, partition_columns, began_ms)
-    found, analyzed = _resolved(frame, condition, schema, partition_columns, alias)
+        return _resolve_bound(frame, condition, schema, partition_columns, began_ms)
+    found, analyzed = _resolve_over_rows(frame, condition, schema, partition_columns, alias)
     if began_ms is None:
         return found
     names = frozenset(name.lower() for name in frame.columns)
     fixed = FixedNow(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
     if fixed is not found.column:
-        # What finds the rows and what reads them again must mean the same time.
-        at_once, analyzed = _resolved(frame, fixed, schema, partition_columns, alias)
+        # The pass that finds the rows and the pass that reads them again must use the same time.
+        at_once, analyzed = _resolve_over_rows(frame, fixed, schema, partition_columns, alias)
         found = replace(found, column=fixed, predicate=at_once.predicate)
     if found.is_partition_only:
-        # One query over values of partitions tells the files, and no pass reads rows by it. These
-        # values are the log's, without the padding that scans give to char columns.
+        # One query over partition values finds the files, and no pass reads rows by it. These
+        # values come from the log, without the padding that scans give to char columns.
         return found
     return replace(found, column=_for_every_pass(found.column, analyzed, frame, alias))
 
 
-def _resolved(
+def _resolve_over_rows(
     frame: DataFrame,
     condition: Column | str,
     schema: StructType,
     partition_columns: Sequence[str],
     alias: str | None,
 ) -> tuple[Condition, Column | None]:
-    """The condition, and what Spark made of it."""
+    """Return the condition, and the column that Spark made of it."""
     column = sf.expr(condition) if isinstance(condition, str) else condition
     if is_connect(frame.sparkSession):
         reading = read_sent_condition(frame, condition, schema, alias)
@@ -157,8 +159,8 @@ def _resolved(
         reading = read_analyzed_condition(frame, column, schema, partition_columns)
     text = condition if isinstance(condition, str) else reading.text
     if reading.obstacle is not None:
-        raise _refusal(text, reading.obstacle)
-    _ensure_own(reading.names, schema, text)
+        raise _condition_refused(text, reading.obstacle)
+    _ensure_own_columns(reading.names, schema, text)
     found = Condition(
         text=text,
         column=column,
@@ -170,14 +172,14 @@ def _resolved(
     return found, reading.analyzed
 
 
-def _resolved_bound(
+def _resolve_bound(
     frame: DataFrame,
     condition: BoundCondition,
     schema: StructType,
     partition_columns: Sequence[str],
     began_ms: int | None,
 ) -> Condition:
-    """A condition with a subquery; what else it says of the row prunes as it does elsewhere."""
+    """Resolve a condition with a subquery, whose other parts on the row still prune."""
     rows = condition.over(frame)
     column = condition.column
     if began_ms is not None:
@@ -185,15 +187,15 @@ def _resolved_bound(
         column = FixedNow(frame.sparkSession, 1000 * began_ms, names).fixed(column)
     reading = read_analyzed_condition(rows, column, schema, partition_columns)
     if reading.obstacle not in (None, "subquery"):
-        raise _refusal(condition.text, reading.obstacle)
-    _ensure_own(reading.names, schema, condition.text)
+        raise _condition_refused(condition.text, reading.obstacle)
+    _ensure_own_columns(reading.names, schema, condition.text)
     bound = condition if reading.analyzed is None else condition.analyzed_as(reading.analyzed)
     return Condition(
         text=condition.text,
         column=column,
         predicate=reading.predicate,
         columns=frozenset(item.name for item in schema if item.name.lower() in reading.names),
-        is_partition_only=False,  # the rows of one partition may differ in what no log tells
+        is_partition_only=False,  # the subquery may decide otherwise for each row
         bound=bound,
     )
 
@@ -201,15 +203,15 @@ def _resolved_bound(
 def _for_every_pass(
     column: Column, analyzed: Column | None, own: DataFrame, alias: str | None
 ) -> Column:
-    """A condition as Spark has analysed it, for the rows that each pass reads of the table.
+    """Return a condition as Spark has analysed it, for the rows that each pass reads.
 
-    Analysed anew in each pass it could choose other rows each time: what a text means hangs on the
+    If each pass analysed it again, each could choose other rows: a text's meaning depends on the
     session's time zone, ANSI mode and so on, which another thread may change.
 
     Args:
         column: The condition.
-        analyzed: What Spark made of it, if that is known.
-        own: The rows of the table, to which that is bound.
+        analyzed: The column that Spark made of it, if it is known.
+        own: The rows of the table, to which `analyzed` is bound.
         alias: The alias that the rows have in each pass.
     """
     if analyzed is None:
@@ -219,15 +221,16 @@ def _for_every_pass(
 
 @dataclass(frozen=True, slots=True)
 class JoinedCondition:
-    """A condition over the rows of a table and of another frame, or of either.
+    """A condition over the rows of a table and another frame, or of only one of them.
 
     Attributes:
         text: SQL, for the history.
-        column: What Spark evaluates.
+        column: The column that Spark evaluates.
         names: The columns that it reads, and perhaps more, in lower case.
-        readable: What `read_join` reads: the same, or what a client of Spark Connect was given.
-        bound: The condition where it holds a subquery: then it fits only rows with the columns of
-            the frame that it was resolved against, and is asked once; see `Condition`.
+        readable: The form that `read_join` reads: `column`, or on Spark Connect the user's
+            condition.
+        bound: The condition, if it holds a subquery. Then it fits only rows with the columns of the
+            frame against which it was resolved, and is evaluated once; see `Condition`.
     """
 
     text: str
@@ -237,7 +240,10 @@ class JoinedCondition:
     bound: BoundCondition | None = None
 
     def reading(self, rows: DataFrame) -> JoinedCondition:
-        """The condition whose subqueries read as those of `rows`; see `BoundCondition`."""
+        """Return the condition with subqueries that read as those of `rows`.
+
+        See `BoundCondition.reading`.
+        """
         if self.bound is None:
             return self
         bound = self.bound.reading(rows)
@@ -253,7 +259,7 @@ def resolve_joined_condition(
     alias: str,
     time: FixedNow,
 ) -> JoinedCondition:
-    """Resolve a condition against rows that are not, or not only, those of a table.
+    """Resolve a condition against rows that are not, or not only, a table's.
 
     Args:
         frame: The rows.
@@ -275,7 +281,7 @@ def resolve_joined_condition(
     text = condition if isinstance(condition, str) else reading.text
     is_bound = reading.obstacle == "subquery" and reading.analyzed is not None
     if reading.obstacle is not None and not is_bound:
-        raise _refusal(text, reading.obstacle, _KINDS_OF_JOINED)
+        raise _condition_refused(text, reading.obstacle, _KINDS_OF_JOINED)
     fixed, analyzed = time.fixed(column), reading.analyzed
     if fixed is not column and analyzed is not None:
         analyzed = read_analyzed_condition(frame, fixed, schema, ()).analyzed
@@ -308,15 +314,15 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
 _KINDS_OF_JOINED: Mapping[Obstacle, str] = {
     "non-deterministic": "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
 }
-"""What Delta calls otherwise in a MERGE."""
+"""Error kinds for which Delta has other names in a MERGE."""
 
 
 def subquery_refused(text: str) -> UsageError:
-    """The error for a condition that holds a subquery where none can be."""
-    return _refusal(text, "subquery")
+    """Return the error for a subquery in a condition that can't hold one."""
+    return _condition_refused(text, "subquery")
 
 
-def _refusal(
+def _condition_refused(
     text: str, obstacle: Obstacle, kinds: Mapping[Obstacle, str] | None = None
 ) -> UsageError:
     kind, reason = _REFUSALS[obstacle]
@@ -327,7 +333,7 @@ def _refusal(
     )
 
 
-def _ensure_own(names: frozenset[str], schema: StructType, text: str) -> None:
+def _ensure_own_columns(names: frozenset[str], schema: StructType, text: str) -> None:
     unknown = sorted(names - {name.lower() for name in schema.names})
     if unknown:
         raise UsageError(

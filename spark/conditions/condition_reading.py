@@ -1,4 +1,4 @@
-"""What is known of a condition on rows before it becomes the condition of a command."""
+"""The reading of a condition on rows, before it becomes the condition of a command."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["UTC_NAMES", "ConditionReading", "Obstacle", "opaque_where"]
 
 Obstacle: TypeAlias = Literal["non-deterministic", "subquery", "star"]
 UTC_NAMES = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-"""Names of the zone in which the engine reads times without one."""
+"""Names of the zone in which the engine reads times that name no zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionReading:
-    """What Spark, or the messages of a Connect client, say of a condition.
+    """A condition as Spark, or the messages of a Connect client, describe it.
 
     Attributes:
-        text: SQL, or what comes nearest to it.
+        text: SQL, or the text nearest to it.
         names: The top-level columns that it reads, and perhaps more, in lower case.
-        predicate: What it says of every row, in the table's names; parts may be opaque.
-        obstacle: What it holds that no command accepts; None if there is nothing.
-        analyzed: What Spark made of it, bound to the rows; None in Spark Connect, and where it
-            reads what those rows do not show.
+        predicate: The condition on each row, in the table's names; parts may be opaque.
+        obstacle: A part that no command accepts, or None.
+        analyzed: The column that Spark made of it, bound to the rows. None on Spark Connect, or if
+            it reads columns that those rows do not show.
     """
 
     text: str
@@ -41,7 +41,7 @@ class ConditionReading:
 
 
 def opaque_where(predicate: Predicate, test: Callable[[Predicate], bool]) -> Predicate:
-    """The predicate, with each conjunct for which the test is true made opaque."""
+    """Make each conjunct of a predicate opaque for which the test is true."""
     parts = [
         Opaque(str(part), part.columns(), deterministic=True) if test(part) else part
         for part in predicate.conjuncts()

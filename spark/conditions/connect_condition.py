@@ -1,7 +1,7 @@
-"""Conditions on rows in Spark Connect, where the client can't ask Catalyst.
+"""Conditions on rows on Spark Connect, where the client can't ask Catalyst.
 
-The server resolves the condition, or says why it can't. The predicate that the engine prunes by is
-read from the messages that the client sends, and from the texts inside them.
+The server resolves the condition, or says why it can't. The engine's predicate for pruning is read
+from the client's messages, and from the texts inside them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ def read_sent_condition(
     Raises:
         pyspark.errors.AnalysisException: The server can't resolve the condition.
     """
-    _ = frame.filter(condition).select(sf.lit(1)).schema  # a filter's own is taken from its input
+    _ = (
+        frame.filter(condition).select(sf.lit(1)).schema
+    )  # without the select, the schema would come from the input
     texts = SentTexts(schema, alias, conf_entries(frame.sparkSession))
     if isinstance(condition, str):
         text, predicate = condition, texts.predicate(condition)
         names, obstacle = texts.names(text), texts.obstacle(text)
     else:
-        text = _shown(condition)
+        text = _readable_text(condition)
         sent = SentExpressions(texts, text)
         message = sent_message(frame, condition)
         predicate, names = sent.predicate(message), sent.names(message)
@@ -64,21 +66,21 @@ def read_sent_condition(
 def opaque_in_other_zones(
     spark: SparkSession, predicate: Predicate, schema: StructType
 ) -> Predicate:
-    """The predicate; where the session is not in UTC, conjuncts with times in it are opaque."""
+    """Make conjuncts with times opaque, if the session is not in UTC."""
     if session_zone_name(spark) in UTC_NAMES:
         return predicate
     return opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
 
 
 def sure_predicate(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:
-    """The conjuncts of a predicate that are understood, and whose texts are, too."""
+    """Return the conjuncts that are understood, and whose texts are understood, too."""
     found = opaque_in_other_zones(spark, predicate, schema)
     sure = [part for part in found.conjuncts() if _is_sure(part)]
     return reduce(and_, sure) if sure else Predicate.TRUE
 
 
 def sent_message(frame: DataFrame, column: Column) -> Any:
-    """A column as the client of the frame's session sends it."""
+    """Return a column as the client of the frame's session sends it."""
     client: Any = frame.sparkSession.client
     expression: Any = column
     return expression.to_plan(client)
@@ -88,14 +90,17 @@ def _is_sure(part: Predicate) -> bool:
     return part.is_exact and Predicate.parse(str(part)) == part
 
 
-def _shown(column: Column) -> str:
-    """A column as people read it; not SQL to be parsed, for it has no quotes around texts."""
+def _readable_text(column: Column) -> str:
+    """Return a column as people read it, which is not SQL: texts have no quotes."""
     match = _SHOWN.match(str(column))
     return match["text"] if match else str(column)
 
 
 def _depends_on_zone(predicate: Predicate, schema: StructType) -> bool:
-    """Whether times in a predicate may be of the session's zone; the engine reads them in UTC."""
+    """Check whether times in a predicate may depend on the session's zone.
+
+    The engine reads them in UTC.
+    """
     resolved = [resolve_column(path, schema) for path in predicate.columns()]
     types = {str(column.data_type) for column in resolved if column is not None}
     return bool(types & {"timestamp", "timestamp_ntz"}) or (

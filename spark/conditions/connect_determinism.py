@@ -1,8 +1,8 @@
-"""Whether an expression of a Spark Connect client surely has the same value each time.
+"""A check whether a Spark Connect client's expression surely has the same value each time.
 
-The server alone knows a function's kind, and a name may be one that a user has registered. So an
-expression is deterministic here only if all its functions are Spark's own, by their names, and none
-of them is on the list of those that are not.
+Only the server knows a function's kind, and a user may have registered a name. So an expression
+counts as deterministic only if all its functions have names of Spark's own functions, and none is
+on the list of non-deterministic functions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from optimist.spark.conditions.connect_expressions import own_expressions
 
 __all__ = ["is_deterministic"]
 
-_OF_VALUES = frozenset(
+_VALUE_KINDS = frozenset(
     (
         *("literal", "unresolved_attribute", "alias", "cast", "sort_order", "lambda_function"),
         *("unresolved_named_lambda_variable", "unresolved_extract_value", "update_fields"),
@@ -34,7 +34,7 @@ _SURE = ROW_FUNCTIONS | OF_THE_MOMENT
 
 
 def is_deterministic(expression: Any) -> bool:
-    """Whether a message `Expression` surely has the same value each time for the same row."""
+    """Check whether a message `Expression` surely has the same value for the same row."""
     kind = expression.WhichOneof("expr_type")
     if kind == "expression_string":
         return _is_deterministic_text(expression.expression_string.expression)
@@ -46,7 +46,7 @@ def is_deterministic(expression: Any) -> bool:
     elif kind == "common_inline_user_defined_function":
         is_known = expression.common_inline_user_defined_function.deterministic
     else:
-        is_known = kind in _OF_VALUES
+        is_known = kind in _VALUE_KINDS
     return is_known and all(map(is_deterministic, own_expressions(expression)))
 
 
@@ -54,7 +54,7 @@ def _is_deterministic_text(text: str) -> bool:
     try:
         nodes = list(walk(parse_expression(text)))
     except NotSqlError:
-        return False  # the server may say what is wrong
+        return False  # the server reports the error
     return all(map(_is_known_part, nodes))
 
 
@@ -66,11 +66,11 @@ def _is_known_part(node: Expression) -> bool:
 
 def _is_known(function: str) -> bool:
     name = function.lower()
-    return name in _names() and name not in NON_DETERMINISTIC
+    return name in _names_of_spark() and name not in NON_DETERMINISTIC
 
 
 @cache
-def _names() -> frozenset[str]:
+def _names_of_spark() -> frozenset[str]:
     operators = ("=", "==", "!=", "<", "<=", ">", ">=", "<=>", "!", "+", "-", "*", "/", "%")
     marks = ("&", "|", "^", "~", "getitem", "negative", "in")
     return _SURE | {*pyspark.sql.functions.__all__, *operators, *marks}

@@ -1,6 +1,6 @@
-"""Spark Connect's columns as predicates of ours, read from the messages that clients send.
+"""Spark Connect's columns as our predicates, read from the messages that clients send.
 
-Only expressions on the lists below are understood; all others are opaque, and match every file.
+Only expressions on the lists below are understood. All others are opaque and match every file.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ NAMING_NO_OTHERS = frozenset(
         "named_argument_expression",
     }
 )
-"""Kinds of expressions that read no columns but those that the messages inside them name."""
+"""Kinds of expressions that read only columns that their inner messages name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentExpressions(Translation[Any]):
-    """Translates Spark Connect's `Expression` messages over the columns of one table.
+    """A translation of Spark Connect's `Expression` messages over one table's columns.
 
     Attributes:
-        texts: Knows the table's columns, and reads the texts inside messages.
+        texts: Reads the texts inside messages by the table's columns.
         shown: The text that opaque parts show.
     """
 
@@ -81,18 +81,20 @@ class SentExpressions(Translation[Any]):
     shown: str
 
     def obstacle(self, message: Any) -> Obstacle | None:
-        """What an expression holds that no command accepts, as far as a client can see."""
+        """Find a part that no command accepts, as far as a client can see, or return None."""
         for item in messages(message):
-            found = self._obstacle(item)
+            found = self._obstacle_of_one(item)
             if found is not None:
                 return found
         return None
 
     def names(self, message: Any) -> frozenset[str]:
-        """The columns that an expression reads, and perhaps more, in lower case."""
+        """Return the columns that an expression reads, and perhaps more, in lower case."""
         found: set[str] = set()
         for item in messages(message):
-            names = self._names(item) if item.DESCRIPTOR.name == "Expression" else frozenset()
+            names = (
+                self._names_of_one(item) if item.DESCRIPTOR.name == "Expression" else frozenset()
+            )
             if names is None:
                 return frozenset(field.name.lower() for field in self.texts.schema)
             found |= names
@@ -115,22 +117,25 @@ class SentExpressions(Translation[Any]):
 
     def literal(self, term: Any) -> Literal | None:
         """See `Translation.literal`."""
-        return _constant(term.literal) if term.WhichOneof("expr_type") == "literal" else None
+        return _read_constant(term.literal) if term.WhichOneof("expr_type") == "literal" else None
 
     def opaque(self, term: Any) -> Opaque:
         """See `Translation.opaque`."""
         return self.texts.opaque(self.shown, self.names(term))
 
     def applied(self, term: Any, operation: Operation[Any] | None) -> Predicate:
-        """See `Translation.applied`; texts among the messages are conditions in their own right."""
+        """See `Translation.applied`.
+
+        Texts inside messages are separate conditions.
+        """
         if term.WhichOneof("expr_type") == "expression_string":
             return self.texts.predicate(term.expression_string.expression)
         return Translation.applied(self, term, operation)
 
-    def _names(self, message: Any) -> frozenset[str] | None:
-        """The columns that one expression names, not those inside it; None if that can't be told.
+    def _names_of_one(self, message: Any) -> frozenset[str] | None:
+        """Return the columns that one expression itself names, or None if they are unknown.
 
-        A name that the table does not have is left for the server to judge.
+        The server judges a name that the table does not have.
         """
         kind = message.WhichOneof("expr_type")
         if kind == "expression_string":
@@ -140,7 +145,7 @@ class SentExpressions(Translation[Any]):
             return None if column is None else frozenset({column.path[0].lower()})
         return frozenset() if kind in NAMING_NO_OTHERS else None
 
-    def _obstacle(self, message: Any) -> Obstacle | None:
+    def _obstacle_of_one(self, message: Any) -> Obstacle | None:
         name = message.DESCRIPTOR.name
         if name == "SubqueryExpression":
             return "subquery"
@@ -156,21 +161,21 @@ class SentExpressions(Translation[Any]):
 
 
 def messages(message: Any) -> Iterator[Any]:
-    """A protobuf message and all messages in it."""
+    """Yield a protobuf message and all messages in it."""
     yield message
     for item in parts(message):
         yield from messages(item)
 
 
 def parts(message: Any) -> Iterator[Any]:
-    """The messages right inside a protobuf message."""
+    """Yield the messages directly inside a protobuf message."""
     for field, value in message.ListFields():
         if field.message_type is not None:
-            yield from (value,) if hasattr(value, "ListFields") else _items(value)
+            yield from (value,) if hasattr(value, "ListFields") else _inner_messages(value)
 
 
 def own_expressions(message: Any) -> Iterator[Any]:
-    """The expressions right below a message, not those of other relations."""
+    """Yield the expressions directly below a message, not those of other relations."""
     for item in parts(message):
         if item.DESCRIPTOR.name == "Expression":
             yield item
@@ -178,19 +183,19 @@ def own_expressions(message: Any) -> Iterator[Any]:
             yield from own_expressions(item)
 
 
-def _items(value: Any) -> list[Any]:
+def _inner_messages(value: Any) -> list[Any]:
     listed = list(value.values()) if hasattr(value, "values") else list(value)
     return [item for item in listed if hasattr(item, "ListFields")]
 
 
 def attribute_path(text: str) -> tuple[str, ...]:
-    """The names in an attribute, split as Spark does: at dots, except inside back-ticks."""
+    """Split the names in an attribute as Spark does: at dots, except inside back-ticks."""
     parts = [quoted.replace("``", "`") or plain for quoted, plain in _NAME_PART.findall(text)]
     return tuple(parts)
 
 
-def _constant(literal: Any) -> Literal | None:
-    """A constant by its type; None if its type is not on the list."""
+def _read_constant(literal: Any) -> Literal | None:
+    """Return a constant by its type, or None if the type is not on the list."""
     kind = literal.WhichOneof("literal_type")
     if kind in _INTEGERS:
         return Literal(getattr(literal, kind), "integer")

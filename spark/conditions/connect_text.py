@@ -1,7 +1,7 @@
-"""SQL texts that a client of Spark Connect sends: what can be said of them without Spark's parser.
+"""Readings of SQL texts that a client of Spark Connect sends, without Spark's parser.
 
-Only texts that Spark reads alike under every setting are understood. Of all others, the columns
-that they may read are known, because a text can't read a column without naming it.
+Only texts that Spark reads alike under every setting are understood. For all others we know only
+the columns that they may read, since a text must name each column that it reads.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _PATTERN = re.compile(r"`[^`]*[^`\w][^`]*`")
 
 @dataclass(frozen=True, slots=True)
 class SentTexts:
-    """Reads SQL texts over the columns of one table.
+    """A reader of SQL texts over the columns of one table.
 
     Attributes:
         schema: The table's schema.
-        alias: The name the table goes by, if it has one.
+        alias: The table's alias, if it has one.
         confs: The session's conf; some keys change how texts are read.
-        has_others: Whether a text may name columns that are not the table's.
+        has_others: True if a text may name columns of others than the table.
     """
 
     schema: StructType
@@ -48,8 +48,8 @@ class SentTexts:
     has_others: bool = field(default=False, kw_only=True)
 
     def obstacle(self, text: str) -> Obstacle | None:
-        """What the text holds that no command accepts; None if there is nothing."""
-        bare = _bare(text)
+        """Find a part of the text that no command accepts, or return None."""
+        bare = _remove_quoted(text)
         if _SUBQUERY.search(bare):
             return "subquery"
         if _CALL.search(bare):
@@ -60,36 +60,41 @@ class SentTexts:
         return None
 
     def names(self, text: str) -> frozenset[str]:
-        """The columns that the text reads, and perhaps more, in lower case."""
+        """Return the columns that the text reads, and perhaps more, in lower case."""
         predicate = self.predicate(text)
         if not predicate.is_exact:
-            return self._mentioned(text)
+            return self._mentioned_columns(text)
         return frozenset(path[0].lower() for path in predicate.columns())
 
     def predicate(self, text: str) -> Predicate:
-        """What the text says of a row; parts that Spark may read differently are opaque."""
-        opaque = self.opaque(text, self._mentioned(text))
+        """Translate the text to a predicate, in which parts are opaque if Spark may differ."""
+        opaque = self.opaque(text, self._mentioned_columns(text))
         if self._is_read_in_another_way(text):
             return opaque
         with suppress(UsageError):
-            return map_leaves(Predicate.parse(text), lambda leaf: self._of_table(leaf, opaque))
+            return map_leaves(
+                Predicate.parse(text), lambda leaf: self._in_names_of_table(leaf, opaque)
+            )
         return opaque
 
     def opaque(self, text: str, names: frozenset[str]) -> Opaque:
-        """The stand-in for a condition that is not understood and reads at most these columns."""
+        """Make the placeholder for a condition that is unknown and reads at most these columns."""
         known = (item.name for item in self.schema if item.name.lower() in names)
         return Opaque(text, frozenset((name,) for name in known), deterministic=True)
 
     def column(self, path: tuple[str, ...]) -> Column | None:
-        """The column that Spark finds for a path of names; the first may be the table's alias."""
+        """Return the column that Spark finds for a path of names.
+
+        The first name may be the table's alias.
+        """
         alias = self.alias.lower() if self.alias is not None else None
         if len(path) > 1 and path[0].lower() == alias and self.schema.find(path[1]):
             path = path[1:]
         found = self.schema.find(path[0])
         return None if found is None else Column((found.name, *path[1:]))
 
-    def _mentioned(self, text: str) -> frozenset[str]:
-        """The columns whose names stand anywhere in the text: it can't read others."""
+    def _mentioned_columns(self, text: str) -> frozenset[str]:
+        """Return the columns whose names occur anywhere in the text, since it can't read others."""
         every = frozenset(item.name.lower() for item in self.schema)
         if _COMPUTED_NAME.search(text):
             return every
@@ -98,11 +103,13 @@ class SentTexts:
         odd = (name for name in every if not _WORD.fullmatch(name))
         return (every & words) | {name for name in odd if name.replace("`", "``") in folded}
 
-    def _of_table(self, leaf: Predicate, opaque: Opaque) -> Predicate:
+    def _in_names_of_table(self, leaf: Predicate, opaque: Opaque) -> Predicate:
         is_other = self.has_others and any(self.column(path) is None for path in leaf.columns())
-        return opaque if is_other or isinstance(leaf, Opaque) else map_columns(leaf, self._own)
+        return (
+            opaque if is_other or isinstance(leaf, Opaque) else map_columns(leaf, self._own_column)
+        )
 
-    def _own(self, column: Column) -> Column:
+    def _own_column(self, column: Column) -> Column:
         found = self.column(column.path)
         if found is None:
             raise SchemaError(
@@ -114,7 +121,7 @@ class SentTexts:
         return self.confs.get(key, "").strip().lower() == "true"
 
     def _is_read_in_another_way(self, text: str) -> bool:
-        """Whether the session's conf makes Spark read the text differently from our parser."""
+        """Check whether a conf makes Spark read the text differently from our parser."""
         return (
             bool(_COMPUTED_NAME.search(text))
             or any(self._is_on(key) for key in _CHANGING_ALL)
@@ -122,9 +129,9 @@ class SentTexts:
         )
 
 
-def _bare(text: str) -> str:
-    """The text without its comments and whatever stands in quotes."""
-    # Where a text ends is the same under every setting, only what its backslashes mean is not.
+def _remove_quoted(text: str) -> str:
+    """Remove comments and quoted parts from a text."""
+    # A quoted text ends at the same character under every setting; only its backslashes differ.
     tokens = tokens_between(text, 0, len(text))
     return " ".join("''" if token.kind in ("text", "name") else token.text for token in tokens)
 

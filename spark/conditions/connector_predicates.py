@@ -1,7 +1,7 @@
-"""Predicates of Spark's connector API as ours: what a scan gets on PySpark 4.0 (spec 9.5).
+"""Predicates of Spark's connector API as ours, for scans on PySpark 4.0 (spec 9.5).
 
-Later versions give scans Catalyst's own expressions. These have no casts and no patterns, but the
-same constants.
+Later versions give scans Catalyst's own expressions. The connector's predicates have no casts and
+no patterns, but the same constants.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _PREDICATES = ("Predicate", "And", "Or", "Not")
 
 @dataclass(frozen=True, slots=True)
 class ConnectorPredicates(Translation[Any]):
-    """Translates predicates over the columns of one table.
+    """A translation of predicates over the columns of one table.
 
     Attributes:
-        schema: See `CatalystPredicates`, as for the other two.
-        named: The table's names for a path.
-        unknown: Makes the stand-in for a predicate that is not understood.
+        schema: The table's schema.
+        named: Returns the table's names for a path; see `CatalystPredicates`.
+        unknown: Makes the placeholder for a predicate that we can't translate.
     """
 
     schema: StructType
@@ -48,13 +48,13 @@ class ConnectorPredicates(Translation[Any]):
     def operation(self, term: Any) -> Operation[Any] | None:
         """See `Translation.operation`."""
         operator = _OPERATORS.get(str(term.name())) if kind_of(term) in _PREDICATES else None
-        return None if operator is None else (operator, _items(term.children()))
+        return None if operator is None else (operator, _to_list(term.children()))
 
     def column(self, term: Any) -> Column | None:
         """See `Translation.column`."""
         if kind_of(term) != "FieldReference":
             return None
-        path = self.named(tuple(map(str, _items(term.fieldNames()))), self.schema)
+        path = self.named(tuple(map(str, _to_list(term.fieldNames()))), self.schema)
         return None if path is None else Column(path)
 
     def literal(self, term: Any) -> Literal | None:
@@ -66,5 +66,5 @@ class ConnectorPredicates(Translation[Any]):
         return self.unknown(term)
 
 
-def _items(array: Any) -> Sequence[Any]:
+def _to_list(array: Any) -> Sequence[Any]:
     return list(array)

@@ -1,6 +1,6 @@
-"""Data filters of Spark as a predicate of ours, for skipping files by statistics (spec 9.5).
+"""Spark's data filters as one of our predicates, which skips files by statistics (spec 9.5).
 
-A filter that is not understood skips nothing; Spark filters the rows again anyway.
+A filter that we can't translate skips no files. Spark filters the rows again anyway.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def data_predicate(
     named: Callable[[_Path, StructType], _Path | None],
     form: type[CatalystPredicates | ConnectorPredicates] = CatalystPredicates,
 ) -> Predicate:
-    """The conjunction of the filters by which files can be skipped; TRUE if there are none.
+    """Return the conjunction of the filters by which files can be skipped, or TRUE.
 
     Args:
-        filters: What Spark gave.
-        schema: The table's schema; the predicate has its names.
-        named: Gives the table's names for those in the filters; see `column_paths`.
-        form: What the filters are.
+        filters: The filters from Spark.
+        schema: The table's schema, whose names the predicate uses.
+        named: Returns the table's names for names in the filters; see `column_paths`.
+        form: The translation for the form of the filters.
     """
     translation = form(schema, named, lambda _: _UNKNOWN)
     found = [translation.predicate(item) for item in filters]
@@ -43,7 +43,10 @@ def data_predicate(
 
 
 def _can_skip(predicate: Predicate) -> bool:
-    """Whether statistics could rule a file out; not if the opaque parts alone match all files."""
+    """Check whether statistics could rule a file out.
+
+    They can't if opaque parts match all files.
+    """
     if predicate.is_exact:
         return True
     return combine_masks(positive_form(predicate), lambda leaf: not _is_known(leaf)) is not True

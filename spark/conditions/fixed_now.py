@@ -1,7 +1,7 @@
-"""One value of the current time for all of a command.
+"""One value of the current time for a whole command.
 
-A command asks Spark more than once, and Spark takes the time anew for each question. So what asks
-for the time is replaced by the time at which the command began, before any question is asked.
+A command runs several queries, and Spark takes the current time anew for each. So before the first
+query, calls for the current time are replaced by the time at which the command began.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FixedNow"]
 
 _MILLION = 1_000_000
 _WORDS = ("current_timestamp", "current_date", "current_time", "localtimestamp")
-"""These need no parentheses, where no column has the name."""
+"""Functions that need no parentheses, unless a column has the name."""
 _CALLS = (*_WORDS, "now", "curdate", "unix_timestamp")
 _DIGITS = tuple("0123456")
 _NODES: Mapping[str, str] = {
@@ -31,17 +31,17 @@ _NODES: Mapping[str, str] = {
     "LocalTimestamp": "localtimestamp",
     "CurrentTime": "current_time",
 }
-"""What Spark's parser makes of the words where they are reserved."""
+"""The nodes that Spark's parser makes of these words where they are reserved."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedNow:
-    """Replaces what asks for the current time.
+    """A fixed time that replaces calls for the current time.
 
     Attributes:
         spark: The session.
         micros: The time, in microseconds since the epoch.
-        columns: The names that columns have, in lower case.
+        columns: The names of columns, in lower case.
     """
 
     spark: SparkSession
@@ -49,20 +49,23 @@ class FixedNow:
     columns: frozenset[str]
 
     def fixed(self, column: Column) -> Column:
-        """The column with constants for the time; itself if it does not ask for the time."""
+        """Replace calls for the current time in a column by constants.
+
+        A column without such calls is returned unchanged.
+        """
         if is_connect(self.spark):
-            return self._sent(column)
+            return self._replace_in_sent(column)
         jvm = Jvm.of(self.spark)
         before = jvm.tree(column)
-        after = self._replaced(jvm, before)
+        after = self._replace_in_tree(jvm, before)
         return column if after is before else jvm.column(after)
 
-    def _text(self, name: str, digits: str | None = None) -> str | None:
-        """SQL for the time in the form that a function gives; None for another function.
+    def _sql_of_time(self, name: str, digits: str | None = None) -> str | None:
+        """Return SQL for the time in the form of a function, or None for another function.
 
         Args:
             name: The function.
-            digits: How many digits of a second are wanted, where a function takes their number.
+            digits: The number of digits of a second, if a function takes it.
         """
         moment = f"timestamp_micros({self.micros}L)"
         name = name.lower()
@@ -83,21 +86,21 @@ class FixedNow:
 
     # In a classic session
 
-    def _replaced(self, jvm: Jvm, tree: Any) -> Any:
-        """Spark's tree with constants; the same object where nothing asks for the time."""
+    def _replace_in_tree(self, jvm: Jvm, tree: Any) -> Any:
+        """Put constants into Spark's tree, and return the same object if nothing changes."""
         children = list(iterate(tree.children()))
-        name, digits = self._name(tree, len(children)), None
+        name, digits = self._function_name(tree, len(children)), None
         if name is None and len(children) == 1 and str(children[0]).isdigit():
-            name, digits = self._name(tree, 0), str(children[0])
-        text = None if name is None else self._text(name, digits)
+            name, digits = self._function_name(tree, 0), str(children[0])
+        text = None if name is None else self._sql_of_time(name, digits)
         if text is not None:
             return jvm.parsed(text)
-        replaced = [self._replaced(jvm, child) for child in children]
+        replaced = [self._replace_in_tree(jvm, child) for child in children]
         if all(map(_is_same, children, replaced)):
             return tree
         return tree.withNewChildren(jvm.seq(replaced))
 
-    def _name(self, tree: Any, num_children: int) -> str | None:
+    def _function_name(self, tree: Any, num_children: int) -> str | None:
         kind = str(tree.getClass().getSimpleName())
         if kind in _NODES:
             return _NODES[kind]
@@ -110,33 +113,33 @@ class FixedNow:
 
     # In Spark Connect
 
-    def _sent(self, column: Column) -> Column:
+    def _replace_in_sent(self, column: Column) -> Column:
         inner: Any = column
-        return type(column)(_sent_expression(inner._expr, self._rewrite))
+        return type(column)(_sent_expression(inner._expr, self._replace_in_message))
 
-    def _rewrite(self, message: Any) -> None:
+    def _replace_in_message(self, message: Any) -> None:
         """Put constants into a message, in place."""
         for item in list(messages(message)):
             kind = item.WhichOneof("expr_type") if item.DESCRIPTOR.name == "Expression" else None
             text = None
             if kind == "unresolved_function":
-                text = self._called(item.unresolved_function)
+                text = self._sql_of_call(item.unresolved_function)
             elif kind == "unresolved_attribute":
                 name = item.unresolved_attribute.unparsed_identifier
-                text = self._text(name) if self._is_word(name) else None
+                text = self._sql_of_time(name) if self._is_word(name) else None
             elif kind == "expression_string":
-                text = self._in_text(item.expression_string.expression)
+                text = self._replace_in_text(item.expression_string.expression)
             if text is not None:
                 item.expression_string.expression = text
 
-    def _called(self, call: Any) -> str | None:
+    def _sql_of_call(self, call: Any) -> str | None:
         if not call.arguments:
-            return self._text(call.function_name)
+            return self._sql_of_time(call.function_name)
         literal = call.arguments[0].literal
         is_number = len(call.arguments) == 1 and literal.WhichOneof("literal_type") == "integer"
-        return self._text(call.function_name, str(literal.integer)) if is_number else None
+        return self._sql_of_time(call.function_name, str(literal.integer)) if is_number else None
 
-    def _in_text(self, text: str) -> str:
+    def _replace_in_text(self, text: str) -> str:
         tokens = tokens_between(text, 0, len(text))
         pieces: list[str] = []
         end = 0
@@ -148,15 +151,15 @@ class FixedNow:
             last, after = tokens[at + size], [item.text for item in tokens[at + size + 1 :][:1]]
             if after in (["."], ["("]) or not (size or self._is_word(token.text)):
                 continue
-            made = self._text(token.text, digits)
-            if made is not None:
-                pieces += text[end : token.start], made
+            time_sql = self._sql_of_time(token.text, digits)
+            if time_sql is not None:
+                pieces += text[end : token.start], time_sql
                 end = last.end
         return "".join([*pieces, text[end:]])
 
 
 def _brackets(after: Sequence[str]) -> tuple[int, str | None]:
-    """How many tokens behind a function's name are its brackets, and the digits within them."""
+    """Return how many tokens after a function's name are its brackets, and the digits in them."""
     if tuple(after[:2]) == ("(", ")"):
         return 2, None
     if len(after) == 3 and (after[0], after[2]) == ("(", ")") and after[1] in _DIGITS:
@@ -169,7 +172,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _sent_expression(expression: Any, rewrite: Callable[[Any], None]) -> Any:
-    """An expression of Spark Connect whose message is rewritten before it is sent."""
+    """Return a Spark Connect expression whose message is rewritten before it is sent."""
     # The classes of Spark Connect can't be imported where its packages are not installed.
     kind = next(item for item in type(expression).__mro__ if item.__name__ == "Expression")
 

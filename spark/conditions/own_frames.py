@@ -1,9 +1,8 @@
 """`table.delete(table.toDF()["id"] == 3)`: columns of a table's own frame in its own commands.
 
 Spark binds such a column to that one frame, but a command reads the table's newest version by
-another. Delta has one frame per `DeltaTable`; here the frames that were handed out are remembered,
-and their columns are taken by name. Columns of other frames stay as they are, and Spark refuses
-them.
+another frame. Delta has one frame per `DeltaTable`. Here the returned frames are remembered, and
+their columns are resolved by name. Columns of other frames are not changed, and Spark refuses them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _MAX_REMEMBERED = 64
 
 
 class OwnFrames:
-    """The frames that one `DeltaTable` has handed out; of very many, only the newest."""
+    """The frames that one `DeltaTable` has returned, up to a number of the newest."""
 
     def __init__(self) -> None:
         self._marks: deque[Any] = deque(maxlen=_MAX_REMEMBERED)
@@ -38,23 +37,23 @@ class OwnFrames:
         return frame
 
     def by_name(self, spark: Any, value: Column | str) -> Column | str:
-        """A condition or a value, with columns of these frames taken by their names."""
+        """Resolve columns of these frames by name, in a condition or a value."""
         if isinstance(value, str) or not self._marks:
             return value
         marks = tuple(self._marks)
         if is_connect(spark):
             own = frozenset(marks)
-            sent: Column = _rebound(value, lambda part: _unbind(part, own, None))
+            sent: Column = _copy_and_change(value, lambda part: _unbind(part, own, None))
             return sent
         return by_name(spark, value, marks)
 
     def beside(self, source: DataFrame, value: Column | str, qualifier: str) -> Column | str:
-        """An expression over the table's rows and those of another frame, its columns told apart.
+        """Resolve columns of these frames by name, in an expression that also names another frame.
 
         Args:
             source: The other frame; its columns stay bound to it.
             value: The expression.
-            qualifier: The alias of the table's rows, by which columns of these frames are found.
+            qualifier: The alias of the table's rows, put before columns of these frames.
         """
         if isinstance(value, str):
             return value
@@ -69,29 +68,29 @@ class OwnFrames:
         def change(part: Any) -> None:
             _unbind(part, own, qualifier)
             if part._plan_id in inner:
-                # A materialised source has this one plan left.
+                # A materialised source has only this plan left.
                 part._plan_id = plan._plan._plan_id
 
-        sent: Column = _rebound(value, change)
+        sent: Column = _copy_and_change(value, change)
         return sent
 
 
-def _rebound(part: Any, change: Callable[[Any], None]) -> Any:
-    """A copy of what a Connect client sends, each part that is bound to a plan changed."""
+def _copy_and_change(part: Any, change: Callable[[Any], None]) -> Any:
+    """Copy a Connect client's expression, and change each part that is bound to a plan."""
     if isinstance(part, (list, tuple)):
-        return type(part)(_rebound(item, change) for item in part)
+        return type(part)(_copy_and_change(item, change) for item in part)
     if not hasattr(type(part), "to_plan"):
         return part
-    made = copy.copy(part)
+    copied = copy.copy(part)
     for name, value in vars(part).items():
-        setattr(made, name, _rebound(value, change))
-    if vars(made).get("_plan_id") is not None:
-        change(made)
-    return made
+        setattr(copied, name, _copy_and_change(value, change))
+    if vars(copied).get("_plan_id") is not None:
+        change(copied)
+    return copied
 
 
 def _unbind(part: Any, plan_ids: frozenset[int], qualifier: str | None) -> None:
-    """Have a part that is bound to one of the plans found by its name."""
+    """Rebind a part by name, if it is bound to one of the plans."""
     if part._plan_id not in plan_ids:
         return
     part._plan_id = None
@@ -101,7 +100,7 @@ def _unbind(part: Any, plan_ids: frozenset[int], qualifier: str | None) -> None:
 
 
 def _plans(plan: Any) -> Iterator[Any]:
-    """A plan of a Connect client, and those below it."""
+    """Yield a plan of a Connect client, and those below it."""
     yield plan
     for value in vars(plan).values():
         for item in value if isinstance(value, (list, tuple)) else (value,):

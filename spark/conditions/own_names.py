@@ -1,10 +1,10 @@
-"""Names that stand before a table's columns in expressions: its own, or its alias.
+"""Names before a table's columns in expressions: the table's own name, or its alias.
 
-A table of the catalog is known as `catalog.database.table`, and by each end of that name, while the
-frames of a command know it by an alias of one part. So names of several parts are put under the
-alias before a command sees them. Which table such a name means is Spark's own rule: the longest
-qualifier wins over a shorter one, any qualifier over a struct of that name, and what two tables
-have under one qualifier is ambiguous.
+A table of the catalog is known as `catalog.database.table`, and by each end of that name, but a
+command's frames know it by an alias of one part. So names of several parts are put under the alias
+before a command reads them. Spark's own rule decides which table such a name means: the longest
+qualifier wins over a shorter one, any qualifier wins over a struct of that name, and a column that
+two tables have under one qualifier is ambiguous.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ATTRIBUTES = "org.apache.spark.sql.catalyst.expressions.package$AttributeSeq"
 
 
 def named(frame: DataFrame, parts: tuple[str, ...]) -> DataFrame:
-    """The rows of a frame under a name of several parts, the catalog first.
+    """Return the rows of a frame under a name of several parts, the catalog first.
 
     Args:
         frame: The rows, in a classic session.
@@ -40,7 +40,7 @@ def named(frame: DataFrame, parts: tuple[str, ...]) -> DataFrame:
 
 
 def qualified_columns(spark: SparkSession, schema: Any, parts: tuple[str, ...]) -> Any:
-    """The columns of a table as Spark knows them under its name, a Scala `Seq` of attributes.
+    """Return a table's columns as Spark knows them under its name, a Scala `Seq`.
 
     Args:
         spark: A classic session.
@@ -56,21 +56,23 @@ def qualified_columns(spark: SparkSession, schema: Any, parts: tuple[str, ...]) 
 
 
 def alias_beside(parts: tuple[str, ...], source: Any, otherwise: str) -> str:
-    """The alias for the rows of a table: the last part of its name, unless a source goes by it.
+    """Return the last part of a table's name as its rows' alias, unless a source has it.
 
     Args:
         parts: The table's name, or the alias that the user gave it.
-        source: The columns of the source, a Scala `Seq` of attributes; asked for a name of several
-            parts only.
-        otherwise: The alias where the name can't be it.
+        source: The columns of the source, a Scala `Seq` of attributes; used only for a name of
+            several parts.
+        otherwise: The alias if the name can't be used.
     """
     if len(parts) < 2:
         return parts[0] if parts else otherwise
-    others = {str(part).lower() for item in iterate(source) for part in _last(item.qualifier())}
+    others = {
+        str(part).lower() for item in iterate(source) for part in _last_part(item.qualifier())
+    }
     return otherwise if parts[-1].lower() in others else parts[-1]
 
 
-def _last(qualifier: Any) -> Iterator[Any]:
+def _last_part(qualifier: Any) -> Iterator[Any]:
     if not qualifier.isEmpty():
         yield qualifier.last()
 
@@ -82,9 +84,9 @@ class OwnNames:
     Attributes:
         spark: A classic session.
         parts: The table's name, its catalog first; an alias has one part.
-        alias: The alias under which the command reads the table; None if it reads nothing else, so
-            that the names of columns are enough.
-        columns: Gives the table's columns under that name, a Scala `Seq` of attributes.
+        alias: The alias under which the command reads the table; None if it reads only this table,
+            so that column names are enough.
+        columns: Returns the table's columns under that name, a Scala `Seq` of attributes.
     """
 
     spark: SparkSession
@@ -93,17 +95,17 @@ class OwnNames:
     columns: Callable[[], Any]
 
     def in_value(self, value: Column | str, source: Any = None) -> Column | str:
-        """A condition or a value, with columns that have the table's name under its alias.
+        """Put columns under the table's name under its alias, in a condition or a value.
 
-        What has no such column is returned as it is, and so is everything under an alias of the
-        user's, as all of Spark Connect is.
+        A value without such columns is returned unchanged. So is every value if the user gave an
+        alias, which is always so on Spark Connect.
 
         Args:
             value: SQL text or a column.
-            source: Columns that it may name besides the table's, a Scala `Seq` of attributes.
+            source: Other columns that it may name, a Scala `Seq` of attributes.
 
         Raises:
-            pyspark.errors.AnalysisException: A name may mean a column of either.
+            pyspark.errors.AnalysisException: A name may mean a column of both.
         """
         if len(self.parts) < 2 or (isinstance(value, str) and not self._may_stand_in(value)):
             return value
@@ -113,7 +115,7 @@ class OwnNames:
         return value if changed is tree else jvm.column(changed)
 
     def in_tree(self, tree: Any, source: Any = None) -> Any:
-        """The same for a Catalyst expression."""
+        """Put columns under the table's name under its alias, in a Catalyst expression."""
         if not self._may_stand_in(str(tree)):
             return tree
         jvm = Jvm.of(self.spark)
@@ -122,41 +124,44 @@ class OwnNames:
         for leaf in iterate(tree.collectLeaves()):
             if str(leaf.getClass().getSimpleName()) != "UnresolvedAttribute":
                 continue
-            path = self._below(jvm, leaf, source)
+            path = self._path_below(jvm, leaf, source)
             if path is not None:
                 renamed[leaf] = attribute(jvm.seq([self.alias, *path]))
         return tree.transformUp(jvm.scala_map(renamed)) if renamed else tree
 
     def in_target(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """The path within the table of what is to be assigned, which may have its name before it.
+        """Remove the table's name before the path of an assigned column.
 
-        A column that the table lacks may have the name before it, too.
+        A column that the table lacks may also have the name before it.
         """
         return path[self._qualified_by(path) :]
 
     def in_target_text(self, name: str) -> str:
-        """The same for a text, as a command reads it."""
+        """Remove the table's name before an assigned column, as text for a command."""
         if len(self.parts) < 2:
             return name
         return self.target_text(self.in_target(parse_column_path(name)))
 
     def target_text(self, path: tuple[str, ...]) -> str:
-        """A path within the table as a command reads it, to which a first name may be the alias."""
+        """Return a path within the table as text for a command.
+
+        A command may read its first name as the alias.
+        """
         is_namesake = len(path) > 1 and path[0].lower() == (self.alias or "").lower()
         above = (self.alias,) if self.alias is not None and is_namesake else ()
         return ".".join(map(quoted, (*above, *path)))
 
     def _may_stand_in(self, text: str) -> bool:
-        """Whether a text can hold a name that the command's alias is not enough for."""
+        """Check whether a text can hold a name that the command's alias does not cover."""
         if self.alias is None or not self.parts:
             return False
         before = self.parts[-1] if self.alias != self.parts[-1] else "".join(self.parts[-2:-1])
         return bool(before) and before.lower() in text.lower()
 
-    def _below(self, jvm: Jvm, leaf: Any, source: Any) -> tuple[str, ...] | None:
-        """The path within the table that a name means; None for another table's, or for a bare one.
+    def _path_below(self, jvm: Jvm, leaf: Any, source: Any) -> tuple[str, ...] | None:
+        """Return the path within the table that a name means, or None for other tables' names.
 
-        A bare one is found as it is.
+        It is also None for a bare name, which needs no change.
         """
         names = tuple(map(str, iterate(leaf.nameParts())))
         own = self.columns() if len(names) > 1 else None
@@ -167,16 +172,16 @@ class OwnNames:
         given.add(own if source is None else own.concat(source))
         attributes = make.newInstance(given.toArray())
         found = attributes.resolve(leaf.nameParts(), _resolver(jvm))
-        if found.isEmpty() or not _has(own, found.get()):
+        if found.isEmpty() or not _holds_column(own, found.get()):
             return None
         num_above = len(names) - sum(1 for _ in path_of(found.get()))
         return names[num_above:] if num_above and names[:num_above] != (self.alias,) else None
 
     def _qualified_by(self, path: tuple[str, ...]) -> int:
-        """How many parts of a written name are the table's own name, or the end of it.
+        """Return how many parts of a written name are the table's name, or the end of it.
 
-        As Spark resolves names: the longest end of the table's name behind which a column follows;
-        then a column with fields of that name; what is left is a column that the table lacks.
+        Spark's order applies: first the longest end of the table's name before a column, then a
+        column with fields of that name. Else it is a column that the table lacks.
         """
         lengths = range(min(len(self.parts), len(path) - 1), 0, -1)
         fitting = [
@@ -195,7 +200,7 @@ class OwnNames:
         return found
 
     def _are_same(self, path: tuple[str, ...], other: tuple[str, ...]) -> bool:
-        """Whether two names are one; by their case only where the session says so."""
+        """Compare two names, by case only if the session says so."""
         if str(self.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
             return path == other
         return [part.lower() for part in path] == [part.lower() for part in other]
@@ -205,14 +210,14 @@ def _resolver(jvm: Jvm) -> Any:
     return jvm.session.sessionState().conf().resolver()
 
 
-def _has(columns: Any, found: Any) -> bool:
-    """Whether a column of these is what a name was found to mean, or holds it."""
+def _holds_column(columns: Any, found: Any) -> bool:
+    """Check whether one of these columns is, or holds, the result of a name's resolution."""
     (leaf,) = list(iterate(found.collectLeaves()))[:1]
     return any(int(item.exprId().id()) == int(leaf.exprId().id()) for item in iterate(columns))
 
 
 def path_of(key: Any) -> Iterator[str]:
-    """The path of a column, or of what is below it, as Spark has parsed or resolved it."""
+    """Yield the path of a column or its part, as Spark has parsed or resolved it."""
     kind = str(key.getClass().getSimpleName())
     if kind == "UnresolvedAttribute":
         yield from iterate(key.nameParts())
@@ -233,4 +238,4 @@ _LAST_PARTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
         "GetMapValue": lambda key: str(key.key()),
     }
 )
-"""What comes after the column in the name of a part of it, by the class of the expression."""
+"""The last name in the path of a column's part, by the class of the expression."""

@@ -1,12 +1,13 @@
-"""What UPDATE and MERGE assign: columns and struct fields to new values, as Spark resolves them.
+"""The assignments of UPDATE and MERGE: columns and struct fields to new values.
 
-1. A target is a column of the table, or a field at any depth below one. Its first name may be the
-   table's alias, and nothing else.
-2. A value sees the row as it was. `DEFAULT` is the column's default.
-3. A value becomes the target's type by `spark.sql.storeAssignmentPolicy`; structs by the names of
-   their fields, which must be the same on both sides.
-4. If fields of a struct are assigned, the struct is built anew; its other fields keep their values.
-   It is null only where both it and what its fields come from are, if that is known.
+1. A target is a column of the table, or a field at any depth below one. A qualifier before it can
+   only be the table's alias.
+2. A value sees the row before the change. `DEFAULT` is the column's default.
+3. A value is cast to the target's type by `spark.sql.storeAssignmentPolicy`. Structs are matched by
+   the names of their fields, which must be the same on both sides.
+4. If fields of a struct are assigned, the struct is built again, and its other fields keep their
+   values. If the struct that the new fields come from is known, the result is null only where both
+   structs are null.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Value:
     Attributes:
         column: The value.
         data_type: Its type before the cast; None for a type that no table can hold.
-        is_drawn: It may be another one each time that it is computed.
+        is_drawn: It may differ each time that it is computed.
     """
 
     column: Column
@@ -56,9 +57,9 @@ class Assignments:
 
     Attributes:
         values: The new values by the paths of their targets, in the table's spelling.
-        shaping: How they become values of their columns.
-        frame: The rows that they see.
-        partial: Structs of which fields are assigned, to the structs that the values come from.
+        shaping: Converts them to values of their columns.
+        frame: The rows on which they are computed.
+        partial: Maps structs whose fields are assigned to the structs that the values come from.
     """
 
     values: Mapping[_Path, _Value]
@@ -77,22 +78,22 @@ class Assignments:
         may_lack_fields: bool = False,
         partial: Mapping[_Path, Column] | None = None,
     ) -> Assignments:
-        """Find the targets and let Spark resolve the values; no row is read.
+        """Find the targets and let Spark resolve the values, without reading rows.
 
         Args:
             frame: The table's rows, under its alias if it has one.
-            given: Names of columns or struct fields to new values, SQL text or columns.
+            given: Maps names of columns or struct fields to new values, SQL text or columns.
             sql: The SQL of the table, with its schema.
             alias: The table's alias.
-            may_lack_fields: Structs may lack fields of their targets, which become null.
+            may_lack_fields: Structs may lack fields of their targets; those become null.
             partial: See the attribute of that name.
 
         Raises:
-            UsageError: Nothing is assigned, or a target lies below something that is not a struct,
-                or is assigned twice; or a value does not follow from its row alone.
+            UsageError: Nothing is assigned; a target is a field of something that is not a struct,
+                or is assigned twice; or a value does not depend on its row alone.
             SchemaError: A target does not exist (kind `DELTA_COLUMN_NOT_FOUND`), a struct has other
-                fields than its target, the target is a void column, or a default that is asked for
-                can't be used.
+                fields than its target, the target is a void column, or a needed default can't be
+                used.
             pyspark.errors.AnalysisException: Spark can't resolve a value.
         """
         if not given:
@@ -101,10 +102,10 @@ class Assignments:
                 "new value.",
                 kind="OPTIMIST_EMPTY_UPDATE",
             )
-        targets = [_target(name, sql.schema, alias, frame.sparkSession) for name in given]
+        targets = [_find_target(name, sql.schema, alias, frame.sparkSession) for name in given]
         ensure_apart([tuple(field.name for field in target) for target in targets])
         columns = [
-            _value(value, target[-1], sql)
+            _column_of_value(value, target[-1], sql)
             for target, value in zip(targets, given.values(), strict=True)
         ]
         named = [column.alias(f"value{at}") for at, column in enumerate(columns)]
@@ -121,14 +122,14 @@ class Assignments:
         return cls(values, shaping, frame, partial or {})
 
     def mapped(self, change: Callable[[Column], Column]) -> Assignments:
-        """The same assignments with their new values changed, which keep their types."""
+        """Return the assignments with changed values, which keep their types."""
         changed = {
             path: replace(value, column=change(value.column)) for path, value in self.values.items()
         }
         return replace(self, values=changed)
 
     def selected(self) -> DataFrame:
-        """The new values, before they become values of their columns, in the order of `values`."""
+        """Return the new values, before their conversion, in the order of `values`."""
         given = enumerate(self.values.values())
         return self.frame.select(*(value.column.alias(f"value{at}") for at, value in given))
 
@@ -138,18 +139,21 @@ class Assignments:
         return frozenset(path[0] for path in self.values)
 
     def new_value(self, field: StructField, current: Column | None = None) -> Column:
-        """A column's value after the update; it must be one of `columns`.
+        """Return the value after the update of a column that is one of `columns`.
 
         Args:
             field: The column.
-            current: Its value before, of the same type; None for the column of that name.
+            current: Its value before the update, of the same type; None for the column of that
+                name.
         """
         current = column_of(field.name) if current is None else current
-        built = self._built((field.name,), field, current)
+        built = self._build_value((field.name,), field, current)
         is_drawn = any(one.is_drawn for path, one in self.values.items() if path[0] == field.name)
-        return _made(built, lambda value: with_declared_length(value, field), is_drawn=is_drawn)
+        return _compute_once(
+            built, lambda value: with_declared_length(value, field), is_drawn=is_drawn
+        )
 
-    def _built(self, path: _Path, field: StructField, current: Column) -> Column:
+    def _build_value(self, path: _Path, field: StructField, current: Column) -> Column:
         value = self.values.get(path)
         if value is not None:
             source, target = value.data_type, field.data_type
@@ -157,31 +161,35 @@ class Assignments:
             def reshaped(column: Column) -> Column:
                 return self.shaping.reshaped(column, source, target, path)
 
-            return _made(value.column, reshaped, is_drawn=value.is_drawn)
+            return _compute_once(value.column, reshaped, is_drawn=value.is_drawn)
         has_targets_below = any(other[: len(path)] == path for other in self.values)
         if not has_targets_below or not isinstance(field.data_type, StructType):
             return current
         parts = [
-            self._built((*path, inner.name), inner, current.getField(inner.name)).alias(inner.name)
+            self._build_value((*path, inner.name), inner, current.getField(inner.name)).alias(
+                inner.name
+            )
             for inner in field.data_type
         ]
         built, origin = sf.struct(*parts), self.partial.get(path)
         return built if origin is None else sf.when(~(current.isNull() & origin.isNull()), built)
 
 
-def _made(value: Column, make: Callable[[Column], Column], *, is_drawn: bool) -> Column:
-    """What is made of a value, which is drawn once however often it is looked at."""
-    made = make(value)
-    return sf.transform(sf.array(value), make)[0] if is_drawn and made is not value else made
+def _compute_once(value: Column, make: Callable[[Column], Column], *, is_drawn: bool) -> Column:
+    """Compute a column from a value, and draw a random value only once for it."""
+    computed = make(value)
+    return (
+        sf.transform(sf.array(value), make)[0] if is_drawn and computed is not value else computed
+    )
 
 
-def _target(
+def _find_target(
     name: str, schema: StructType, alias: str | None, spark: SparkSession
 ) -> tuple[StructField, ...]:
-    """The fields on the way to the target that a name means, the column first.
+    """Return the fields on the path to the target that a name means, the column first.
 
-    As in Spark, a first name that can be the table's alias is taken as that, not as a column; and
-    `spark.sql.caseSensitive` asks for the very spelling.
+    As in Spark, a first name that can be the table's alias is the alias, not a column, and
+    `spark.sql.caseSensitive` requires the exact spelling.
     """
     path = parse_column_path(name)
     is_qualified = alias is not None and len(path) > 1 and path[0].lower() == alias.lower()
@@ -191,10 +199,10 @@ def _target(
     level: DataType = schema
     for part in path:
         if not isinstance(level, StructType):
-            raise _no_struct(fields, name)
+            raise _not_a_struct(fields, name)
         field = level.find(part)
         if field is None or (field.name != part and _is_case_sensitive(spark)):
-            raise _not_found(name, level, tuple(item.name for item in fields))
+            raise _column_not_found(name, level, tuple(item.name for item in fields))
         fields.append(field)
         level = field.data_type
     return tuple(fields)
@@ -204,7 +212,7 @@ def _is_case_sensitive(spark: SparkSession) -> bool:
     return is_on(spark, "spark.sql.caseSensitive")
 
 
-def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:
+def _column_not_found(name: str, level: StructType, above: _Path) -> SchemaError:
     where = (
         f"struct {shown('.'.join(above))} has no such field"
         if above
@@ -220,7 +228,7 @@ def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:
     )
 
 
-def _no_struct(fields: list[StructField], name: str) -> UsageError:
+def _not_a_struct(fields: list[StructField], name: str) -> UsageError:
     column = ".".join(field.name for field in fields)
     return UsageError(
         f"The field {shown(name)} can't be updated: {shown(column)} is of type "
@@ -231,7 +239,7 @@ def _no_struct(fields: list[StructField], name: str) -> UsageError:
     )
 
 
-def _value(given: Column | str, field: StructField, sql: TableSql) -> Column:
+def _column_of_value(given: Column | str, field: StructField, sql: TableSql) -> Column:
     if not isinstance(given, str):
         return given
     if given.strip().lower() == _DEFAULT and sql.schema.find(_DEFAULT) is None:
@@ -242,8 +250,8 @@ def _value(given: Column | str, field: StructField, sql: TableSql) -> Column:
 def _ensure_storable(
     source: DataType | None, target: DataType, column: str, may_lack_fields: bool
 ) -> None:
-    """Refuse a value that would be lost in part: a struct's field, or a value for a void column."""
-    for data_type, stored in _pairs(source, target):
+    """Refuse a value that would lose a field of a struct, or that a void column gets."""
+    for data_type, stored in _pair_types(source, target):
         if stored == VOID and data_type != VOID:
             raise SchemaError(
                 f"The column {shown(column)} is void, so it can't hold values. Nothing was "
@@ -265,16 +273,18 @@ def _ensure_storable(
                 )
 
 
-def _pairs(source: DataType | None, target: DataType) -> Iterator[tuple[DataType | None, DataType]]:
-    """The two types, and the types inside them that correspond to each other."""
+def _pair_types(
+    source: DataType | None, target: DataType
+) -> Iterator[tuple[DataType | None, DataType]]:
+    """Yield the two types, and the corresponding types inside them."""
     yield source, target
     if isinstance(source, StructType) and isinstance(target, StructType):
         for field in target:
             inner = source.find(field.name)
             if inner is not None:
-                yield from _pairs(inner.data_type, field.data_type)
+                yield from _pair_types(inner.data_type, field.data_type)
     elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        yield from _pairs(source.element_type, target.element_type)
+        yield from _pair_types(source.element_type, target.element_type)
     elif isinstance(source, MapType) and isinstance(target, MapType):
-        yield from _pairs(source.key_type, target.key_type)
-        yield from _pairs(source.value_type, target.value_type)
+        yield from _pair_types(source.key_type, target.key_type)
+        yield from _pair_types(source.value_type, target.value_type)

@@ -1,7 +1,7 @@
-"""Rows with the kind of change that each is, for commands that record changes (spec 10.11).
+"""Rows with their kinds of change, for commands that record changes (spec 10.11).
 
-A row is given once for each of its kinds: null for the table, any other for a change file, see
-`optimist.core.data.change_files`. Its values are computed before, so all of them are the same.
+Each row is repeated once for each of its kinds: null for the table, any other for a change file,
+see `optimist.core.data.change_files`. Its values are computed before that, so all copies are equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from optimist.spark.rows.row_shape import column_of
 __all__ = ["DELETED", "INSERTED", "KEPT", "UPDATED", "kinds_of", "with_changes"]
 
 KEPT = (None,)
-"""The kinds of a row of the table that is as it was before."""
+"""The kinds of a row of the table that has not changed."""
 DELETED = (DELETE,)
 """The kinds of a row that is no longer in the table."""
 INSERTED = (None, INSERT)
@@ -33,20 +33,20 @@ UPDATED = (None, UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
 
 
 def kinds_of(kinds: Sequence[str | None]) -> Column:
-    """Kinds as an array."""
+    """Return kinds as an array."""
     return sf.array(*(sf.lit(kind).cast("string") for kind in kinds))
 
 
 def with_changes(
     rows: DataFrame, names: Sequence[str], kinds: Column, before: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Each row once for each of its kinds, which becomes the last column, `_change_type`.
+    """Repeat each row for each of its kinds, with the kind as last column, `_change_type`.
 
     Args:
-        rows: The rows as they are after the change.
-        names: The columns that are to be written.
+        rows: The rows after the change.
+        names: The columns to write.
         kinds: The kinds of each row, an array.
-        before: For columns that may have changed: the column with the value before.
+        before: Maps columns that may have changed to the columns with their old values.
     """
     repeated = rows.select("*", sf.explode(kinds).alias(CHANGE_TYPE))
     is_before = column_of(CHANGE_TYPE).isin(UPDATE_PREIMAGE, DELETE)

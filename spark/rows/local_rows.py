@@ -18,7 +18,7 @@ __all__ = ["answer_frame", "local_frame", "numbers_frame", "result_frame", "spar
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """A DataFrame of the rows, which become part of the plan; no job is run.
+    """Return a DataFrame of the rows, as part of the plan and without a job.
 
     Args:
         spark: The session.
@@ -31,17 +31,17 @@ def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> Dat
 
 
 def numbers_frame(spark: SparkSession, row: Mapping[str, int]) -> DataFrame:
-    """A DataFrame of one row of numbers, by the names of their columns."""
+    """Return a DataFrame with one row of numbers, by the names of their columns."""
     schema = StructType([StructField(name, LongType()) for name in row])
     table = pa.table({name: pa.array([value], pa.int64()) for name, value in row.items()})
     return answer_frame(spark, table, schema)
 
 
 def answer_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """What a command tells of what it has done, made without a request to Spark's server.
+    """Return a command's result as a frame, without a request to Spark's server.
 
-    `createDataFrame` would ask it for its conf; but a command that has committed is told as such
-    even if the server is gone by then.
+    `createDataFrame` would ask the server for its conf. But a command that has committed must
+    report success even if the server is gone by then.
 
     Args:
         spark: The session.
@@ -50,7 +50,7 @@ def answer_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> Da
     """
     if not is_connect(spark):
         return local_frame(spark, table, schema)
-    # The client's classes need packages that classic sessions do not.
+    # The client's classes need packages that classic sessions don't need.
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
     from pyspark.sql.connect.plan import LocalRelation
 

@@ -1,7 +1,7 @@
-"""The zone of partition values that name an instant without one, as old writers wrote them.
+"""The zone of partition values that old writers wrote as instants without a zone.
 
-It is that of the session when a frame is made. A frame that follows its table keeps it: else the
-same rows would get other values because somebody has set the session's zone in between.
+It is the session's zone when a frame is made. A frame that follows its table keeps it. Else the
+same rows would get other values if somebody changed the session's zone.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ __all__ = ["partition_zone"]
 
 
 def partition_zone(spark: SparkSession, view: FilesView) -> str | None:
-    """The zone for the partition values of a frame that is made now; None if they need none."""
+    """Return the zone for partition values of a new frame, or None if they need none."""
     return session_zone_name(spark) if view.has_zoned_partitions else None

@@ -1,4 +1,4 @@
-"""The columns that tell where a row stands: its file, and its position there."""
+"""The columns that hold a row's location: its file, and its position there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Places:
 
     @classmethod
     def beside(cls, taken: Iterable[str], *, with_position: bool) -> Places:
-        """Names that no column has yet."""
+        """Choose names that no column has yet."""
         names = list(taken)
         position = free_name("__optimist_position", names) if with_position else None
         return cls(free_name("__optimist_path", names), position)

@@ -13,11 +13,11 @@ __all__ = ["moved_row_ids"]
 
 
 def moved_row_ids(carried: Sequence[str], is_changed: Column) -> list[Column]:
-    """What rows take along: their ids, and their versions unless they change now.
+    """Return the ids of moved rows, and their versions unless the rows change now.
 
     Args:
         carried: The names of the two columns, id first; empty for a table that tracks no rows.
-        is_changed: Whether a row gets new values; never null.
+        is_changed: True for a row that gets new values; never null.
     """
     if not carried:
         return []

@@ -41,12 +41,12 @@ __all__ = [
 
 
 def column_of(name: str) -> Column:
-    """A top-level column by its exact name, whatever characters it has."""
+    """Return a top-level column by its exact name, whatever characters it has."""
     return named_column(quoted(name))
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """The wanted name, lengthened until no taken name equals it in any case of letters."""
+    """Lengthen a name until no taken name equals it, ignoring case."""
     folded = {name.lower() for name in taken}
     while wanted.lower() in folded:
         wanted += "_"
@@ -54,16 +54,16 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL, whatever characters it has."""
+    """Quote a name for SQL, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
-    """The rows with exactly the table's columns, to be written.
+    """Return the rows with exactly the table's columns, ready to be written.
 
-    Columns are found whatever their case, nested ones too. A column that the data lacks is computed
-    by its generation expression, or gets its default, or null. Void columns, which no file holds,
-    are left out. The caller has checked that the types go together.
+    Columns, nested ones too, are matched in any case. A column that the data lacks is computed by
+    its generation expression, or gets its default, or null. Void columns, which no file holds, are
+    left out. The caller has checked that the types are compatible.
 
     Args:
         frame: The data.
@@ -73,7 +73,7 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
         SchemaError: A default or a generation expression that is needed can't be used.
     """
     data = from_spark_schema(frame.schema)
-    # Types that go together only widen, so no policy could refuse a cast.
+    # Compatible types only widen, so no policy could refuse a cast.
     store = StoreAssignment(frame.sparkSession)
     shaping = Reshaping(store, sql)
     given, generated = [], {}
@@ -85,32 +85,32 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
                 column_of(source.name), source.data_type, field.data_type, (field.name,)
             )
         elif expression is not None:
-            made = sql.generated(field.name, expression)
-            generated[field.name] = made.cast(to_spark_type(field.data_type))
+            value_sql = sql.generated(field.name, expression)
+            generated[field.name] = value_sql.cast(to_spark_type(field.data_type))
             continue
         else:
             value = store.cast(sql.default(field), None, field.data_type, path_text((field.name,)))
         given.append(with_declared_length(value, field).alias(field.name))
     shaped = frame.select(*given)
     if generated:
-        # They read the other columns by the table's names, so the others must be in place first.
+        # They read the other columns by the table's names, so the other columns are made first.
         shaped = shaped.withColumns(generated)
     has_void = any(item.data_type == VOID for item in sql.schema)
     return without_void(shaped, sql.schema) if generated or has_void else shaped
 
 
 def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
-    """The columns that files hold, in the table's order, and then some more."""
+    """Select the columns that files hold, in the table's order, and then some more."""
     names = (*(item.name for item in schema if item.data_type != VOID), *more)
     return frame.select(*map(quoted, names))
 
 
 def with_new_columns(frame: DataFrame, before: StructType, sql: TableSql) -> DataFrame:
-    """A table's rows with the columns and types that a change of its schema has brought.
+    """Add the columns and types of a schema change to a table's rows.
 
     Args:
-        frame: The rows; other columns than the table's stay.
-        before: The schema that they have.
+        frame: The rows; columns that are not the table's stay.
+        before: The schema that they have now.
         sql: The SQL of the table, with its schema after the change.
     """
     shaping = Reshaping(StoreAssignment(frame.sparkSession), sql)
@@ -128,23 +128,23 @@ def with_new_columns(frame: DataFrame, before: StructType, sql: TableSql) -> Dat
 
 
 def with_declared_length(value: Column, field: StructField) -> Column:
-    """A value as a `char(n)` or `varchar(n)` column takes it (spec 10.5): padded, cut, or refused.
+    """Fit a value to a `char(n)` or `varchar(n)` column: pad, cut or refuse it (spec 10.5).
 
-    So are the texts in its arrays, maps and structs.
+    Texts in its arrays, maps and structs are treated alike.
 
     Raises:
-        SchemaError: What is declared is not the column's type (kind
+        SchemaError: The declared type is not the column's type (kind
             `OPTIMIST_NESTED_CHAR_VARCHAR`).
     """
-    return _fitted(value, field.data_type, declared_lengths(field), field.name)
+    return _fit_to_length(value, field.data_type, declared_lengths(field), field.name)
 
 
-def _fitted(value: Column, data_type: DataType, declared: Lengths, column: str) -> Column:
+def _fit_to_length(value: Column, data_type: DataType, declared: Lengths, column: str) -> Column:
     if not declared:
         return value
 
     def inside(part: Column, inner: DataType, name: str) -> Column:
-        return _fitted(part, inner, lengths_below(declared, name), f"{column}.{name}")
+        return _fit_to_length(part, inner, lengths_below(declared, name), f"{column}.{name}")
 
     if isinstance(data_type, StructType):
         parts = (
@@ -159,10 +159,10 @@ def _fitted(value: Column, data_type: DataType, declared: Lengths, column: str) 
         keys, values = data_type.key_type, data_type.value_type
         keyed = sf.transform_keys(value, lambda key, _: inside(key, keys, "key"))
         return sf.transform_values(keyed, lambda _, item: inside(item, values, "value"))
-    return _fitted_text(value, declared[()], column)
+    return _fit_text(value, declared[()], column)
 
 
-def _fitted_text(value: Column, declared: DeclaredText, column: str) -> Column:
+def _fit_text(value: Column, declared: DeclaredText, column: str) -> Column:
     length = declared.length
     message = f"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column {column} is {declared}"
     fitted = (
@@ -175,11 +175,11 @@ def _fitted_text(value: Column, declared: DeclaredText, column: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Reshaping:
-    """Turns values into values of a table's types.
+    """A conversion of values to a table's types.
 
     Attributes:
         store: Casts values that are not structs, arrays or maps.
-        sql: The defaults of the table's columns.
+        sql: Returns the defaults of the table's columns.
     """
 
     store: StoreAssignment
@@ -188,18 +188,18 @@ class Reshaping:
     def reshaped(
         self, value: Column, source: DataType | None, target: DataType, path: tuple[str, ...]
     ) -> Column:
-        """The value as the target's type; fields of structs are matched by name, never by position.
+        """Convert a value to the target's type, where struct fields are matched by name.
 
         Args:
             value: The value.
-            source: Its type; None for one that no table can hold.
-            target: The type it gets.
+            source: Its type; None for a type that no table can hold.
+            target: The new type.
             path: The column or field that it is for.
         """
         if source == target:
             return value
         if isinstance(source, StructType) and isinstance(target, StructType):
-            return self._struct(value, source, target, path)
+            return self._reshape_struct(value, source, target, path)
         if isinstance(source, ArrayType) and isinstance(target, ArrayType):
             inner = (source.element_type, target.element_type, (*path, "element"))
             return sf.transform(value, lambda item: self.reshaped(item, *inner))
@@ -210,7 +210,7 @@ class Reshaping:
             return sf.transform_values(keyed, lambda _, item: self.reshaped(item, *values))
         return self.store.cast(value, source, target, path_text(path))
 
-    def _struct(
+    def _reshape_struct(
         self, value: Column, source: StructType, target: StructType, path: tuple[str, ...]
     ) -> Column:
         parts = []

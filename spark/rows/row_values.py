@@ -1,6 +1,6 @@
-"""New values must follow from the row alone: no aggregates, windows or generators.
+"""A check that new values depend on the row alone: no aggregates, windows or generators.
 
-They may be drawn at random; then they must be drawn once.
+A value may be random. Then it must be drawn once.
 """
 
 from __future__ import annotations
@@ -23,43 +23,42 @@ _NODES = {
     "Generate": "a generator such as explode",
 }
 _DRAWN = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-"""What Spark says of a value that may be another one each time."""
+"""Spark's error for a value that may differ each time."""
 
 
 def ensure_row_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame) -> None:
-    """Refuse values for which Spark must look at several rows, or of which it makes several.
+    """Refuse values that need several rows, or that make several rows.
 
-    Which rows those are would depend on the way that a command takes to its rows.
+    The choice of these rows would depend on how a command finds its rows.
 
     Args:
-        frame: The rows that the values see.
+        frame: The rows on which the values are computed.
         values: The values, which Spark can resolve.
         selected: `frame.select` of them.
 
     Raises:
-        UsageError: A value does not follow from its row alone (kind
-            `UNSUPPORTED_EXPR_FOR_OPERATOR`).
+        UsageError: A value does not depend on its row alone (kind `UNSUPPORTED_EXPR_FOR_OPERATOR`).
     """
     if is_connect(frame.sparkSession):
-        _ensure_sent(frame, values)
+        _ensure_sent_row_values(frame, values)
         return
     own, plan = analyzed_plan(frame), analyzed_plan(selected)
     while not plan.equals(own):
         name = str(plan.nodeName())
         if name in _NODES:
-            raise _of_several_rows(_NODES[name])
+            raise _needs_several_rows(_NODES[name])
         if plan.children().size() != 1:
             return
         plan = plan.children().head()
 
 
 def drawn_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame) -> Sequence[bool]:
-    """Which values may be others each time that they are computed for the same row.
+    """Return which values may differ each time that they are computed for the same row.
 
     Args:
         frame: See `ensure_row_values`, which accepts these values.
-        values: See there.
-        selected: See there.
+        values: See `ensure_row_values`.
+        selected: See `ensure_row_values`.
     """
     if is_connect(frame.sparkSession):
         return [may_be_drawn(frame, sf.isnull(sf.struct(*values)))] * len(values)
@@ -70,9 +69,9 @@ def drawn_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame
 
 
 def may_be_drawn(frame: DataFrame, condition: Column) -> bool:
-    """Whether a condition may have another value each time, as a server of Spark Connect sees it.
+    """Ask the Spark Connect server whether a condition may differ each time.
 
-    Only the server knows the functions that users have registered; and it joins by no such
+    Only the server knows the functions that users have registered, and it refuses to join by such a
     condition.
 
     Args:
@@ -87,16 +86,16 @@ def may_be_drawn(frame: DataFrame, condition: Column) -> bool:
     return False
 
 
-def _ensure_sent(frame: DataFrame, values: Sequence[Column]) -> None:
-    """The same for a client, which sees no plan: values of one row may stand in a filter."""
+def _ensure_sent_row_values(frame: DataFrame, values: Sequence[Column]) -> None:
+    """Refuse such values of a client, which sees no plan, by a filter with them."""
     try:
         _ = frame.where(sf.isnull(sf.struct(*values))).select(sf.lit(1)).schema
     except AnalysisException:
         what = "an aggregate function, a window function or a generator"
-        raise _of_several_rows(what) from None
+        raise _needs_several_rows(what) from None
 
 
-def _of_several_rows(what: str) -> UsageError:
+def _needs_several_rows(what: str) -> UsageError:
     return UsageError(
         f"A new value holds {what}, but it may depend only on its row. Nothing was written. "
         "Compute the value first, and join it with the source of a MERGE.",

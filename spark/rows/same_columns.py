@@ -1,4 +1,4 @@
-"""What a frame that follows its table needs of the version that it is to read."""
+"""A check of the version that a frame which follows its table is about to read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ __all__ = ["ensure_same_columns", "stored_types"]
 
 
 def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: str) -> None:
-    """Columns may have been added; what a frame has names and types for must be there still.
+    """Refuse a version in which columns of a frame are missing or changed.
 
-    What was NOT NULL must be so still, since Spark has left out what only nulls would need.
+    New columns are allowed. A NOT NULL column must still be NOT NULL, since Spark has optimised
+    null checks away.
 
     Args:
-        name: What to call the table.
+        name: The table's name in errors.
         before: The version that the frame was made with.
-        newest: The version that is to be read.
+        newest: The version to read.
         more: Other columns of the frame that have changed.
 
     Raises:
-        TableError: A column is not what it was (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+        TableError: A column has changed (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
     known, found = (stored_types(snapshot.schema) for snapshot in (before, newest))
     changed = [column for column, types in known.items() if found.get(column) != types]
-    changed += [path[0] for path in _never_null(before.schema) - _never_null(newest.schema)]
+    changed += [
+        path[0] for path in _paths_never_null(before.schema) - _paths_never_null(newest.schema)
+    ]
     if changed or more:
         column = (*changed, *more)[0]
         raise TableError(
@@ -42,24 +45,29 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
 
 
 def stored_types(schema: StructType) -> dict[str, tuple[str, str]]:
-    """For each column its type, and what it is in files: another column may get a name again."""
+    """Return each column's type and its form in files, since a name may be used again."""
     stored = zip(schema, file_schema(schema), strict=True)
     return {item.name: (str(item.data_type), f"{own.name}:{own.data_type}") for item, own in stored}
 
 
-def _never_null(schema: StructType) -> set[tuple[str, ...]]:
-    """The ways to fields, elements and values of which the schema says that none is null."""
+def _paths_never_null(schema: StructType) -> set[tuple[str, ...]]:
+    """Return the paths of fields, elements and values that the schema declares never null."""
     own = {path for path, item in walk_fields(schema) if not item.nullable}
-    return own.union(*(_parts(item.data_type, path) for path, item in walk_fields(schema)))
+    return own.union(
+        *(_parts_never_null(item.data_type, path) for path, item in walk_fields(schema))
+    )
 
 
-def _parts(data_type: DataType, path: tuple[str, ...]) -> set[tuple[str, ...]]:
-    """The same within an array or a map, but for the fields of structs."""
+def _parts_never_null(data_type: DataType, path: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """Return the paths of parts of an array or map that are never null.
+
+    Fields of structs are left out.
+    """
     if isinstance(data_type, ArrayType):
         here = () if data_type.contains_null else ((*path, "[]"),)
-        return {*here, *_parts(data_type.element_type, (*path, "[]"))}
+        return {*here, *_parts_never_null(data_type.element_type, (*path, "[]"))}
     if isinstance(data_type, MapType):
         here = () if data_type.value_contains_null else ((*path, "{}"),)
-        keys = _parts(data_type.key_type, (*path, "keys"))
-        return {*here, *keys, *_parts(data_type.value_type, (*path, "{}"))}
+        keys = _parts_never_null(data_type.key_type, (*path, "keys"))
+        return {*here, *keys, *_parts_never_null(data_type.value_type, (*path, "{}"))}
     return set()

@@ -1,8 +1,8 @@
-"""Which version of which table a scan reads, and an alias that says so where nothing else does.
+"""The version and table that a scan reads, and an alias that names them in Spark's plans.
 
-A server of Spark Connect explains the plan behind a view by names alone: an alias on each scan is
-all that a client can read there. One data source serves all versions of all tables, since what is
-registered with a session stays in the server's memory until the session ends.
+A Spark Connect server explains the plan of a view only by names, so a client can read only an alias
+on each scan. One data source serves all versions of all tables, since a source that is registered
+with a session stays in the server's memory until the session ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALIAS = re.compile(
 )
 _LOCK = ForkSafeLock()
 _TABLES: dict[str, _ReadTable] = {}
-"""The tables that were read, by the name that aliases have for each."""
+"""The tables that were read, by the names that their aliases have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class ScannedTable:
         path: The table's path.
         table_id: The table's id.
         version: The version it reads.
-        is_time_travel: The version was asked for by name or time.
-        is_assumed: Nobody could tell what the query reads, so it is taken to read this as well.
+        is_time_travel: The user chose the version, by number or time.
+        is_assumed: The query's reads are unknown, so it is assumed to read this scan, too.
     """
 
     path: str
@@ -55,7 +55,7 @@ class ScannedTable:
 
 @dataclass(frozen=True, slots=True)
 class _ReadTable:
-    """A table, and the versions between which those lie that views may read."""
+    """A table, and the oldest and newest version that views may read."""
 
     path: str
     table_id: str
@@ -63,24 +63,24 @@ class _ReadTable:
     newest: int | None = None
 
     def read_at(self, version: int) -> _ReadTable:
-        """The same table after one of its versions was read."""
+        """Return the table after one of its versions was read."""
         known = [version, *(at for at in (self.oldest, self.newest) if at is not None)]
         return replace(self, oldest=min(known), newest=max(known))
 
 
 def remember_table(path: str, table_id: str) -> str:
-    """The name that aliases have for a table; this process then knows what it means.
+    """Remember a table, and return its name in aliases.
 
-    Another client of the same server may have made a view over the table.
+    This process can then read aliases of the table in views that other clients of the server made.
     """
-    named = hashlib.sha256(f"{path}\0{table_id}".encode()).hexdigest()[:16]
+    name_in_aliases = hashlib.sha256(f"{path}\0{table_id}".encode()).hexdigest()[:16]
     with _LOCK:
-        _TABLES.setdefault(named, _ReadTable(path, table_id))
-    return named
+        _TABLES.setdefault(name_in_aliases, _ReadTable(path, table_id))
+    return name_in_aliases
 
 
 def scan_alias(source: ScannedTable) -> str:
-    """The alias of a scan, an identifier; this process knows what it means."""
+    """Return the alias of a scan, an identifier that this process can then read."""
     table = remember_table(source.path, source.table_id)
     if not source.is_time_travel:
         with _LOCK:
@@ -90,20 +90,20 @@ def scan_alias(source: ScannedTable) -> str:
 
 
 def end_alias() -> str:
-    """An alias like those of scans, of no table: what stands before it in a text is all there."""
+    """Return a scan-like alias of no table, which proves that the text before it is whole."""
     return f"{_PREFIX}{uuid.uuid4().hex[:16]}_0_asked"
 
 
 def is_scan_alias(name: str) -> bool:
-    """Whether a name is the alias of a scan."""
+    """Check whether a name is the alias of a scan."""
     return _ALIAS.fullmatch(name) is not None
 
 
 def sources_of_aliases(text: str) -> tuple[ScannedTable, ...]:
-    """The scans whose aliases stand in a plan's text, each once."""
+    """Return the scans whose aliases are in a plan's text, each once."""
     with _LOCK:
         known = dict(_TABLES)
-    return _sorted(
+    return _sort_scans(
         ScannedTable(table.path, table.table_id, int(match["version"]), match["how"] == "asked")
         for match in _ALIAS.finditer(text)
         if (table := known.get(match["table"])) is not None
@@ -111,13 +111,13 @@ def sources_of_aliases(text: str) -> tuple[ScannedTable, ...]:
 
 
 def sources_of_unknown_query() -> tuple[ScannedTable, ...]:
-    """What a query may read of which nothing is known: all that views of this process may.
+    """Return all that an unknown query may read: all that views of this process may read.
 
-    Of each table the oldest and the newest version are there, since a view can have either.
+    The oldest and the newest version of each table are returned, since a view can read either.
     """
     with _LOCK:
         known = tuple(_TABLES.values())
-    return _sorted(
+    return _sort_scans(
         ScannedTable(table.path, table.table_id, version, is_time_travel=False, is_assumed=True)
         for table in known
         for version in (table.oldest, table.newest)
@@ -125,5 +125,5 @@ def sources_of_unknown_query() -> tuple[ScannedTable, ...]:
     )
 
 
-def _sorted(found: Iterable[ScannedTable]) -> tuple[ScannedTable, ...]:
+def _sort_scans(found: Iterable[ScannedTable]) -> tuple[ScannedTable, ...]:
     return tuple(sorted(set(found), key=lambda source: (source.path, source.version)))

@@ -1,8 +1,8 @@
-"""Values as columns take them: `spark.sql.storeAssignmentPolicy`, as Delta's UPDATE follows it.
+"""Values cast for their columns by `spark.sql.storeAssignmentPolicy`, as in Delta's UPDATE.
 
 | policy | a value of another type |
 |---|---|
-| `ANSI`, the default | is cast, and an error if it does not fit, also without `ansi.enabled` |
+| `ANSI`, the default | is cast, and is an error if it does not fit, also without `ansi.enabled` |
 | `LEGACY` | is cast as Spark did before: what does not fit becomes null, or overflows |
 | `STRICT` | is refused unless no value of its type can be lost |
 """
@@ -46,7 +46,7 @@ _TIMES = {
 
 @dataclass(frozen=True, slots=True)
 class StoreAssignment:
-    """How a session casts what it stores.
+    """The casts by which a session stores values.
 
     Attributes:
         spark: The session.
@@ -58,15 +58,15 @@ class StoreAssignment:
 
     @classmethod
     def of(cls, spark: SparkSession) -> StoreAssignment:
-        """The casts that the session's conf asks for."""
+        """Return the casts by the session's conf."""
         return cls(spark, str(spark.conf.get(_POLICY, "ANSI")).strip().lower())
 
     def cast(self, value: Column, source: DataType | None, target: DataType, column: str) -> Column:
-        """The value as the column's type.
+        """Cast a value to the column's type.
 
         Args:
             value: The value.
-            source: Its type; None for one that no table can hold, such as an interval.
+            source: Its type; None for a type that no table can hold, such as an interval.
             target: The column's type.
             column: The column's name, as SQL writes it, for errors.
 
@@ -86,19 +86,19 @@ class StoreAssignment:
                 source=str(source),
                 target=str(target),
             )
-        cast = self._explicit(value, target, "legacy" if self.policy == "legacy" else "ansi")
+        cast = self._cast_with_mode(value, target, "legacy" if self.policy == "legacy" else "ansi")
         may_overflow = target in _WHOLE or isinstance(target, DecimalType)
         is_checked = may_overflow and self.policy != "legacy" and not can_up_cast(source, target)
         if not is_checked or is_connect(self.spark):
             return cast
         return Jvm.of(self.spark).checked_cast(cast, column)
 
-    def _explicit(self, value: Column, target: DataType, mode: str) -> Column:
-        """A cast that behaves the same whatever `spark.sql.ansi.enabled` says."""
+    def _cast_with_mode(self, value: Column, target: DataType, mode: str) -> Column:
+        """Make a cast that does not depend on `spark.sql.ansi.enabled`."""
         data_type = to_spark_type(target)
         if not is_connect(self.spark):
             return Jvm.of(self.spark).cast(value, data_type, mode)
-        # PySpark offers no cast with a mode, so one that it offers gets another mode.
+        # PySpark has no cast with a mode, so one of its casts gets another mode.
         plain: Any = value.try_cast(data_type)
         expression = type(plain._expr)(plain._expr._expr, data_type, mode)
         column: Column = type(plain)(expression)
@@ -106,13 +106,13 @@ class StoreAssignment:
 
 
 def can_up_cast(source: DataType | None, target: DataType) -> bool:
-    """Whether a cast keeps every value, by Spark's rules for leaves (not structs, arrays, maps)."""
+    """Check whether a cast between leaf types keeps every value, by Spark's rules."""
     is_leaf = not isinstance(source, (StructType, ArrayType, MapType))
     if source in (target, VOID) or (is_leaf and target == PrimitiveType("string")):
         return True
     if isinstance(target, DecimalType):
         digits = _as_decimal(source)
-        return digits is not None and _holds(target, digits)
+        return digits is not None and _holds_decimal(target, digits)
     if isinstance(source, DecimalType):
         limit = _DIGITS.get(str(target), 0)
         return source.scale == 0 and source.precision < limit
@@ -129,6 +129,6 @@ def _as_decimal(source: DataType | None) -> DecimalType | None:
     return None if digits is None else DecimalType(digits, 0)
 
 
-def _holds(target: DecimalType, source: DecimalType) -> bool:
+def _holds_decimal(target: DecimalType, source: DecimalType) -> bool:
     whole = target.precision - target.scale >= source.precision - source.scale
     return whole and target.scale >= source.scale

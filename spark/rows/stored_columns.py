@@ -1,12 +1,13 @@
-"""The columns as data files have them, and back to the table's (spec 6.3, 10.8).
+"""The columns as data files have them, and their conversion to the table's (spec 6.3, 10.8).
 
-Spark's reader finds columns by the names it is given. So the relation has the physical names, and a
-projection over it gives the columns the table's names: filters and column pruning pass through it.
+Spark's reader finds columns by the relation's names. So the relation has the physical names, and a
+projection over it gives the columns the table's names. Filters and column pruning pass through the
+projection.
 
-Where columns are found by name, structs are built anew around their leaves, so that a query of one
-leaf reads only that leaf; inside arrays and maps the whole value is cast, position by position.
-Where they are found by id, structs are always cast: Spark forgets the ids of nested fields when it
-prunes them, and would find nothing.
+If columns are found by name, structs are built again from their leaves, so that a query of one leaf
+reads only that leaf. Inside arrays and maps the whole value is cast by position. If columns are
+found by id, structs are always cast: Spark loses the ids of nested fields when it prunes them, and
+would then find nothing.
 
 Integers that became decimals are read as decimals with room for every integer, and cast to the
 table's type: Spark's reader refuses narrower decimals, which the preview of type widening allowed.
@@ -53,24 +54,24 @@ READ_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
 """Options of a relation whose columns are found by their ids."""
 
 _INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Digits before the point of the narrowest decimal that Spark reads the stored integers as."""
+"""Digits before the point of the narrowest decimal as which Spark reads stored integers."""
 
 
 def is_read_by_id(view: FilesView) -> bool:
-    """Whether the columns of a version are found in its files by their ids."""
+    """Check whether the columns of a version are found in its files by their ids."""
     return view.properties.column_mapping_mode == "id"
 
 
 def is_stored_as_named(schema: StructType) -> bool:
-    """Whether every column is in the files under its own name; columns of type void are in none."""
+    """Check whether files hold every column under its own name, and no column is void."""
     return all(_is_plain(item) for item in schema)
 
 
 def may_share_paths(schema: StructType) -> bool:
-    """Whether a column `a.b` and a field `b` of a struct `a` may be in one file.
+    """Check whether one file may hold a column `a.b` and a field `b` of a struct `a`.
 
-    The column may be one that was dropped, for which columns are mapped. Names that were made for
-    the mapping have no dot.
+    The column may be a dropped one, since column mapping allows drops. Names that the mapping made
+    have no dot.
     """
     return any(
         "." in item.physical_name
@@ -82,26 +83,26 @@ def may_share_paths(schema: StructType) -> bool:
 def stored_schema(
     schema: StructType, *, by_id: bool, partition_columns: Collection[str] = ()
 ) -> SparkStruct:
-    """What Spark's reader is to look for: physical names, types that it reads, no void columns.
+    """Return the schema for Spark's reader: physical names, readable types, no void columns.
 
     Args:
         schema: Columns of the table.
         by_id: Columns are found by their ids, which the fields then carry.
-        partition_columns: Columns that are in no file; they have the table's types.
+        partition_columns: Columns that are not in files; they have the table's types.
     """
     readable = StructType(
-        tuple(item if item.name in partition_columns else _readable(item) for item in schema)
+        tuple(item if item.name in partition_columns else _make_readable(item) for item in schema)
     )
-    return to_spark_schema(_stored(readable, by_id=by_id, is_nested=False))
+    return to_spark_schema(_stored_struct(readable, by_id=by_id, is_nested=False))
 
 
 def table_columns(schema: StructType, *, by_id: bool) -> list[Column]:
-    """The table's columns, made of those of `stored_schema`."""
+    """Make the table's columns from the columns of `stored_schema`."""
     return [_table_column(item, by_id=by_id) for item in schema]
 
 
 def _is_plain(item: StructField) -> bool:
-    is_as_it_is = item.physical_name == item.name and _readable(item) == item
+    is_as_it_is = item.physical_name == item.name and _make_readable(item) == item
     return is_as_it_is and _is_plain_type(item.data_type)
 
 
@@ -115,8 +116,8 @@ def _is_plain_type(data_type: DataType) -> bool:
     return data_type != VOID
 
 
-def _readable(item: StructField) -> StructField:
-    """The field with types as which Spark can read all of its files, older ones too."""
+def _make_readable(item: StructField) -> StructField:
+    """Return the field with types as which Spark can read all of its files, old ones too."""
     changes = item.metadata.get(TYPE_CHANGES)
     if not isinstance(changes, (list, tuple)):
         return item
@@ -129,7 +130,7 @@ def _readable(item: StructField) -> StructField:
 
 
 def _with_room(data_type: DataType, path: str, digits: Mapping[str, int]) -> DataType:
-    """The type, its decimals with room for `digits` before the point, by path in the column."""
+    """Widen decimals to `digits` before the point, by path in the column."""
     if isinstance(data_type, DecimalType):
         scale = data_type.scale
         precision = max(data_type.precision, min(digits.get(path, 0) + scale, MAX_PRECISION))
@@ -151,7 +152,7 @@ def _without_void(schema: StructType) -> StructType:
     return StructType(tuple(item for item in schema if not is_void_throughout(item.data_type)))
 
 
-def _stored(struct: StructType, *, by_id: bool, is_nested: bool) -> StructType:
+def _stored_struct(struct: StructType, *, by_id: bool, is_nested: bool) -> StructType:
     return StructType(
         tuple(
             replace(
@@ -166,8 +167,8 @@ def _stored(struct: StructType, *, by_id: bool, is_nested: bool) -> StructType:
 
 
 def _stored_name(item: StructField, *, by_id: bool) -> str:
-    # Where ids decide, a nested field never has its own name: Spark would take out a cast that
-    # changes nothing, and prune the struct below it.
+    # With ids, a nested field never has its own name: Spark would remove a cast that changes
+    # nothing, and prune the struct below it.
     return f"{item.physical_name}#{item.metadata.get(COLUMN_ID)}" if by_id else item.physical_name
 
 
@@ -178,8 +179,8 @@ def _with_parquet_id(item: StructField) -> dict[str, object]:
 
 def _stored_type(data_type: DataType, *, by_id: bool) -> DataType:
     if isinstance(data_type, StructType):
-        readable = StructType(tuple(map(_readable, data_type)))
-        return _stored(readable, by_id=by_id, is_nested=True)
+        readable = StructType(tuple(map(_make_readable, data_type)))
+        return _stored_struct(readable, by_id=by_id, is_nested=True)
     if isinstance(data_type, ArrayType):
         return replace(data_type, element_type=_stored_type(data_type.element_type, by_id=by_id))
     if isinstance(data_type, MapType):
@@ -195,42 +196,42 @@ def _table_column(item: StructField, *, by_id: bool) -> Column:
     spark_type = to_spark_type(item.data_type)
     if is_void_throughout(item.data_type):
         return sf.lit(None).cast(spark_type).alias(item.name)
-    value = _renamed(column_of(item.physical_name), item, by_id=by_id)
+    value = _in_table_form(column_of(item.physical_name), item, by_id=by_id)
     (field,) = to_spark_schema(StructType((item,))).fields
     return value.alias(item.name, metadata=field.metadata)
 
 
-def _renamed(value: Column, item: StructField, *, by_id: bool) -> Column:
+def _in_table_form(value: Column, item: StructField, *, by_id: bool) -> Column:
     data_type = item.data_type
     is_nested = isinstance(data_type, (StructType, ArrayType, MapType))
     is_plain = not is_nested or (_is_plain_type(data_type) and not by_id)
-    if is_plain and _readable(item) == item:
+    if is_plain and _make_readable(item) == item:
         return value
     if isinstance(data_type, StructType) and (holds_void(data_type) or not by_id):
-        struct = sf.struct(*(_leaf(value, inner, by_id=by_id) for inner in data_type))
+        struct = sf.struct(*(_leaf_column(value, inner, by_id=by_id) for inner in data_type))
         return sf.when(value.isNotNull(), struct) if item.nullable else struct
     if not holds_void(data_type):
         return value.cast(to_spark_type(data_type))
-    # No cast makes a field that the file lacks.
+    # A cast can't add a field that the file lacks.
     if isinstance(data_type, ArrayType):
         element = data_type.element_type
-        return sf.transform(value, lambda part: _part(element, part, by_id=by_id))
+        return sf.transform(value, lambda part: _part_value(element, part, by_id=by_id))
     if isinstance(data_type, MapType):
         keys, values = data_type.key_type, data_type.value_type
-        keyed = sf.transform_keys(value, lambda key, _: _part(keys, key, by_id=by_id))
-        return sf.transform_values(keyed, lambda _, part: _part(values, part, by_id=by_id))
+        keyed = sf.transform_keys(value, lambda key, _: _part_value(keys, key, by_id=by_id))
+        return sf.transform_values(keyed, lambda _, part: _part_value(values, part, by_id=by_id))
     return value
 
 
-def _leaf(parent: Column, item: StructField, *, by_id: bool) -> Column:
+def _leaf_column(parent: Column, item: StructField, *, by_id: bool) -> Column:
     if is_void_throughout(item.data_type):
         return sf.lit(None).cast(to_spark_type(item.data_type)).alias(item.name)
     inner = parent.getField(_stored_name(item, by_id=by_id))
-    return _renamed(inner, item, by_id=by_id).alias(item.name)
+    return _in_table_form(inner, item, by_id=by_id).alias(item.name)
 
 
-def _part(data_type: DataType, value: Column, *, by_id: bool) -> Column:
-    """The value of a part of an array or a map, whatever wider type it was read as."""
+def _part_value(data_type: DataType, value: Column, *, by_id: bool) -> Column:
+    """Return the value of an array's or map's part, which may be read as a wider type."""
     if not holds_void(data_type):
         return value.cast(to_spark_type(data_type))
-    return _renamed(value, StructField("", data_type), by_id=by_id)
+    return _in_table_form(value, StructField("", data_type), by_id=by_id)

@@ -1,8 +1,7 @@
 """Rows that a command reads more than once: computed once, and kept on the executors.
 
-They are stored by Spark's local checkpoints, in memory as far as there is room and on the
-executors' disks beyond. A block that is lost ends the command instead of being computed again,
-perhaps with other rows.
+Spark's local checkpoints store them in memory, and on the executors' disks if memory is full. If a
+block is lost, the command fails; computing it again might give other rows.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ __all__ = ["stored_rows"]
 
 @contextmanager
 def stored_rows(frame: DataFrame, *, at_once: bool = True) -> Iterator[DataFrame]:
-    """The rows of a frame, which stay the same; what is stored is given back at the end.
+    """Store the rows of a frame unchanged, and release them at the end.
 
-    In Spark Connect the server gives it back once the client has let go of the frame.
+    On Spark Connect the server releases them once the client has dropped the frame.
 
     Args:
         frame: The rows.
-        at_once: Store them now; otherwise the first query over all of them does.
+        at_once: Store them now; otherwise the first query over all rows stores them.
     """
     stored: Any = frame.localCheckpoint(eager=at_once)
     try:

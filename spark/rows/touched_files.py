@@ -1,8 +1,8 @@
-"""Which files hold rows that match a condition, and which rows of them (spec 10.15).
+"""The files with rows that match a condition, and the positions of these rows (spec 10.15).
 
-A row is known by the path of its file and its position there. Spark's own bitmap aggregates gather
-the positions on the executors: 4 KiB for each run of 32,768 rows that holds a match. So the driver
-gets at most a bit per row, and memory on the executors is bounded.
+A row is identified by the path of its file and its position there. Spark's own bitmap aggregates
+collect the positions on the executors: 4 KiB for each run of 32,768 rows with a match. So the
+driver gets at most one bit per row, and memory on the executors is bounded.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ class Matches:
     """The matching rows of some files.
 
     Attributes:
-        paths: The files, by the paths that the query knew them by.
-        num_matching: How many rows match, in all of them.
-        rows: The positions of the matching rows in each of the files; None where they were not
-            asked for.
-        sums: What else was counted, by name.
+        paths: The files, by their paths in the query.
+        num_matching: The number of matching rows in all files.
+        rows: The positions of the matching rows in each file; None if they were not wanted.
+        sums: Other counts, by name.
     """
 
     paths: pa.Array
@@ -46,21 +45,21 @@ class Matches:
     sums: Mapping[str, int] = field(default_factory=dict)
 
     def files(self, candidates: pa.Table, known: pa.Array) -> TouchedFiles:
-        """The candidates that are among the files.
+        """Return the candidates that are among the files.
 
         Args:
             candidates: Rows of `Snapshot.files`.
-            known: For each candidate its place in `self.paths`; null if it is not there.
+            known: For each candidate its index in `self.paths`; null if it is not there.
         """
         table = candidates.filter(pc.is_valid(known))
         if self.rows is None:
             return TouchedFiles(table, self.num_matching)
-        rows = tuple(self.rows[place] for place in known.drop_null().to_pylist())
+        rows = tuple(self.rows[index] for index in known.drop_null().to_pylist())
         return TouchedFiles(table, self.num_matching, rows)
 
 
 def aliased(frame: DataFrame, alias: str | None) -> DataFrame:
-    """The frame under the alias the user gave the table, so that conditions may name it."""
+    """Return the frame under the table's alias, so that conditions may use it."""
     return frame if alias is None else frame.alias(alias)
 
 
@@ -71,76 +70,76 @@ def matches_of(
     chosen: str = "true",
     sums: Mapping[str, str] | None = None,
 ) -> Matches:
-    """Run a query, and gather which rows of which files it has.
+    """Run a query, and collect the matching rows and their files.
 
-    All of it is SQL, one text for each value: each step of an expression built in Python costs a
-    dozen round trips to the JVM.
+    All values are SQL, one text for each: an expression built in Python costs a dozen round trips
+    to the JVM per step.
 
     Args:
-        frame: Rows of the files; the same row may be there more than once.
-        places: The columns that tell where they stand.
-        chosen: Which of them match; never null.
-        sums: Numbers to count in the same pass: aggregates whose sum over parts of the rows is
-            meant. Rows that do not match count, too.
+        frame: Rows of the files; the same row may appear more than once.
+        places: The columns with the rows' locations.
+        chosen: A condition for the rows that match; never null.
+        sums: Other counts of the same pass, by name: aggregates that are summed over groups of
+            rows. Rows that do not match count, too.
     """
     more = sums or {}
     keys = {"path": quoted(places.path)}
     values = {"rows": f"count_if({chosen})", **{f"sum {name}": sql for name, sql in more.items()}}
     if places.position is not None:
-        number = _number(places.position)
+        number = _position_from_one(places.position)
         keys["bucket"] = f"bitmap_bucket_number({number})"
-        values["bits"] = f"CASE WHEN count_if({chosen}) > 0 THEN {_bitmap(number, chosen)} END"
-    found = frame.groupBy(*_columns(keys)).agg(*_columns(values)).toArrow()
-    totals = {name: _total(found[f"sum {name}"]) for name in more}
+        values["bits"] = f"CASE WHEN count_if({chosen}) > 0 THEN {_bitmap_sql(number, chosen)} END"
+    found = frame.groupBy(*_sql_columns(keys)).agg(*_sql_columns(values)).toArrow()
+    totals = {name: _sum_of(found[f"sum {name}"]) for name in more}
     found = found.filter(pc.greater(found["rows"], 0))
-    num_matching = _total(found["rows"])
+    num_matching = _sum_of(found["rows"])
     if places.position is None:
-        return Matches(_strings(found["path"]), num_matching, None, totals)
+        return Matches(_as_strings(found["path"]), num_matching, None, totals)
     ordered = found.sort_by([("path", "ascending"), ("bucket", "ascending")])
     paths, rows = [], []
     for name, buckets in _by_path(ordered):
         paths.append(name)
-        rows.append(_positions(buckets))
+        rows.append(_positions_of_buckets(buckets))
     return Matches(pa.array(paths, pa.string()), num_matching, tuple(rows), totals)
 
 
 def distinct_positions(position: str, condition: str) -> str:
-    """For `matches_of`: in how many places rows stand for which the condition is true."""
-    return f"bitmap_count({_bitmap(_number(position), condition)})"
+    """Return SQL for `matches_of` that counts the positions of rows matching a condition."""
+    return f"bitmap_count({_bitmap_sql(_position_from_one(position), condition)})"
 
 
-def _columns(texts: Mapping[str, str]) -> list[Column]:
+def _sql_columns(texts: Mapping[str, str]) -> list[Column]:
     return [sf.expr(f"{sql} AS {quoted(name)}") for name, sql in texts.items()]
 
 
-def _number(position: str) -> str:
+def _position_from_one(position: str) -> str:
     return f"({quoted(position)} + 1)"  # Spark's buckets count from 1
 
 
-def _bitmap(number: str, condition: str) -> str:
+def _bitmap_sql(number: str, condition: str) -> str:
     chosen = f"CASE WHEN {condition} THEN {number} END"
     return f"bitmap_construct_agg(bitmap_bit_position({chosen}))"
 
 
-def _total(column: pa.ChunkedArray) -> int:
+def _sum_of(column: pa.ChunkedArray) -> int:
     return int(pc.sum(column, min_count=0).as_py())
 
 
-def _strings(column: pa.ChunkedArray) -> pa.Array:
+def _as_strings(column: pa.ChunkedArray) -> pa.Array:
     return column.cast(pa.string()).combine_chunks()
 
 
 def _by_path(ordered: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Each path with its rows, which follow each other."""
-    runs = pc.run_end_encode(_strings(ordered["path"]))
+    """Yield each path with its rows, which follow each other."""
+    runs = pc.run_end_encode(_as_strings(ordered["path"]))
     start = 0
     for path, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield path, ordered.slice(start, end - start)
         start = end
 
 
-def _positions(buckets: pa.Table) -> BitMap64:
-    """The positions of one file, whose buckets are counted from 1."""
+def _positions_of_buckets(buckets: pa.Table) -> BitMap64:
+    """Return the positions of one file, whose buckets are counted from 1."""
     found = BitMap64()
     firsts = pc.multiply(pc.subtract(buckets["bucket"], 1), _BUCKET_ROWS).to_pylist()
     for first, bits in zip(firsts, buckets["bits"].to_pylist(), strict=True):

@@ -196,5 +196,5 @@ def test_obstacles_in_messages(column, expected):
 )
 def test_what_asks_for_the_time_in_a_text_is_fixed(text, expected):
     fixed_now = FixedNow(None, 5, frozenset({"current_date"}))
-    message = fixed_now._sent(sf.expr(text)).to_plan(None)
+    message = fixed_now._replace_in_sent(sf.expr(text)).to_plan(None)
     assert message.expression_string.expression == expected
