@@ -11,7 +11,7 @@ from optimist.core.local.commands import CommandOptions, RowsChanged
 from optimist.core.local.commands import delete as delete_rows
 from optimist.core.local.commands import merge as merge_rows
 from optimist.core.local.commands import update as update_rows
-from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
+from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
 from optimist.core.predicates.text import quote_path
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql.spark_statements.table_statements import Truncate

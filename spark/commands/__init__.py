@@ -1,1 +1,1 @@
-"""What users call: read, write, DELETE, UPDATE, MERGE, and DeltaTable."""
+"""The commands for users: read, write, DELETE, UPDATE, MERGE, and DeltaTable."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE with Spark: what `DeltaLog.alter` offers, with Spark's types and errors."""
+"""ALTER TABLE with Spark: `DeltaLog.alter` with Spark's types and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Request = TypeVar("_Request", NewColumn, ColumnChange)
 
 
 def changes_of(spark: SparkSession, log: TableHandle) -> TableChanges:
-    """What `DeltaLog.alter` offers, with Spark for the rules and the rows that need it.
+    """Return the changes of `DeltaLog.alter`, with Spark for rules and rows that need it.
 
     Args:
         spark: A classic session, or a Spark Connect client.
@@ -35,9 +35,9 @@ def changes_of(spark: SparkSession, log: TableHandle) -> TableChanges:
 
 
 class SparkTableChanges(TableChanges):
-    """`TableChanges` as `DeltaTable.alter` has it.
+    """`TableChanges` as `DeltaTable.alter` returns it.
 
-    Spark checks rules, and reads the rows that must keep them. The type of a column may be one of
+    Spark checks rules, and reads the rows that must obey them. A column's type may be one of
     Spark's. Errors are PySpark's as well (docs/errors.md).
     """
 

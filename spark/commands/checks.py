@@ -1,8 +1,8 @@
-"""What every written row must satisfy, enforced by Spark's own expressions (spec 10.3, 10.4).
+"""The rules for written rows, enforced by Spark's own expressions (spec 10.3, 10.4).
 
-The checks are part of a column that is written anyway, so no optimizer can drop them. A row that
-fails raises inside the task; `violations_raised` turns Spark's error about that into one that names
-the constraint.
+The checks are part of a column that is written anyway, so an optimizer can't drop them. A row that
+fails raises an error inside the task, and `violations_raised` turns Spark's error into one that
+names the constraint.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class RowCheck:
         kind: Delta's error class for a violation.
         name: The constraint's or the column's name.
         sql: The rule as text; empty for NOT NULL.
-        columns: The columns it reads, whose values the error shows.
-        condition: True for a row that is fine; false and null are violations.
+        columns: The columns that the rule reads, whose values the error shows.
+        condition: True for a row that obeys the rule; false and null are violations.
     """
 
     kind: str
@@ -74,20 +74,20 @@ def checked_rows(
     *,
     exempt: Column | None = None,
 ) -> DataFrame:
-    """The rows as they go into files; a row that breaks a rule raises when it is computed.
+    """Return the rows for files, where a row that breaks a rule raises when it is computed.
 
     Args:
         frame: Rows in the table's shape.
         sql: The SQL of the table, with its schema.
-        metadata: The table's metadata, with its properties and its partitioning.
-        more: Rules beside the table's own.
-        exempt: True for rows that need not obey any rule.
+        metadata: The table's metadata, with its properties and partitioning.
+        more: More rules than the table's own.
+        exempt: True for rows that need not obey the rules.
 
     Raises:
         SchemaError: A rule can't be used, because it is unsafe or not an expression.
     """
     texts = _partition_texts(sql.schema, metadata)
-    # A partition value that is an empty string is null in the table, so constraints must see null.
+    # An empty string as partition value is null in the table, so constraints must see null.
     if texts:
         frame = frame.withColumns({n: _as_partition_value(column_of(n)) for n in texts})
     checks = _row_checks(sql, metadata)
@@ -96,7 +96,7 @@ def checked_rows(
 
 @contextmanager
 def violations_raised() -> Iterator[None]:
-    """Turn an error that a query over checked rows raises into one that names the broken rule.
+    """Turn a query's error about a checked row into one that names the broken rule.
 
     Raises:
         SchemaError: A row violates a constraint.
@@ -111,11 +111,11 @@ def violations_raised() -> Iterator[None]:
 
 
 def _violation_of(error: BaseException) -> SchemaError | None:
-    """The error to raise for a row that failed a check; None if something else went wrong."""
+    """Return the error for a row that failed a check, or None for other failures."""
     for text in error_texts(error):
         if match := _FAILED.search(text):
-            # What follows may tell it once more, with the trace of a task.
-            return _violation(json.JSONDecoder().raw_decode(text, match.end())[0])
+            # The rest may repeat it, with the trace of a task.
+            return _make_violation(json.JSONDecoder().raw_decode(text, match.end())[0])
         if exhausted := exhaustion_of(text):
             return exhausted
         if match := _TOO_LONG.search(text):
@@ -130,37 +130,37 @@ def _violation_of(error: BaseException) -> SchemaError | None:
 
 
 def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
-    """The rules of a table: NOT NULL, invariants, CHECK constraints and generated columns.
+    """Return a table's rules: NOT NULL, invariants, CHECK constraints, generated columns.
 
-    Texts and bytes in partition columns must also be UTF-8, because the log keeps them as text.
+    Strings and bytes in partition columns must also be UTF-8, because the log keeps them as text.
     """
     texts = _partition_texts(sql.schema, metadata)
     stored = [item for item in sql.schema if item.data_type != VOID]
     checks: list[RowCheck] = []
     for item in stored:
-        checks.extend(_not_null(item))
-        checks.extend(_invariants(item, sql, item.name))
-        checks.extend(_generated(item, sql, is_partition_text=item.name in texts))
+        checks.extend(_not_null_checks(item))
+        checks.extend(_invariant_checks(item, sql, item.name))
+        checks.extend(_generated_checks(item, sql, is_partition_text=item.name in texts))
         if item.name in metadata.partition_columns and item.data_type in _TEXTS:
-            checks.append(_is_text(item.name))
+            checks.append(_utf8_check(item.name))
     for name, text in TableMetadata.of(metadata).properties.constraints.items():
-        checks.append(_check(name, text, sql.constraint(name, text), sql.schema))
+        checks.append(_constraint_check(name, text, sql.constraint(name, text), sql.schema))
     return tuple(checks)
 
 
 def _partition_texts(schema: StructType, metadata: Metadata) -> frozenset[str]:
-    """The partition columns in which an empty text is null."""
+    """Return the partition columns in which an empty string is null."""
     fields = partition_schema(schema, metadata.partition_columns)
     return frozenset(item.name for item in fields if item.data_type == _STRING)
 
 
 def _as_partition_value(text: Column) -> Column:
-    """A text as a partition column has it."""
+    """Return a string as a partition column has it."""
     return sf.nullif(text, sf.lit(""))
 
 
 def _as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The rows; what is compared with `char(n)` columns is padded, as in queries of the table."""
+    """Pad values that are compared with `char(n)` columns, as queries of the table do."""
     declared = {
         item.name: column_of(item.name).alias(item.name, metadata={DECLARED_TYPE: text})
         for item in schema
@@ -174,12 +174,12 @@ def _as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
 def _with_checks(
     frame: DataFrame, checks: tuple[RowCheck, ...], exempt: Column | None
 ) -> DataFrame:
-    """The same rows; a row that fails a check raises when it is computed."""
+    """Return the same rows, where a row that fails a check raises when it is computed."""
     if not checks:
         return frame
     first, *rest = frame.schema.fields
     carrier = column_of(first.name)
-    failure = sf.coalesce(*(_failure(check) for check in checks))
+    failure = sf.coalesce(*(_failure_column(check) for check in checks))
     if exempt is not None:
         failure = sf.when(~exempt, failure)
     raised = sf.raise_error(failure).cast(first.dataType)
@@ -187,7 +187,7 @@ def _with_checks(
     return frame.select(checked, *(column_of(item.name) for item in rest))
 
 
-def _violation(body: Mapping[str, str]) -> SchemaError:
+def _make_violation(body: Mapping[str, str]) -> SchemaError:
     name, sql, values = body["name"], body["sql"], body["values"]
     if body["kind"] not in (NOT_NULL_VIOLATED, _NO_TEXT):
         return constraint_violated(name, sql, values, kind=body["kind"])
@@ -208,8 +208,8 @@ def _violation(body: Mapping[str, str]) -> SchemaError:
     )
 
 
-def _failure(check: RowCheck) -> Column:
-    """Null for a row that is fine, else the text of its violation, as JSON between marks."""
+def _failure_column(check: RowCheck) -> Column:
+    """Return null for a row that obeys, or its violation as JSON between marks."""
     columns = sf.struct(*(column_of(name) for name in check.columns))
     values = sf.to_json(columns, {"ignoreNullFields": "false"})
     body = sf.to_json(
@@ -224,8 +224,8 @@ def _failure(check: RowCheck) -> Column:
     return sf.when(sf.coalesce(check.condition, sf.lit(False)), sf.lit(None)).otherwise(text)
 
 
-def _not_null(item: StructField, *parents: str) -> Iterator[RowCheck]:
-    """NOT NULL of a field and of the fields in its structs; not below arrays and maps.
+def _not_null_checks(item: StructField, *parents: str) -> Iterator[RowCheck]:
+    """Yield NOT NULL checks of a field and its structs' fields, but not below arrays and maps.
 
     A null struct violates the NOT NULL of its fields.
     """
@@ -235,24 +235,24 @@ def _not_null(item: StructField, *parents: str) -> Iterator[RowCheck]:
         yield RowCheck(NOT_NULL_VIOLATED, ".".join(path), "", (), value.isNotNull())
     if isinstance(item.data_type, StructType):
         for inner in item.data_type:
-            yield from _not_null(inner, *path)
+            yield from _not_null_checks(inner, *path)
 
 
-def _is_text(name: str) -> RowCheck:
+def _utf8_check(name: str) -> RowCheck:
     value = column_of(name)
     condition = value.isNull() | sf.is_valid_utf8(value.cast("string"))
     return RowCheck(_NO_TEXT, name, "", (name,), condition)
 
 
-def _invariants(item: StructField, sql: TableSql, path: str) -> Iterator[RowCheck]:
-    """The invariants of a field and of those in its structs; not below arrays and maps."""
+def _invariant_checks(item: StructField, sql: TableSql, path: str) -> Iterator[RowCheck]:
+    """Yield invariants of a field and its structs' fields, but not below arrays and maps."""
     metadata = item.metadata.get(_INVARIANTS)
     if metadata is not None:
         text = _invariant_text(metadata, path)
-        yield _check(path, text, sql.invariant(path, text), sql.schema)
+        yield _constraint_check(path, text, sql.invariant(path, text), sql.schema)
     if isinstance(item.data_type, StructType):
         for inner in item.data_type:
-            yield from _invariants(inner, sql, f"{path}.{inner.name}")
+            yield from _invariant_checks(inner, sql, f"{path}.{inner.name}")
 
 
 def _invariant_text(metadata: object, path: str) -> str:
@@ -267,7 +267,9 @@ def _invariant_text(metadata: object, path: str) -> str:
         ) from None
 
 
-def _generated(item: StructField, sql: TableSql, *, is_partition_text: bool) -> Iterator[RowCheck]:
+def _generated_checks(
+    item: StructField, sql: TableSql, *, is_partition_text: bool
+) -> Iterator[RowCheck]:
     text = generation_expression(item)
     if text is not None:
         rule = f"`{item.name}` <=> {text}"
@@ -278,13 +280,13 @@ def _generated(item: StructField, sql: TableSql, *, is_partition_text: bool) -> 
         yield RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", item.name, rule, columns, condition)
 
 
-def _check(name: str, text: str, condition: Column, schema: StructType) -> RowCheck:
+def _constraint_check(name: str, text: str, condition: Column, schema: StructType) -> RowCheck:
     columns = columns_read(text, schema)
     return RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", name, text, columns, condition)
 
 
 def columns_read(sql: str, schema: StructType) -> tuple[str, ...]:
-    """The columns that an expression reads, for errors; none if only Spark can parse it."""
+    """Return the columns that an expression reads, or none if only Spark can parse it."""
     try:
         names = referenced_columns(sql)
     except SchemaError:

@@ -1,4 +1,4 @@
-"""New rules for a table: Spark checks them, and checks the existing rows (spec 10.3)."""
+"""Checks of new rules for a table, and of the existing rows, by Spark (spec 10.3)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _CHANGING_TEXTS = (
 
 
 class SparkRowChecks(RowChecks):
-    """Spark checks the SQL; it reads the rows, too, unless the files are few and small.
+    """Checks by Spark, which also reads the rows unless the files are few and small.
 
-    Rows are read here only for rules whose value the engine knows for every row.
+    The driver reads rows only for rules that the engine can evaluate for every row.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -55,14 +55,14 @@ class SparkRowChecks(RowChecks):
     def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
         """See `RowChecks`."""
         schema, plane = txn.snapshot.schema, plane_of(self._spark, txn.table)
-        condition = self._sql(txn).constraint(name, sql)
+        condition = self._table_sql(txn).constraint(name, sql)
         rows = _every_row(plane, txn)
         if not isinstance(rows.select(condition).schema.fields[0].dataType, st.BooleanType):
             raise not_boolean(name, sql)
         if self._reads_here(txn, plane) and local_constraint(sql, schema) is not None:
             self._here.ensure_constraint_holds(txn, name, sql)
             return
-        values = _first_without(txn, rows, condition, columns_read(sql, schema))
+        values = _first_violation(txn, rows, condition, columns_read(sql, schema))
         if values is not None:
             raise existing_violation(name, sql, values)
 
@@ -76,7 +76,7 @@ class SparkRowChecks(RowChecks):
         for name in path[1:]:
             value = value.getField(name)
         rows = _every_row(plane, txn)
-        if _first_without(txn, rows, value.isNotNull(), ()) is not None:
+        if _first_violation(txn, rows, value.isNotNull(), ()) is not None:
             raise existing_null(path)
 
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
@@ -84,10 +84,10 @@ class SparkRowChecks(RowChecks):
         given = StructField(item.name, item.data_type, metadata={"CURRENT_DEFAULT": sql})
         column = path_text((item.name,))
         try:
-            value = self._sql(txn).default(given)
+            value = self._table_sql(txn).default(given)
         except SchemaError as error:
             raise invalid_default(column, sql, str(error.args[0])) from None
-        if not _becomes(self._spark, value, item):
+        if not _fits_column(self._spark, value, item):
             raise invalid_default(column, sql, f"it does not become {item.data_type}")
 
     def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
@@ -100,18 +100,18 @@ class SparkRowChecks(RowChecks):
         found = _every_row(plane, txn).agg(farthest(column_of(column.name))).first()
         return None if found is None or found[0] is None else int(found[0])
 
-    def _sql(self, txn: OptimisticTransaction) -> TableSql:
+    def _table_sql(self, txn: OptimisticTransaction) -> TableSql:
         table = txn.table
         return TableSql(self._spark, table.table_path, txn.snapshot.schema, is_new=True)
 
     def _reads_here(self, txn: OptimisticTransaction, plane: RowPlane) -> bool:
-        """Whether this process reaches the files, and they are few and small."""
+        """Check whether this process reaches the files, and they are few and small."""
         max_bytes = readable_bytes(self._spark, txn.table, plane)
         return max_bytes > 0 and reading_cost(txn.snapshot.files) <= max_bytes
 
 
-def _becomes(spark: SparkSession, value: Column, item: StructField) -> bool:
-    """Whether a constant has a value in the column's type, as Spark casts it."""
+def _fits_column(spark: SparkSession, value: Column, item: StructField) -> bool:
+    """Check whether a constant has a value in the column's type, as Spark casts it."""
     target = to_spark_type(item.data_type)
     try:
         found = spark.range(1).select(value.isNull(), value.try_cast(target).isNull()).first()
@@ -121,16 +121,16 @@ def _becomes(spark: SparkSession, value: Column, item: StructField) -> bool:
 
 
 def _every_row(plane: RowPlane, txn: OptimisticTransaction) -> DataFrame:
-    """The table's rows; damaged or missing files are errors, even if the session ignores them."""
+    """Return the table's rows, where damaged or missing files are always errors."""
     return plane.scan_files(txn.snapshot, txn.snapshot.files)
 
 
-def _first_without(
+def _first_violation(
     txn: OptimisticTransaction, rows: DataFrame, condition: Column, columns: tuple[str, ...]
 ) -> str | None:
-    """Some values of a row for which a condition is not true, as JSON; None if none is such.
+    """Return JSON of a row for which a condition is not true, or None.
 
-    The transaction depends on all rows from now on.
+    From now on, the transaction depends on all rows.
     """
     txn.filter_files()
     shown = sf.lit("{}")

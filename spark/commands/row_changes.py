@@ -1,4 +1,4 @@
-"""What `DeltaTable`, and a transaction on one, changes of the table's rows."""
+"""The changes of rows that `DeltaTable` and its transactions offer."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class RowChanges(ABC):
     _spark: SparkSession
     _frames: OwnFrames
     _own_name: tuple[str, ...]
-    """What may stand before the table's columns: the user's alias, or its name in the catalog."""
+    """The name before the table's columns: the user's alias, or the table's name in the catalog."""
 
     @property
     @abstractmethod
     def _handle(self) -> TableHandle:
-        """What the commands run on."""
+        """The table's handle on which the commands run."""
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame | None:
-        """Delete the rows for which the condition is true; all rows without one.
+        """Delete the rows for which the condition is true, or all rows without a condition.
 
         Returns:
-            As in Delta, in Spark Connect one row with `num_affected_rows`, which is -1 if whole
+            As in Delta, on Spark Connect one row with `num_affected_rows`, which is -1 if whole
             files were removed whose statistics do not count their rows; in a classic session None.
 
         Raises:
@@ -69,24 +69,24 @@ class RowChanges(ABC):
         ensure_condition(condition)
         with original_errors():
             names = self._names(self._alias)
-            chosen = None if condition is None else self._alone(condition, names)
+            chosen = None if condition is None else self._over_own_rows(condition, names)
             num_affected = delete(self._spark, self._handle, chosen, alias=names.alias)
-            return self._affected(num_affected)
+            return self._affected_frame(num_affected)
 
     def update(
         self,
         condition: ExpressionOrColumn | None = None,
         set: Mapping[str, ExpressionOrColumn] | None = None,
     ) -> DataFrame | None:
-        """Set columns to new values in rows for which the condition is true; in all without one.
+        """Set columns to new values in matching rows, or in all rows without a condition.
 
         Args:
             condition: SQL text or a column.
-            set: Names of columns, or of fields within structs (`pos.lat`), to new values, SQL text
+            set: Maps names of columns, or of fields in structs (`pos.lat`), to new values, SQL text
                 or columns. `DEFAULT` is a column's default.
 
         Returns:
-            In Spark Connect one row with `num_affected_rows`; in a classic session None.
+            On Spark Connect one row with `num_affected_rows`; in a classic session None.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
@@ -100,23 +100,24 @@ class RowChanges(ABC):
         ensure_condition(condition)
         with original_errors():
             names = self._names(self._alias)
-            chosen = None if condition is None else self._alone(condition, names)
+            chosen = None if condition is None else self._over_own_rows(condition, names)
             values = {
-                names.in_target_text(name): self._alone(value, names)
+                names.in_target_text(name): self._over_own_rows(value, names)
                 for name, value in assignments.items()
             }
             num_affected = update(self._spark, self._handle, chosen, values, alias=names.alias)
-            return self._affected(num_affected)
+            return self._affected_frame(num_affected)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a MERGE: update, delete and insert rows of the table by the rows of a source.
 
-        Nothing happens before `execute` of the builder is called.
+        Nothing happens before the builder's `execute` is called.
 
         Args:
-            source: The rows that the table's are compared with, under an alias if the condition
-                has to tell the two apart by name.
-            condition: When a row of the table and one of the source match: SQL text or a column.
+            source: The rows to compare with the table's rows, under an alias if the condition needs
+                names for both.
+            condition: The condition under which a row of the table and one of the source match: SQL
+                text or a column.
 
         Raises:
             UsageError: An argument is None.
@@ -134,17 +135,17 @@ class RowChanges(ABC):
             alias = alias_beside(self._own_name, source, TARGET_ALIAS)
             names = self._names(alias)
 
-            def told_apart(value: ExpressionOrColumn, kind: Kind) -> ExpressionOrColumn:
-                apart = self._frames.beside(request.source, value, alias)
+            def qualify(value: ExpressionOrColumn, kind: Kind) -> ExpressionOrColumn:
+                qualified = self._frames.beside(request.source, value, alias)
                 if kind == "NOT MATCHED":
-                    return apart
-                return names.in_value(apart, source if kind == "MATCHED" else None)
+                    return qualified
+                return names.in_value(qualified, source if kind == "MATCHED" else None)
 
-            changed = request.expressions_changed(told_apart, names.in_target_text)
+            changed = request.expressions_changed(qualify, names.in_target_text)
             return merge(self._spark, self._handle, changed, alias)
 
-    def _alone(self, value: ExpressionOrColumn, names: OwnNames) -> ExpressionOrColumn:
-        """An expression over the table's rows alone, as the commands take it."""
+    def _over_own_rows(self, value: ExpressionOrColumn, names: OwnNames) -> ExpressionOrColumn:
+        """Return an expression over the table's rows alone, as the commands take it."""
         return names.in_value(self._frames.by_name(self._spark, value))
 
     @property
@@ -159,12 +160,12 @@ class RowChanges(ABC):
         return OwnNames(self._spark, self._own_name, alias, lru_cache(maxsize=1)(columns))
 
     def _under_own_name(self, frame: DataFrame) -> DataFrame:
-        """The table's rows as `toDF` gives them."""
+        """Return the table's rows as `toDF` returns them."""
         if len(self._own_name) > 1:
             return named(frame, self._own_name)
         return aliased(frame, self._alias)
 
-    def _affected(self, num_rows: int) -> DataFrame | None:
+    def _affected_frame(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):
             return None
         return numbers_frame(self._spark, {"num_affected_rows": num_rows})

@@ -37,11 +37,11 @@ __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
 
 @dataclass
 class IdentityGenerator:
-    """Numbers that the engine gives out to a column.
+    """The numbers that the engine assigns to a column.
 
     Attributes:
         start: The first number.
-        step: From a number to the next; not 0.
+        step: The difference between two numbers; not 0.
     """
 
     start: int = 1
@@ -49,35 +49,35 @@ class IdentityGenerator:
 
 
 class DeltaTableBuilder:
-    """A table that is to be made or replaced.
+    """A table that is to be created or replaced.
 
     Get one with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`. Each
-    method notes something about the table and returns the builder; `execute` makes the table.
+    method sets a part of the definition and returns the builder; `execute` creates the table.
     """
 
     def __init__(
         self, spark: SparkSession | None, mode: CreateMode, tables: type[DeltaTable]
     ) -> None:
-        self._spark = _session(spark)
+        self._spark = _given_or_active_session(spark)
         self._tables = tables
         self._definition = TableDefinition(mode=mode)
         self._name: str | None = None
         self._location: str | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """Give the table a name in Spark's catalog, or its path as ``delta.`/path` ``."""
+        """Set the table's name in Spark's catalog, or its path as ``delta.`/path` ``."""
         ensure_exactly(identifier, (str,), "Identifier", "str")
         self._name = identifier
         return self
 
     def location(self, location: str) -> DeltaTableBuilder:
-        """Set where the table will be."""
+        """Set the table's path."""
         ensure_exactly(location, (str,), "Location", "str")
         self._location = location
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder:
-        """Describe the table, for people."""
+        """Set the table's comment."""
         ensure_exactly(comment, (str,), "Table comment", "str")
         return self._with(comment=comment)
 
@@ -95,37 +95,37 @@ class DeltaTableBuilder:
         Args:
             colName: Its name.
             dataType: Its type, SQL text or a type of PySpark.
-            nullable: Whether it may hold nulls.
-            generatedAlwaysAs: SQL that computes it from other columns of the row; or its numbers
-                are given out, and no write brings its own.
-            generatedByDefaultAs: Its numbers are given out where a write brings none.
-            comment: What it is, for people.
+            nullable: True if it may hold nulls.
+            generatedAlwaysAs: SQL that computes it from other columns of the row, or the numbers
+                that the engine always assigns.
+            generatedByDefaultAs: The numbers that the engine assigns if a write has none.
+            comment: A description for people.
 
         Raises:
             ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
-            UsageError: Both ways to generate values are given, a step is 0, or a text is no type of
-                SQL (kind `PARSE_SYNTAX_ERROR`).
+            UsageError: Both ways to generate values are given, a step is 0, or a text is not an SQL
+                type (kind `PARSE_SYNTAX_ERROR`).
             SchemaError: A table can't have the type.
         """
         ensure_exactly(colName, (str,), "Column name", "str")
         if not isinstance(dataType, st.DataType):
             ensure_exactly(dataType, (str,), "Column data type", "str or DataType")
         ensure_exactly(nullable, (bool,), "Column nullable", "bool")
-        identity = _identity(generatedAlwaysAs, generatedByDefaultAs)
+        identity = _parse_identity(generatedAlwaysAs, generatedByDefaultAs)
         if comment is not None:
             ensure_exactly(comment, (str,), "Column comment", "str")
         column = replace(
-            _column(colName, dataType),
+            _make_column(colName, dataType),
             nullable=nullable,
             comment=comment,
             generated_as=generatedAlwaysAs if isinstance(generatedAlwaysAs, str) else None,
             identity=identity,
         )
-        column.field()  # a type that does not exist is refused where it is given
+        column.field()  # refuses an unknown type here, where it is given
         return self._with(columns=(*self._definition.columns, column))
 
     def addColumns(self, cols: st.StructType | list[st.StructField]) -> DeltaTableBuilder:
-        """Add the columns of a schema, such as that of a DataFrame."""
+        """Add the columns of a schema, such as a DataFrame's."""
         if isinstance(cols, list):
             for item in cols:
                 ensure_exactly(item, (st.StructField,), "Column in existing schema", "StructField")
@@ -136,12 +136,12 @@ class DeltaTableBuilder:
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
         """Partition by these columns."""
-        names = _names(cols, "Partitioning column")
+        names = _parse_names(cols, "Partitioning column")
         return self._with(partition_by=(*self._definition.partition_by, *names))
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """Cluster by these columns, up to four; ``s.`f.g` `` is a field of a struct."""
-        names = _names(cols, "Clustering column")
+        """Cluster by these columns, at most four, where ``s.`f.g` `` is a field of a struct."""
+        names = _parse_names(cols, "Clustering column")
         return self._with(cluster_by=(*self._definition.cluster_by, *names))
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
@@ -152,17 +152,17 @@ class DeltaTableBuilder:
 
     @original_errors()
     def execute(self) -> DeltaTable:
-        """Make or replace the table, in one commit.
+        """Create or replace the table, in one commit.
 
         Returns:
             The table.
 
         Raises:
-            UsageError: Neither name nor location is given; there is a table already, or there are
-                other files at the place; or the name is one of a catalog and the session knows no
-                Delta tables by name (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
-            TableNotFoundError: There is no table to replace.
-            SchemaError, ConfigError, ProtocolError: The columns or properties are not sound.
+            UsageError: Neither name nor location is given; a table or other files exist at the
+                location; or the name is a catalog's and the session does not know Delta tables by
+                name (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+            TableNotFoundError: The table to replace does not exist.
+            SchemaError, ConfigError, ProtocolError: The columns or properties are not valid.
             DeltaConcurrentModificationException: Another commit came first; nothing was written.
         """
         path = None if self._name is None else path_in_name(self._name)
@@ -178,7 +178,7 @@ class DeltaTableBuilder:
         return self
 
 
-def _session(given: SparkSession | None) -> SparkSession:
+def _given_or_active_session(given: SparkSession | None) -> SparkSession:
     session = given or SparkSession.getActiveSession()
     if session is None:
         raise UsageError(
@@ -190,7 +190,7 @@ def _session(given: SparkSession | None) -> SparkSession:
     return session
 
 
-def _column(name: str, data_type: str | st.DataType) -> Column:
+def _make_column(name: str, data_type: str | st.DataType) -> Column:
     if isinstance(data_type, str):
         with original_errors():
             _ensure_type(name, data_type)
@@ -212,8 +212,8 @@ def _ensure_type(name: str, text: str) -> None:
         ) from None
 
 
-def _identity(always: object, by_default: object) -> Identity | None:
-    """How a column's numbers are given out, or None."""
+def _parse_identity(always: object, by_default: object) -> Identity | None:
+    """Return how the engine assigns a column's numbers, or None."""
     if always is not None and by_default is not None:
         raise _bad_generator("generatedByDefaultAs and generatedAlwaysAs cannot both be set")
     if isinstance(always, str):
@@ -238,8 +238,10 @@ def _bad_generator(problem: str) -> UsageError:
     )
 
 
-def _names(given: Sequence[str | list[str] | tuple[str, ...]], argument: str) -> tuple[str, ...]:
-    """Names given one by one, or as one list."""
+def _parse_names(
+    given: Sequence[str | list[str] | tuple[str, ...]], argument: str
+) -> tuple[str, ...]:
+    """Return names that are given one by one, or as one list."""
     names: Sequence[object] = given
     if len(given) == 1 and isinstance(given[0], list | tuple):
         names = given[0]

@@ -23,10 +23,10 @@ __all__ = ["DeltaTableTransaction"]
 
 
 class DeltaTableTransaction(RowChanges):
-    """A transaction of several operations on one table, as a context; see `TableTransaction`.
+    """A transaction of several operations on one table, as a context manager.
 
-    SQL, and `spark.read`, know nothing of it: they see the table as it is, and what they change is
-    another transaction. The session's conf counts as it is when the block begins.
+    See `TableTransaction`. SQL and `spark.read` do not know it: they see the committed table, and
+    their changes are other transactions. The session's conf at the beginning of the block applies.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class DeltaTableTransaction(RowChanges):
 
     @property
     def result(self) -> CommitResult | None:
-        """The commit, after the block; None if there was nothing to commit."""
+        """The commit after the block, or None if nothing was to be committed."""
         return None if self._txn is None else self._txn.result
 
     @property
@@ -67,9 +67,10 @@ class DeltaTableTransaction(RowChanges):
         return SparkTableChanges(self._spark, self._handle)
 
     def toDF(self) -> DataFrame:
-        """The table after the operations so far, as a DataFrame that stays as it is.
+        """Return the table after the operations so far, as a DataFrame that does not change.
 
-        It counts as read: any commit meanwhile that adds or removes rows is a conflict.
+        The whole table counts as read: any commit meanwhile that adds or removes rows is a
+        conflict.
         """
         with original_errors():
             handle = self._handle
@@ -87,7 +88,7 @@ class DeltaTableTransaction(RowChanges):
     ) -> CommitResult | None:
         """Write the rows of a DataFrame into the table, as `optimist.spark.write` does.
 
-        Options for the file system are those of the table.
+        The table's options for the file system apply.
         """
         ensure_frame(df)
         with original_errors():

@@ -58,14 +58,14 @@ from optimist.spark.session.pyspark_versions import ensure_supported
 
 __all__ = ["DeltaTable"]
 
-_NO_TABLES = ("_delta_log", "_samples")
+_LOG_FOLDERS = ("_delta_log", "_samples")
 
 
 class DeltaTable(RowChanges):
-    """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
+    """A Delta table, to read and to change, from `DeltaTable.forPath` or `forName`.
 
-    Each method sees the newest version and the session's conf when it is called, and each change is
-    a transaction of its own.
+    Each method uses the newest version and the session's conf at the call. Each change is a
+    separate transaction.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DeltaTable(RowChanges):
         self._spark = spark
         self._entry = entry
         self._path = path
-        self._hadoop_conf = Options(hadoop_conf)  # keys and tokens: no repr may show them
+        self._hadoop_conf = Options(hadoop_conf)  # a repr must not show keys and tokens
         by_catalog = () if entry is None else entry.parts
         self._own_name = by_catalog if alias is None else (alias,)
         self._frames = frames or OwnFrames()
@@ -93,7 +93,7 @@ class DeltaTable(RowChanges):
         path: TablePath,
         hadoopConf: Mapping[str, str] = {},
     ) -> DeltaTable:
-        """The table at a path.
+        """Return the table at a path.
 
         Args:
             sparkSession: A classic session, or a Spark Connect client.
@@ -101,8 +101,7 @@ class DeltaTable(RowChanges):
             hadoopConf: Options for the file system; their keys start with `fs.` or `dfs.`.
 
         Raises:
-            TableNotFoundError: There is no Delta table at the path (kind
-                `DELTA_MISSING_DELTA_TABLE`).
+            TableNotFoundError: The path has no Delta table (kind `DELTA_MISSING_DELTA_TABLE`).
         """
         ensure_supported(sparkSession)
         log = open_existing(sparkSession, path_text(path), hadoopConf)
@@ -111,12 +110,12 @@ class DeltaTable(RowChanges):
     @classmethod
     @original_errors()
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table that a name means: ``delta.`/path` ``, or one of Spark's session catalog.
+        """Return the table of a name: ``delta.`/path` ``, or one of Spark's session catalog.
 
         Raises:
-            UsageError: The name is one of a catalog and the session is a Spark Connect client (kind
+            UsageError: The name is a catalog's and the session is a Spark Connect client (kind
                 `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
-            TableNotFoundError: There is no Delta table of that name or at that path (kinds
+            TableNotFoundError: The name or path has no Delta table (kinds
                 `DELTA_MISSING_DELTA_TABLE`, `DELTA_TABLE_NOT_FOUND`).
         """
         ensure_supported(sparkSession)
@@ -133,34 +132,36 @@ class DeltaTable(RowChanges):
     @classmethod
     @original_errors()
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: TablePath) -> bool:
-        """Whether a path is a Delta table or lies in one, as the folder of a partition does.
+        """Check whether a path is a Delta table or lies in one, as a partition's folder does.
 
-        A name of the form ``delta.`path` `` means the same as the path; so does, in a classic
-        session, the name of a Delta table in Spark's catalog.
+        A name ``delta.`path` `` means the same as the path. So does the name of a Delta table in
+        Spark's catalog, in a classic session.
         """
         ensure_supported(sparkSession)
         path = known_path(sparkSession, path_text(identifier, "identifier"))
         whole = open_log(sparkSession, path).table_path
-        return any(open_log(sparkSession, folder).table_exists() for folder in _upwards(whole))
+        return any(
+            open_log(sparkSession, folder).table_exists() for folder in _folders_upwards(whole)
+        )
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin a table that does not exist yet; without a session, in the active one."""
+        """Begin a table that does not exist yet, in the given or active session."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE, cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin a table that is made only if it does not exist; an existing one is kept."""
+        """Begin a table that is created only if it does not exist."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS, cls)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin the replacement of a table: its rows are removed, its history stays."""
+        """Begin the replacement of a table, which removes its rows and keeps its history."""
         return DeltaTableBuilder(sparkSession, CreateMode.REPLACE, cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin a table that replaces the existing one, if there is one."""
+        """Begin a table that replaces the existing one, if it exists."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
 
     @classmethod
@@ -171,17 +172,17 @@ class DeltaTable(RowChanges):
         identifier: str,
         partitionSchema: str | StructType | None = None,
     ) -> DeltaTable:
-        """Make a Delta table of Parquet files, or of a table of Iceberg, where they are.
+        """Make a Delta table of Parquet files or of an Iceberg table, in place.
 
         Args:
             sparkSession: A classic session, or a Spark Connect client.
             identifier: ``parquet.`/path` ``, ``iceberg.`/path` ``, or a Parquet table's name in the
                 catalog.
-            partitionSchema: The columns that the directories name, with their types, as SQL text or
+            partitionSchema: The columns in the directories' names, with their types, as SQL text or
                 as a schema.
 
         Returns:
-            The table; if it was one of Delta already, nothing was done.
+            The table; nothing was done if it was a Delta table already.
 
         Raises:
             ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
@@ -203,7 +204,7 @@ class DeltaTable(RowChanges):
         return cls.forPath(sparkSession, source.path)
 
     def toDF(self) -> DataFrame:
-        """The newest version as a DataFrame.
+        """Return the newest version as a DataFrame.
 
         After `enable(spark)` it follows the table, as frames of `spark.read` do.
         """
@@ -216,13 +217,13 @@ class DeltaTable(RowChanges):
             return self._frames.remember(self._under_own_name(frame))
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that conditions and expressions may use."""
+        """Return the table under a name that conditions and expressions may use."""
         ensure_kind(aliasName, str, "aliasName")
         own = (self._spark, self._path, self._hadoop_conf)
         return DeltaTable(*own, aliasName, self._frames, self._entry)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an OPTIMIZE; `executeCompaction` or `executeZOrderBy` of the builder runs it."""
+        """Begin an OPTIMIZE, which the builder's `executeCompaction` or `executeZOrderBy` runs."""
         return DeltaOptimizeBuilder(self._optimize)
 
     def _optimize(self, wanted: Rearrangement, where: str | None) -> DataFrame:
@@ -231,15 +232,15 @@ class DeltaTable(RowChanges):
 
     @property
     def alter(self) -> SparkTableChanges:
-        """Changes of schema, properties, constraints and so on, each a commit of its own."""
+        """Changes of schema, properties, constraints and so on, each in its own commit."""
         return SparkTableChanges(self._spark, self._log)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Let the table have all features of these versions; lower ones change nothing.
+        """Give the table all features of these versions, where lower versions change nothing.
 
         Raises:
             ArgumentTypeError: A version is not a number; this is a `ValueError`, too.
-            ConfigError: There is no such version.
+            ConfigError: The version does not exist.
         """
         ensure_value(readerVersion, int, "The readerVersion", "an integer")
         ensure_value(writerVersion, int, "The writerVersion", "an integer")
@@ -247,23 +248,23 @@ class DeltaTable(RowChanges):
             changes_of(self._spark, self._log).upgrade_protocol(readerVersion, writerVersion)
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Add a table feature, and those that it requires, to the protocol.
+        """Add a table feature, and the features that it requires, to the protocol.
 
         Raises:
             ArgumentTypeError: The name is not text; this is a `ValueError`, too.
-            ConfigError: There is no such feature.
+            ConfigError: The feature does not exist.
         """
         ensure_value(featureName, str, "featureName", "a string")
         with original_errors():
             changes_of(self._spark, self._log).add_feature(featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature out of the table's protocol, after its traces in the table.
+        """Remove a feature from the table's protocol, after its traces in the table.
 
         Args:
             featureName: The feature.
-            truncateHistory: Whether the log of versions older than a day is cut off, instead of
-                being protected by the feature `checkpointProtection`.
+            truncateHistory: True to remove the log of versions older than a day, instead of
+                protecting it by the feature `checkpointProtection`.
 
         Raises:
             ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
@@ -278,14 +279,14 @@ class DeltaTable(RowChanges):
 
     @original_errors()
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits, newest first; at most `limit` of them."""
+        """Return the commits, newest first, at most `limit` of them."""
         if limit is not None:
             ensure_kind(limit, int, "limit")
         return self._answer(history_of(self._log, limit))
 
     @original_errors()
     def detail(self) -> DataFrame:
-        """One row about the table: where it is, how large, its properties and its protocol."""
+        """Return one row about the table: its path, size, properties and protocol."""
         name = None if self._entry is None else self._entry.shown_name
         return self._answer(detail_rows(self._log.detail(), name))
 
@@ -297,25 +298,25 @@ class DeltaTable(RowChanges):
             mode: `symlink_format_manifest`.
 
         Raises:
-            UsageError: The mode is another (kind `DELTA_MODE_NOT_SUPPORTED`).
+            UsageError: The mode is unknown (kind `DELTA_MODE_NOT_SUPPORTED`).
             SchemaError: Files have deletion vectors, which such a list can't express.
         """
         ensure_kind(mode, str, "mode")
         self._log.generate(mode)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Delete the files below the table that no version within the retention period needs.
+        """Delete the files below the table that no version in the retention period needs.
 
         Args:
-            retentionHours: How long removed files are kept; as in Delta, only None and 0 count,
-                unless `vacuum.retentionWindowIgnore.enabled` is off.
+            retentionHours: How long removed files are kept; as in Delta, only None and 0 have an
+                effect, unless `vacuum.retentionWindowIgnore.enabled` is off.
 
         Returns:
             A frame without rows and columns, as Delta's.
 
         Raises:
             ArgumentTypeError: The hours are not a number; this is a `ValueError`, too.
-            UsageError: The retention is below that of the table (kind
+            UsageError: The retention is shorter than the table's (kind
                 `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`).
             TableError, StorageError: See `DeltaLog.vacuum`.
         """
@@ -326,7 +327,7 @@ class DeltaTable(RowChanges):
             return self._spark.createDataFrame([], StructType())
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Bring the table back to a version, in one commit that another RESTORE can undo.
+        """Restore the table to a version, in one commit that another RESTORE can undo.
 
         Returns:
             One row: `table_size_after_restore`, `num_of_files_after_restore`, `num_removed_files`,
@@ -345,14 +346,13 @@ class DeltaTable(RowChanges):
             return self._restore(TimeTravel(version))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Bring the table back to a time, as `restoreToVersion` does to a version.
+        """Restore the table to a time, as `restoreToVersion` does to a version.
 
         Args:
-            timestamp: A time in the session's zone; it means the newest version that is not
-                younger.
+            timestamp: A time in the session's zone, for the newest version that is not younger.
 
         Raises:
-            UsageError: The text is no time (kind `DELTA_TIMESTAMP_INVALID`).
+            UsageError: The text is not a time (kind `DELTA_TIMESTAMP_INVALID`).
             TableError, ConcurrentWriteException: As `restoreToVersion`.
         """
         ensure_value(timestamp, str, "timestamp", "a string")
@@ -370,9 +370,9 @@ class DeltaTable(RowChanges):
 
         Args:
             target: The clone's path, absolute or a URL, or its name in the catalog.
-            isShallow: Whether the clone names the files of this table, and copies none.
-            replace: Whether a table without files may be replaced.
-            properties: Properties that the clone has instead of this table's, or besides them.
+            isShallow: True if the clone uses the files of this table, without copies.
+            replace: True if a table without files may be replaced.
+            properties: Properties of the clone that replace this table's or are added to them.
 
         Returns:
             The clone.
@@ -392,7 +392,7 @@ class DeltaTable(RowChanges):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make another table with the rows of a version; arguments and errors as of `clone`."""
+        """Make another table with the rows of a version, with arguments and errors of `clone`."""
         ensure_value(version, int, "version", "an int")
         return self._clone(target, isShallow, replace, properties, TimeTravel(version))
 
@@ -404,7 +404,7 @@ class DeltaTable(RowChanges):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make another table with the rows of a time; arguments and errors as of `clone`."""
+        """Make another table with the rows of a time, with arguments and errors of `clone`."""
         ensure_value(timestamp, str, "timestamp", "a string")
         travel = TimeTravel(timestamp=timestamp)
         return self._clone(target, isShallow, replace, properties, travel)
@@ -433,10 +433,10 @@ class DeltaTable(RowChanges):
             return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
 
     def transaction(self, *, user_metadata: str | None = None) -> DeltaTableTransaction:
-        """Several operations in one commit, each of which sees those before it.
+        """Begin a transaction of several operations, each of which sees those before it.
 
-        As in `with table.transaction() as txn:`; the operations are methods of `txn`. They are
-        committed at the end of the block, all or none.
+        Use it as `with table.transaction() as txn:`. The operations are methods of `txn`, and all
+        or none are committed at the end of the block.
 
         Args:
             user_metadata: Text for the history.
@@ -467,13 +467,16 @@ class DeltaTable(RowChanges):
         return open_log(self._spark, self._path, self._hadoop_conf)
 
 
-def _upwards(path: str) -> Iterator[str]:
-    """A path, then the folders above it, up to the root or a log: nothing in a log is a table."""
+def _folders_upwards(path: str) -> Iterator[str]:
+    """Yield a path, then the folders above it.
+
+    It ends at the root or at a log, which holds no tables.
+    """
     yield path
     scheme, separator, rest = path.rpartition("://")
     server, _, inner = rest.partition("/") if separator else ("", "", rest)
     names = inner.split("/")
-    while len(names) > 1 and names[-1] not in _NO_TABLES:
+    while len(names) > 1 and names[-1] not in _LOG_FOLDERS:
         names.pop()
         if folder := "/".join(names):
             yield join(f"{scheme}{separator}{server}", folder) if separator else folder

@@ -1,16 +1,16 @@
-"""A Python data source over a table as a stream, for Spark Connect, where no JVM can be asked.
+"""A Python data source over a table as a stream, for Spark Connect, which has no JVM.
 
 *Assumes* that this package is installed where Spark's Python workers run, the server's among them.
-*Provides* the offsets and batches of `StreamPlanner`; limits and `Trigger.AvailableNow` from
-PySpark 4.2 on. *Does not provide* limits before that, since those versions don't tell a source
-where the last batch ended: a batch takes all that has come, and there is no log of schemas.
+*Provides* the offsets and batches of `StreamPlanner`, and from PySpark 4.2 on limits and
+`Trigger.AvailableNow`. *Does not provide* limits and a log of schemas before that: those versions
+don't tell a source where the last batch ended, so a batch takes all that has come.
 
-With a log of schemas, the offset that a query goes on from decides by which entry rows are read
-(`PlacedSchemas`), for Spark tells a source no more of its query; the columns of the frame, those of
-the last entry, have to be the same. The layout of rows then travels with each task, since readers
-on executors know no offset.
+With a log of schemas, the offset from which a query continues decides which entry's schema is used
+(`PlacedSchemas`), since Spark tells a source nothing else of its query. The frame has the columns
+of the last entry, and that schema must have the same. The layout of rows then travels with each
+task, since readers on executors do not know the offset.
 
-The options of the table travel inside the pickled class, as those of `arrow/source.py`.
+The options of the table travel inside the pickled class, as in `arrow/source.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ from optimist.spark.streams.source import ensure_same_columns, stream_schema
 __all__ = ["read_stream", "streamed_paths"]
 
 _BEGIN = {"begin": True}
-"""Before the first batch: where that is, the first offset tells, which is in the checkpoint."""
+"""The offset before the first batch.
+
+The checkpoint's first offset says which version that is.
+"""
 _PREFIX = "streamed_by_optimist_"  # not that of scans, which are narrowed when they are sent
 _GROUPING = "optimist.grouping"
 _ZONE = "optimist.zone"
@@ -57,16 +60,16 @@ _ZONE = "optimist.zone"
 def read_stream(
     spark: SparkSession, log: DeltaLog, options: Mapping[str, str], parsed: StreamOptions
 ) -> DataFrame:
-    """A stream over a table.
+    """Return a stream over a table.
 
     Args:
         spark: The session.
         log: The table.
         options: The options of the stream as text; a time as epoch milliseconds.
-        parsed: The same, parsed.
+        parsed: The same options, parsed.
 
     Raises:
-        UsageError: This PySpark can't keep such a start, or a log of schemas (kind
+        UsageError: This PySpark does not support such a start, or a log of schemas (kind
             `OPTIMIST_NOT_BUILT_YET`).
         TableError: See `StreamPlanner.of`.
     """
@@ -96,24 +99,24 @@ def read_stream(
 
 
 def streamed_paths(plan: Any) -> set[str]:
-    """The tables that a client's plan, a message, reads as streams."""
+    """Return the tables that a client's plan, a message, reads as streams."""
     sources = (item for item in messages(plan) if item.DESCRIPTOR.name == "DataSource")
     return {str(item.options["path"]) for item in sources if item.format.startswith(_PREFIX)}
 
 
 class TableStreamSource(ds.DataSource):
-    """A table as a stream; `read_stream` makes the class that is registered."""
+    """A table as a stream, whose registered classes `read_stream` makes."""
 
     source_name: ClassVar[str] = ""
     table_options: ClassVar[Options] = Options()
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return cls.source_name
 
     def streamReader(self, schema: SparkStruct) -> ds.DataSourceStreamReader:
-        """The reader of one query."""
+        """Return the reader of one query."""
         folded = {key.lower(): value for key, value in self.options.items()}
         with portable_errors():
             return _Reader(folded, self.table_options, schema)
@@ -121,9 +124,9 @@ class TableStreamSource(ds.DataSource):
 
 @dataclass(frozen=True, slots=True)
 class _Group(ds.InputPartition):
-    """One task's files, as Arrow's bytes, and the place of their view among the planner's.
+    """The files of one task, as Arrow's bytes, and the index of their view in the planner.
 
-    The layout of their rows goes with them where it follows from where the batch begins.
+    The layout of their rows is given if it depends on the batch's first offset.
     """
 
     data: bytes
@@ -138,7 +141,7 @@ _TRAITS = stream_reader_traits()
 
 
 class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
-    """Plans in a process beside the server for the length of a query, and reads on executors."""
+    """A reader that plans beside the server during a query, and reads on executors."""
 
     def __init__(
         self, options: Mapping[str, str], table_options: Options, schema: SparkStruct
@@ -151,18 +154,18 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
         self._zone = options[_ZONE]
         self._schema = schema
         self._is_placed = not self._planner.is_placed_by_position
-        self._layouts = self._found_layouts() if self._is_placed else []
+        self._layouts = self._make_layouts() if self._is_placed else []
         self._last_version: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What `read` needs, on executors."""
+        """Return what `read` needs on executors."""
         return {"_layouts": self._layouts, "_schema": self._schema}
 
-    def _found_layouts(self) -> list[RowLayout]:
-        """How the rows of each view are read.
+    def _make_layouts(self) -> list[RowLayout]:
+        """Return how the rows of each view are read.
 
         Raises:
-            TableError: The table has other columns than the frame.
+            TableError: The table's columns differ from the frame's.
         """
         planner = self._planner
         ensure_same_columns(planner, self._schema)
@@ -172,54 +175,54 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
             for view in planner.empty_views()
         ]
 
-    def _place(self, start: StreamOffset | None, end: StreamOffset | None = None) -> None:
-        """Let the first offset that Spark tells decide by which entry of the log rows are read."""
+    def _choose_schema(self, start: StreamOffset | None, end: StreamOffset | None = None) -> None:
+        """Let the first offset that Spark gives choose the entry by which rows are read."""
         if not self._is_placed:
             self._planner.begin_following(start, self._allowed, end=end)
-            self._layouts = self._found_layouts()
+            self._layouts = self._make_layouts()
             self._is_placed = True
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before everything."""
+        """Return the offset before the first batch."""
         return _BEGIN
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        """Where the next batch ends."""
+        """Return the offset at which the next batch ends."""
         capacity = Capacity() if _TRAITS.is_unlimited(limit) else self._planner.capacity()
         with portable_errors():
             begin = _offset(start)
-            self._place(begin)
+            self._choose_schema(begin)
             end = self._planner.latest_offset(begin, capacity, last_version=self._last_version)
         found: dict[str, Any] = start if end is None else json.loads(end.to_json())
         return found
 
     def getDefaultReadLimit(self) -> Any:
-        """Only tells Spark that there is a limit."""
+        """Return some limit, to tell Spark that there is one."""
         return _TRAITS.some_limit()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read up to the newest version of now."""
+        """Read up to the version that is newest now."""
         with portable_errors():
             self._last_version = self._planner.latest_version()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[_Group]:
-        """The files of a batch, in balanced groups."""
+        """Return the files of a batch, in balanced groups."""
         with portable_errors():
             reached = _offset(end)
             if reached is None:
                 return []
             begin = _offset(start)
-            self._place(begin, reached)
+            self._choose_schema(begin, reached)
             views = self._planner.views_between(begin, reached)
-            is_told = self._planner.is_placed_by_position
+            has_own_layout = self._planner.is_placed_by_position
             return [
-                _Group(data, place, self._layouts[place] if is_told else None)
-                for place, view in enumerate(views)
+                _Group(data, index, self._layouts[index] if has_own_layout else None)
+                for index, view in enumerate(views)
                 for data in encode_groups(view.data_paths, view.files, self._grouping)
             ]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one group."""
+        """Read the rows of one group."""
         if not isinstance(partition, _Group):
             return
         with portable_errors():
@@ -229,20 +232,22 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
 
 if not _TRAITS.tells_start:
 
-    def _everything(self: _Reader) -> dict[str, Any]:
-        """All that has come, where Spark does not tell what came before."""
+    def _latest_of_all(self: _Reader) -> dict[str, Any]:
+        """Return all that has come, where Spark does not say what came before."""
         with portable_errors():
             return json.loads(self._planner.whole_offset().to_json())  # type: ignore[no-any-return]
 
-    _Reader.latestOffset = _everything  # type: ignore[method-assign,assignment]
+    _Reader.latestOffset = _latest_of_all  # type: ignore[method-assign,assignment]
 
 
 def _planner(log: DeltaLog, parsed: StreamOptions, given: Options) -> StreamPlanner:
-    log_of = None
+    open_schema_log = None
     if parsed.schema_location is not None:
-        place = DeltaLog.for_path(parsed.schema_location, given).table
-        log_of = logs_at(place, parsed.tracking_id)
-    return StreamPlanner.of(log.table, parsed, log.snapshot, log_of, tracked_by=PlacedSchemas)
+        schema_table = DeltaLog.for_path(parsed.schema_location, given).table
+        open_schema_log = logs_at(schema_table, parsed.tracking_id)
+    return StreamPlanner.of(
+        log.table, parsed, log.snapshot, open_schema_log, tracked_by=PlacedSchemas
+    )
 
 
 def _offset(found: Mapping[str, Any]) -> StreamOffset | None:

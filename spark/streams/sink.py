@@ -1,9 +1,9 @@
-"""The sink of a stream: each batch is one transaction, committed exactly once (spec 11.4).
+"""The sink of a stream, which commits each batch exactly once, as one transaction (spec 11.4).
 
-Exactly once rests on three things: Spark gives a batch the same number and the same rows when it
-runs it again; the commit of a batch records its number under the query's id; and a batch whose
-number is recorded already is skipped. The look-up counts as a read, so that two running copies of a
-query can't both commit the same batch.
+"Exactly once" needs three things. Spark gives a batch the same number and the same rows when it
+runs the batch again. The commit of a batch records its number under the query's id. And a batch
+whose number is recorded already is skipped. The look-up of the number counts as a read, so two
+running copies of a query can't both commit the same batch.
 
 | a crash | what the next start does |
 |---|---|
@@ -49,7 +49,7 @@ class StreamSink:
     """A table that a query writes to.
 
     Attributes:
-        path: The table; the first batch makes it.
+        path: The table; the first batch creates it.
         output_mode: `Append` or `Complete`.
         request: The options of the writes.
         cluster_by: The columns by which a new table is clustered.
@@ -70,19 +70,19 @@ class StreamSink:
         partition_by: tuple[str, ...] = (),
         cluster_by: tuple[str, ...] = (),
     ) -> StreamSink:
-        """The sink that a stream's writer asks for.
+        """Return the sink that a stream's writer asks for.
 
         Args:
             path: The table.
-            output_mode: In any case of letters.
-            options: Those of `write`; the ones that choose rows to replace, or another transaction,
-                have no effect, as in Delta.
+            output_mode: The mode, in upper or lower case.
+            options: The options of `write`. Those that choose rows to replace, or another
+                transaction, have no effect, as in Delta.
             partition_by: The partition columns of a new table.
             cluster_by: The columns by which a new table is clustered.
 
         Raises:
-            UsageError: The mode is none that a table can take (kind
-                `DELTA_UNSUPPORTED_OUTPUT_MODE`), or an option is wrong.
+            UsageError: A table does not support the mode (kind `DELTA_UNSUPPORTED_OUTPUT_MODE`), or
+                an option is wrong.
         """
         mode = _MODES.get(output_mode.lower())
         if mode is None:
@@ -111,14 +111,14 @@ class StreamSink:
         *,
         reads_target: bool = False,
     ) -> None:
-        """Commit the rows of a batch; do nothing if the table has them already.
+        """Commit the rows of a batch, unless the table has them already.
 
         Args:
             rows: The rows.
-            read: What they are computed from.
+            read: The frame from which they are computed.
             query_id: The query's id.
             batch_id: The batch's number.
-            reads_target: Whether the query's source is known to be the table itself.
+            reads_target: True if the query's source is known to be the table itself.
 
         Raises:
             ConcurrentTransactionException: Another run of the query has committed a batch meanwhile
@@ -131,11 +131,11 @@ class StreamSink:
         batch = StreamedBatch(query_id, batch_id, self.output_mode, reads_target)
         request = replace(self.request, txn=batch.app_txn, batch=batch)
         begun = BegunWrite.on(log)
-        fitting = self._cast(rows, begun, request)
+        fitting = self._cast_rows(rows, begun, request)
         write_clustered(fitting, self.path, self.cluster_by, request, read=read, begun=begun)
 
-    def _cast(self, rows: DataFrame, begun: BegunWrite, request: WriteRequest) -> DataFrame:
-        """The rows in the types of the table, unless they are to replace its schema."""
+    def _cast_rows(self, rows: DataFrame, begun: BegunWrite, request: WriteRequest) -> DataFrame:
+        """Cast the rows to the types of the table, unless they replace its schema."""
         if request.replaces_schema or begun.txn.read_version < 0:
             return rows
         spark, snapshot = rows.sparkSession, begun.txn.snapshot

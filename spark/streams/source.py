@@ -1,7 +1,7 @@
-"""The source of a stream in a classic session: what Spark's micro-batches ask, by word.
+"""The source of a stream in a classic session, which answers Spark's micro-batches.
 
-`java/DeltaSource.java` is what Spark holds. Offsets go both ways as their JSON, and a batch is a
-frame over the batch's files on whichever plane serves the table.
+Spark holds `java/DeltaSource.java`, which asks by a word. Offsets are exchanged as JSON, and a
+batch is a frame over the batch's files, on the plane that serves the table.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _READ_BY: dict[str, dict[str, str]] = {}
 
 
 def is_read_by(query_id: str, table_path: str) -> bool:
-    """Whether a running query has a stream over a table."""
+    """Check whether a running query has a stream over a table."""
     with _LOCK:
         return table_path in _READ_BY.get(query_id, {}).values()
 
 
 def stream_schema(planner: StreamPlanner) -> StructType:
-    """The columns of a stream as Spark has them; all may hold nulls."""
+    """Return the columns of a stream as Spark has them, all nullable."""
     return to_spark_schema(planner.stream_schema)
 
 
 def ensure_same_columns(planner: StreamPlanner, expected: StructType) -> None:
-    """Make sure that a frame that was made earlier has the columns that the table has now.
+    """Refuse a frame whose columns differ from the table's present columns.
 
     Args:
         planner: The stream of a query that starts.
         expected: The columns of the frame.
 
     Raises:
-        TableError: The table has others (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+        TableError: The columns differ (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
     if expected == stream_schema(planner):
         return
@@ -67,14 +67,14 @@ def ensure_same_columns(planner: StreamPlanner, expected: StructType) -> None:
 
 
 class StreamSource(JavaIdentity):
-    """One query's stream over one table.
+    """The stream of one query over one table.
 
     Attributes:
         planner: The stream.
     """
 
     class Java:
-        """The interface that py4j makes a proxy of."""
+        """The interface for which py4j makes a proxy."""
 
         implements = ["scala.Function2"]  # noqa: RUF012 - py4j wants a list
 
@@ -87,34 +87,34 @@ class StreamSource(JavaIdentity):
         self._query_id: str | None = spark.sparkContext.getLocalProperty(_QUERY)
         self._note_query()
 
-    # What the JVM calls.
+    # The JVM calls this method.
 
-    def apply(self, what: str, argument: Any) -> Any:
-        """Do what is asked."""
+    def apply(self, word: str, argument: Any) -> Any:
+        """Do what the word asks."""
         with callback():
-            if what == "latest":
+            if word == "latest":
                 start, is_all = argument
-                return self._latest(_offset(start), is_all=is_all)
-            if what == "batch":
+                return self._latest_offset(_offset(start), is_all=is_all)
+            if word == "batch":
                 start, end = argument
-                return self._batch(_offset(start), StreamOffset.from_json(end))._jdf
-            if what == "prepare":
+                return self._frame_of_batch(_offset(start), StreamOffset.from_json(end))._jdf
+            if word == "prepare":
                 self._last_version = self.planner.latest_version()
-            elif what == "done":
+            elif word == "done":
                 self.planner.done_with(StreamOffset.from_json(argument))
-            elif what == "stop":
+            elif word == "stop":
                 self._forget_query()
-            elif what == "metrics":
+            elif word == "metrics":
                 return Jvm.of(self._spark).root.java.util.HashMap(self._metrics(argument))
             return None
 
-    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str | None:
+    def _latest_offset(self, start: StreamOffset | None, *, is_all: bool) -> str | None:
         capacity = Capacity() if is_all else self.planner.capacity()
         bound = self._last_version
         end = self.planner.latest_offset(start, capacity, last_version=bound)
         return None if end is None else end.to_json()
 
-    def _batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
+    def _frame_of_batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
         views = self.planner.views_between(start, end)
         _LOG.info(
             "The stream over %s reads %d files up to %s.",
@@ -126,7 +126,7 @@ class StreamSource(JavaIdentity):
         return joined_views(plane_of(self._spark, self._log.table), filled)
 
     def _metrics(self, position: str | None) -> dict[str, str]:
-        """What is left to read, for the progress of the query."""
+        """Return what is left to read, for the progress of the query."""
         if position is None:
             return {}
         left = self.planner.backlog(StreamOffset.from_json(position))
@@ -143,7 +143,10 @@ class StreamSource(JavaIdentity):
             _READ_BY.setdefault(self._query_id, {})[self.toString()] = self._log.table_path
 
     def _forget_query(self) -> None:
-        """Drop what was noted of a query that has ended; it may have been started again since."""
+        """Forget the table of a query that has ended.
+
+        The query may have been started again since.
+        """
         with _LOCK:
             sources = _READ_BY.get(self._query_id or "", {})
             sources.pop(self.toString(), None)

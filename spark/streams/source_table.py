@@ -1,4 +1,4 @@
-"""The table that a stream reads, by the path that its reader was given."""
+"""The table that a stream reads, opened by the path of its reader."""
 
 from __future__ import annotations
 

@@ -29,26 +29,27 @@ def write_stream(
     trigger: Mapping[str, Any] | None = None,
     **options: object,
 ) -> StreamingQuery:
-    """Start a query that writes the rows of a stream to a table, each batch in one transaction.
+    """Start a query that writes a stream to a table, each batch in one transaction.
 
-    A batch that the table has already is not written again, so after any crash the same call goes
-    on without a row lost or doubled.
+    A batch that the table has already is not written again. So after any crash the same call
+    continues, and no row is lost or doubled.
 
     Args:
         df: The stream; its session is used.
-        path: The table; the first batch makes it.
-        checkpointLocation: Where Spark keeps how far the query is; each query needs its own.
+        path: The table; the first batch creates it.
+        checkpointLocation: The folder where Spark keeps the query's progress; each query needs its
+            own.
         outputMode: `append`, or `complete` to replace all rows with each batch.
         trigger: The arguments of `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
-        options: `partitionBy` for a new table, and those of `write`; the ones that choose rows to
-            replace have no effect.
+        options: `partitionBy` for a new table, and the options of `write`. Those that choose rows
+            to replace have no effect.
 
     Returns:
         The running query.
 
     Raises:
-        UsageError: The mode is none that a table takes (kind `DELTA_UNSUPPORTED_OUTPUT_MODE`), or
-            an option is wrong. Nothing was started.
+        UsageError: A table does not support the mode (kind `DELTA_UNSUPPORTED_OUTPUT_MODE`), or an
+            option is wrong. Nothing was started.
         ArgumentTypeError: `df` is not a DataFrame, or `path` not a path; this is a `TypeError`,
             too.
     """
@@ -71,12 +72,14 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 def batch_function(
     sink: StreamSink, checkpoint: str, *, reads_target: bool = False
 ) -> Callable[[DataFrame, int], None]:
-    """What Spark calls with each batch; on Spark Connect it does so in a process of the server.
+    """Return the function that Spark calls with each batch.
+
+    On Spark Connect it is called in a process of the server.
 
     Args:
         sink: The table.
         checkpoint: The query's checkpoint.
-        reads_target: Whether the query's source is known to be the table itself.
+        reads_target: True if the query's source is known to be the table itself.
     """
     known: list[str] = []
 
@@ -89,11 +92,11 @@ def batch_function(
 
 
 def _query_id(spark: SparkSession, checkpoint: str) -> str:
-    """The id of the query whose batch this is, which stays the same when it is started again."""
-    # Python's threads need not be those of the JVM (PYSPARK_PIN_THREAD), which alone have it.
+    """Return the query's id, which stays the same when the query is started again."""
+    # Only the JVM's threads have it, and Python's threads need not match them (PYSPARK_PIN_THREAD).
     known = None if is_connect(spark) else spark.sparkContext.getLocalProperty(_QUERY)
     if known is not None:
         return str(known)
-    # Spark writes it before the first batch.
+    # Spark writes this file before the first batch.
     text = spark.read.text(join(checkpoint, "metadata")).collect()[0][0]
     return str(json.loads(text)["id"])

@@ -1,7 +1,7 @@
-"""Entries of Spark's session catalog: looking them up, and making them.
+"""Entries of Spark's session catalog: how they are found and created.
 
-An entry says that a name is a Delta table and where it is. Columns and properties are not repeated
-in it, as the table's log has them; so it never grows old.
+An entry says that a name is a Delta table, and where the table is. Columns and properties are only
+in the table's log, so an entry never becomes stale.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _DELTA = "delta"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table is to be made or replaced.
+    """The location where a table is to be created or replaced.
 
     Attributes:
-        path: The place.
-        name: What the table is called in messages.
-        identifier: The name in the session catalog, a Java `TableIdentifier`; None for a table that
-            has no name but its path.
-        is_new_name: Whether the name is not in the catalog yet.
-        is_managed: Whether the catalog removes the files with the name.
+        path: The path.
+        name: The table's name in messages.
+        identifier: The name in the session catalog, a Java `TableIdentifier`; None for a table with
+            only a path.
+        is_new_name: True if the name is not in the catalog yet.
+        is_managed: True if the catalog removes the files with the name.
     """
 
     path: str
@@ -56,18 +56,18 @@ class Place:
 
     @classmethod
     def of(cls, spark: SparkSession, identifier: Any, location: str | None) -> Place:
-        """The place that a name means, or will mean.
+        """Return the location that a name has, or will have.
 
         Args:
             spark: The session.
             identifier: A Java `Identifier`: a name, or a path without a namespace.
-            location: Where the statement puts the table.
+            location: The statement's location.
 
         Raises:
-            UsageError: The name is that of a view, or of a table that is no Delta table (kind
-                `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two places (kinds
+            UsageError: The name belongs to a view, or to a table that is not a Delta table (kind
+                `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two locations (kinds
                 `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
-            AnalysisException: There is no such database.
+            AnalysisException: The database does not exist.
         """
         name, namespace = str(identifier.name()), list(identifier.namespace())
         if not namespace and ("/" in name or ":" in name):
@@ -79,7 +79,7 @@ class Place:
         catalog = jvm.session.sessionState().catalog()
         if catalog.tableExists(known):
             return cls._of_entry(jvm, known, catalog.getTableMetadata(known), location)
-        catalog.getDatabaseMetadata(database)  # without it no table could have the name
+        catalog.getDatabaseMetadata(database)  # a missing database is an error
         where = catalog.defaultTablePath(known) if location is None else location
         path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
         text = str(known.quotedString())
@@ -99,7 +99,7 @@ class Place:
 
     @classmethod
     def _of_entry(cls, jvm: Jvm, known: Any, entry: Any, location: str | None) -> Place:
-        """The place of a table that the catalog has."""
+        """Return the location of a table that the catalog has."""
         text, kind = str(known.quotedString()), str(entry.tableType().name())
         provider = entry.provider()
         if kind == "VIEW" or provider.isEmpty() or not is_delta(str(provider.get())):
@@ -122,7 +122,7 @@ class Place:
 
 
 def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
-    """Whether two paths are the same; one may leave out the scheme, which Spark may have added."""
+    """Compare two paths, where Spark may have added the scheme to one of them."""
     hadoop_path = jvm.root.org.apache.hadoop.fs.Path
     first, second = hadoop_path(one).toUri(), hadoop_path(other).toUri()
     if first.getPath() != second.getPath():
@@ -132,10 +132,12 @@ def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
 
 
 def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place:
-    """The place that a name in a statement means, or will mean; Raises as `Place.of`.
+    """Return the location that a name in a statement has, or will have.
+
+    It also raises the errors of `Place.of`.
 
     Raises:
-        UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
+        UsageError: The name belongs to another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
     """
     known = known_name(spark, name)
     jvm = Jvm.of(spark)
@@ -145,7 +147,7 @@ def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place
 
 
 def known_name(spark: SparkSession, name: str) -> Any:
-    """What a name means in the session's catalog, a Java `TableIdentifier` with its database.
+    """Return a name in the session's catalog as a Java `TableIdentifier` with its database.
 
     Raises:
         UsageError: See `place_of_name`.
@@ -168,19 +170,19 @@ def register(spark: SparkSession, place: Place) -> None:
     """Give a table its name in the session catalog.
 
     Raises:
-        AnalysisException: Spark's catalog refuses it, as it does a name that is there already.
+        AnalysisException: Spark's catalog refuses the name, for example because it exists already.
     """
     jvm = Jvm.of(spark)
     path = jvm.root.org.apache.hadoop.fs.Path(place.path)
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     kinds = jvm.root.org.apache.spark.sql.catalyst.catalog.CatalogTableType
     kind = kinds.MANAGED() if place.is_managed else kinds.EXTERNAL()
-    table = _entry_of(jvm, place.identifier, kind, uri)
+    table = _make_entry(jvm, place.identifier, kind, uri)
     jvm.session.sessionState().catalog().createTable(table, False, False)
 
 
 def become_delta(spark: SparkSession, entry: Any) -> None:
-    """Let the entry of a table of another format, whose files have a log by now, be one of Delta.
+    """Turn the entry of a converted table into one of a Delta table.
 
     Args:
         spark: The session.
@@ -188,20 +190,20 @@ def become_delta(spark: SparkSession, entry: Any) -> None:
     """
     jvm = Jvm.of(spark)
     uri = entry.storage().locationUri().get()
-    table = _entry_of(jvm, entry.identifier(), entry.tableType(), uri)
+    table = _make_entry(jvm, entry.identifier(), entry.tableType(), uri)
     catalog = jvm.session.sessionState().catalog()
     catalog.alterTable(table)
     catalog.refreshTable(entry.identifier())
 
 
 def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
-    """As `register`; if the name can't be had, a table that only it would have found is removed.
+    """Register a table, and remove it if the name fails and nobody else could find it.
 
     Args:
         spark: The session.
-        place: Where the table is.
+        place: The table's location.
         log: The table.
-        is_new: Whether the statement has made it.
+        is_new: True if the statement has created the table.
     """
     try:
         register(spark, place)
@@ -214,25 +216,24 @@ def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bo
 def _remove_unnamed(spark: SparkSession, place: Place) -> None:
     jvm = Jvm.of(spark)
     if jvm.session.sessionState().catalog().tableExists(place.identifier):
-        return  # somebody else's, in the same place
+        return  # somebody else's table at the same location
     path = jvm.root.org.apache.hadoop.fs.Path(place.path)
     path.getFileSystem(jvm.hadoop_settings()).delete(path, True)
 
 
 def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> None:
-    """Let a name mean the table at another place; nothing happens to the files of either.
+    """Let a name mean the table at another location, without touching any files.
 
     Args:
         spark: The session.
-        identifier: The name within the catalog; for a table by its path, the path.
+        identifier: The name within the catalog, or the path of a table named by its path.
         entry: The Java `CatalogTable`, or None for a path.
-        location: The place.
+        location: The new location.
 
     Raises:
-        UsageError: The table has no name but its path (kind
-            `DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER`).
+        UsageError: The table has only a path (kind `DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER`).
         SchemaError: The other table has other columns (kind `DELTA_SET_LOCATION_SCHEMA_MISMATCH`).
-        TableNotFoundError: There is no table at the place.
+        TableNotFoundError: No table is at the new location.
     """
     if entry is None:
         raise UsageError(
@@ -253,27 +254,29 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
             path=location,
         )
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
-    storage = _changed(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
-    jvm.session.sessionState().catalog().alterTable(_changed(entry, 2, storage))
+    storage = _copy_with_part(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
+    jvm.session.sessionState().catalog().alterTable(_copy_with_part(entry, 2, storage))
 
 
-def _entry_of(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
-    """The Java `CatalogTable` of a Delta table."""
+def _make_entry(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
+    """Make the Java `CatalogTable` of a Delta table."""
     some = jvm.root.scala.Option.apply
     no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
-    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    storage = _make_case_class(jvm, "CatalogStorageFormat", some(uri), *no_serde)
     no_columns = jvm.root.org.apache.spark.sql.types.StructType()
-    return _made(jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA))
+    return _make_case_class(
+        jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA)
+    )
 
 
-def _changed(value: Any, at: int, part: Any) -> Any:
-    """A copy of a case class with another part."""
-    parts = [value.productElement(place) for place in range(value.productArity())]
+def _copy_with_part(value: Any, at: int, part: Any) -> Any:
+    """Copy a case class with another part."""
+    parts = [value.productElement(index) for index in range(value.productArity())]
     return value.copy(*parts[:at], part, *parts[at + 1 :])
 
 
-def _made(jvm: Jvm, name: str, *given: Any) -> Any:
-    """A case class of Spark's catalog: its last fields differ from version to version."""
+def _make_case_class(jvm: Jvm, name: str, *given: Any) -> Any:
+    """Make a case class of Spark's catalog, whose last fields differ between versions."""
     (make,) = jvm.java_class(f"{_CATALOG}.{name}").getConstructors()
     defaults = jvm.module(f"{_CATALOG}.{name}$")
     arguments = jvm.root.java.util.ArrayList()

@@ -40,7 +40,7 @@ def open_existing(
         hadoop_conf: Options for the file system.
 
     Raises:
-        TableNotFoundError: There is none (kind `DELTA_MISSING_DELTA_TABLE`).
+        TableNotFoundError: The path has no table (kind `DELTA_MISSING_DELTA_TABLE`).
     """
     log = open_log(spark, path, hadoop_conf)
     with as_no_delta_table(path):
@@ -50,20 +50,20 @@ def open_existing(
 
 @contextmanager
 def as_no_table_of_that_name(name: str) -> Iterator[None]:
-    """Wrap the search for a name in Spark's catalog, as `as_no_delta_table`.
+    """Turn errors of Spark's catalog for a name into "not a Delta table".
 
     Raises:
-        TableNotFoundError: There is no such name, or it is one of something else (kind
+        TableNotFoundError: The name does not exist, or is not a table's (kind
             `DELTA_MISSING_DELTA_TABLE`).
     """
     try:
         yield
     except (AnalysisException, UsageError) as error:
-        told = error.kind if isinstance(error, UsageError) else error.getCondition()
-        if told not in _NO_TABLES:
+        kind = error.kind if isinstance(error, UsageError) else error.getCondition()
+        if kind not in _NO_TABLES:
             raise
         raise TableNotFoundError(
-            f"{marked(name)} is not a Delta table: {_NO_TABLES[told]}. Nothing was read or "
+            f"{marked(name)} is not a Delta table: {_NO_TABLES[kind]}. Nothing was read or "
             "written. Name a Delta table, or give its path.",
             kind="DELTA_MISSING_DELTA_TABLE",
             name=name,

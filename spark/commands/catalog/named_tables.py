@@ -1,7 +1,8 @@
-"""Tables with a name in Spark's catalog, made from values and not from a statement's text.
+"""Tables with a name in Spark's catalog, created from values and not from a statement's text.
 
-In a text Spark would put values in for `${...}`, take a comment within an expression for the
-statement's own, and lose what no statement can say, such as users' metadata of columns.
+With a statement's text, Spark would replace `${...}` by values, and read a comment within an
+expression as the statement's. It would also lose data that a statement can't express, such as
+users' metadata of columns.
 """
 
 from __future__ import annotations
@@ -35,37 +36,39 @@ _WAREHOUSE = "spark.sql.warehouse.dir"
 def create_named(
     spark: SparkSession, name: str, definition: TableDefinition, location: str | None
 ) -> None:
-    """Make or replace a table by its name; the session's catalog decides where it is.
+    """Create or replace a table by its name, at a location that the catalog decides.
 
     Args:
         spark: The session.
         name: The name, as SQL writes it.
         definition: The table.
-        location: Where it is to be, if the caller says so.
+        location: Its location, if the caller gives one.
 
     Raises:
-        UsageError: The session knows no Delta tables by name (kind
+        UsageError: The session does not know Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or see `Place.of`.
-        AnalysisException: The name is taken, or there is none to replace.
+        AnalysisException: The name exists already, or does not exist and should be replaced.
     """
     ensure_names_known(spark, name)
     with original_errors():
         if _is_kept(spark, name, definition.mode):
             return
-        place = place_of_name(spark, name, None if location is None else _whole(spark, location))
+        place = place_of_name(
+            spark, name, None if location is None else _absolute_location(spark, location)
+        )
         log = open_target(spark, place.path)
         is_new = not log.table_exists()
-        create_table(log.start_transaction, _at(place, definition))
+        create_table(log.start_transaction, _complete_for_place(place, definition))
         if place.is_new_name:
             register_new(spark, place, log, is_new=is_new)
 
 
 def _is_kept(spark: SparkSession, name: str, mode: CreateMode) -> bool:
-    """Whether a name is taken, and what it means is to stay.
+    """Check whether a name exists, and its table is kept.
 
     Raises:
-        AnalysisException: The name is taken, and was to be new; or it is not there, and was to be
-            replaced. Spark says it, as in any statement.
+        AnalysisException: The name exists and should be new, or it does not exist and should be
+            replaced. Spark raises it, as for any statement.
     """
     catalog = Jvm.of(spark).session.sessionState().catalog()
     known = known_name(spark, name)
@@ -78,7 +81,7 @@ def _is_kept(spark: SparkSession, name: str, mode: CreateMode) -> bool:
 
 
 def ensure_names_known(spark: SparkSession, name: str) -> None:
-    """Refuse to make a table of a name where the catalog takes none.
+    """Refuse a named table if the session's catalog does not take Delta tables.
 
     Raises:
         UsageError: See `create_named`.
@@ -89,8 +92,8 @@ def ensure_names_known(spark: SparkSession, name: str) -> None:
         raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
 
 
-def _at(place: Place, definition: TableDefinition) -> TableDefinition:
-    """The definition for a place; a table that is there without the name is taken as it is."""
+def _complete_for_place(place: Place, definition: TableDefinition) -> TableDefinition:
+    """Complete the definition for a location, and accept a table there that has no name yet."""
     mode = definition.mode
     if place.is_new_name and mode is CreateMode.CREATE_IF_NOT_EXISTS:
         mode = CreateMode.CREATE
@@ -99,8 +102,8 @@ def _at(place: Place, definition: TableDefinition) -> TableDefinition:
     )
 
 
-def _whole(spark: SparkSession, location: str) -> str:
-    """A location as Spark's catalog takes it: a relative path lies in the warehouse."""
+def _absolute_location(spark: SparkSession, location: str) -> str:
+    """Return a location as Spark's catalog takes it: a relative path is in the warehouse."""
     jvm = Jvm.of(spark)
     shared: Any = jvm.session.sharedState()
     warehouse = shared.conf().get(_WAREHOUSE)

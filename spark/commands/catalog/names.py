@@ -1,4 +1,4 @@
-"""Finding a table by its name: ``delta.`/path` ``, or a name of Spark's session catalog."""
+"""Search for a table by name: ``delta.`/path` ``, or a name of Spark's session catalog."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 _MAYBE_NAME = re.compile(r"[^/:]+")
 _SESSION_CATALOG = "spark_catalog"
 _PATH_CATALOG = "delta"
-_OF_TEMPORARY = ["system", "session"]
+_TEMPORARY_PARTS = ["system", "session"]
 _CATALOG_CONF = f"spark.sql.catalog.{_SESSION_CATALOG}"
 _OWN_CATALOG = "optimist.dropin.DeltaCatalog"
 _DELTA = "delta"
@@ -45,11 +45,11 @@ class CatalogTable:
 
     Attributes:
         name: Its name with all parts, as SQL writes it.
-        shown_name: The same without quotes, as Delta tells it.
-        parts: The same in parts, the catalog first.
-        path: Where the table is.
-        is_managed: Whether the files go with the entry.
-        owner: Whose it is; may be empty.
+        shown_name: The name without quotes, as Delta shows it.
+        parts: The parts of the name, the catalog first.
+        path: The table's path.
+        is_managed: True if the catalog removes the files with the entry.
+        owner: The owner; may be empty.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CatalogTable:
 
     @classmethod
     def of(cls, spark: SparkSession, entry: Any) -> CatalogTable:
-        """From a Java `CatalogTable`.
+        """Convert a Java `CatalogTable`.
 
         Raises:
             TableError: The entry has no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
@@ -83,15 +83,14 @@ class CatalogTable:
 
 
 def is_delta(source: object) -> bool:
-    """Whether a format is Delta's: by its name, or by that of its class in Delta's jar."""
+    """Check whether a format is Delta's, by its name or by its class in Delta's jar."""
     return isinstance(source, str) and (source.lower() == _DELTA or source == _CLASS_IN_JAR)
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Whether Spark's own SQL and catalog reach Delta tables: `enable` was called for the session.
+    """Check whether `enable` was called for the session, so that Spark's SQL reaches Delta tables.
 
-    A new session is enabled like the one that it was made from, and knows so once it has parsed
-    a name or a statement.
+    A new session is enabled like its parent, but only once it has parsed a name or a statement.
     """
     if is_connect(spark):
         return False
@@ -100,7 +99,7 @@ def is_enabled(spark: SparkSession) -> bool:
 
 
 def known_path(spark: SparkSession, text: str) -> str:
-    """The path that a text names; a text that is not the name of a Delta table is itself a path."""
+    """Return the path of a Delta table's name, or the text itself as a path."""
     if path_in_name(text) is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
         return text
     try:
@@ -110,22 +109,22 @@ def known_path(spark: SparkSession, text: str) -> str:
 
 
 def table_path(spark: SparkSession, name: str) -> str:
-    """The path of the table with a name; arguments and errors are those of `named_table`."""
+    """Return the path of the table with a name, with arguments and errors of `named_table`."""
     return named_table(spark, name)[0]
 
 
 def named_table(spark: SparkSession, name: str) -> tuple[str, CatalogTable | None]:
-    """The path of the table with a name, and its entry in the catalog; None for a path.
+    """Return the path of a named table, and its entry in the catalog or None.
 
     Args:
-        spark: A classic session, or a Spark Connect client, which knows paths only.
+        spark: A classic session, or a Spark Connect client, which knows only paths.
         name: ``delta.`/path` ``, or a name in the session catalog with or without its database.
 
     Raises:
-        UsageError: The name is one of a catalog, in Spark Connect (kind
-            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); or it is the name of a view, or of a table that
-            is no Delta table (kind `DELTA_TABLE_ONLY_OPERATION`).
-        AnalysisException: Spark knows no such table.
+        UsageError: The name is a catalog's, on Spark Connect (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); or it belongs to a view, or to a table that is
+            not a Delta table (kind `DELTA_TABLE_ONLY_OPERATION`).
+        AnalysisException: Spark does not know the table.
     """
     path = path_in_name(name)
     if path is not None:
@@ -143,28 +142,28 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, CatalogTable | Non
 
 
 def name_parts(spark: SparkSession, name: str) -> list[str]:
-    """The parts of a name of the catalog, as Spark's parser reads it."""
+    """Return the parts of a name of the catalog, as Spark's parser reads it."""
     parser = Jvm.of(spark).session.sessionState().sqlParser()
     return [str(part) for part in iterate(parser.parseMultipartIdentifier(name))]
 
 
 def in_session_catalog(spark: SparkSession, name: str) -> list[str] | None:
-    """The database, if any, and the table that a name means in the session catalog.
+    """Return the database, if any, and the table of a name in the session catalog.
 
-    As Spark's analyzer reads names: a first part that is a catalog is that one, and what names no
-    catalog is in the session's current one. The catalog `delta` has the names of the session
-    catalog, and those that name no database in its database `delta`.
+    Names are read as by Spark's analyzer: if the first part is a catalog, it is that catalog;
+    otherwise the name is in the session's current catalog. The catalog `delta` has the names of the
+    session catalog; a name without a database is in its database `delta`.
 
     Args:
         spark: A classic session.
         name: The name.
 
     Returns:
-        None if the name is one of another catalog.
+        None if the name belongs to another catalog.
     """
     jvm = Jvm.of(spark)
     parts = name_parts(spark, name)
-    if [part.lower() for part in parts[:2]] == _OF_TEMPORARY:
+    if [part.lower() for part in parts[:2]] == _TEMPORARY_PARTS:
         return parts[1:]
     manager = jvm.session.sessionState().catalogManager()
     names_catalog = len(parts) > 1 and manager.isCatalogRegistered(parts[0])
@@ -178,7 +177,10 @@ def in_session_catalog(spark: SparkSession, name: str) -> list[str] | None:
 
 
 def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
-    """The entry of a Delta table in the session catalog; Raises as `table_path`."""
+    """Return the entry of a Delta table in the session catalog.
+
+    It raises the errors of `table_path`.
+    """
     entry = catalog_entry(spark, name)
     provider = entry.provider()
     if str(entry.tableType().name()) == "VIEW":
@@ -189,39 +191,39 @@ def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
 
 
 def catalog_entry(spark: SparkSession, name: str) -> Any:
-    """What the session catalog has of a name, a Java `CatalogTable`: a table or a view.
+    """Return the entry of a table or view in the session catalog, a Java `CatalogTable`.
 
     Raises:
-        AnalysisException: Spark knows no such name.
-        UsageError: It is a name of another catalog (kind `DELTA_TABLE_ONLY_OPERATION`).
+        AnalysisException: Spark does not know the name.
+        UsageError: The name belongs to another catalog (kind `DELTA_TABLE_ONLY_OPERATION`).
     """
     jvm = Jvm.of(spark)
     given = name_parts(spark, name)
     parts = given if _is_temporary(jvm, given) else in_session_catalog(spark, name)
     if parts is None:
         raise _not_delta(name, "is in a catalog that Optimist does not know")
-    return _entry(jvm, _identifier(jvm, parts))
+    return _find_entry(jvm, _make_identifier(jvm, parts))
 
 
 def _is_temporary(jvm: Jvm, parts: Sequence[str]) -> bool:
-    """Whether a name is that of a temporary view, which comes before tables of any catalog."""
+    """Check for a temporary view's name, which comes before tables of any catalog."""
     catalog = jvm.session.sessionState().catalog()
-    return len(parts) < 3 and bool(catalog.isTempView(_identifier(jvm, parts)))
+    return len(parts) < 3 and bool(catalog.isTempView(_make_identifier(jvm, parts)))
 
 
-def _identifier(jvm: Jvm, parts: Sequence[str]) -> Any:
+def _make_identifier(jvm: Jvm, parts: Sequence[str]) -> Any:
     database = jvm.root.scala.Option.apply(parts[-2] if parts[1:] else None)
     return jvm.catalyst.TableIdentifier(parts[-1], database)
 
 
-def _entry(jvm: Jvm, identifier: Any) -> Any:
-    """The entry of a name; `session.v` is a temporary view, or a table in schema `session`."""
+def _find_entry(jvm: Jvm, identifier: Any) -> Any:
+    """Return the entry of a name, where `session.v` may be a temporary view or a table."""
     catalog = jvm.session.sessionState().catalog()
     try:
         return catalog.getTempViewOrPermanentTableMetadata(identifier)
     except AnalysisException:
         if not catalog.tableExists(identifier):
-            jvm.session.table(identifier.quotedString())  # Spark says it as in any statement
+            jvm.session.table(identifier.quotedString())  # raises Spark's own error
             raise
         return catalog.getTableMetadata(identifier)
 

@@ -1,11 +1,12 @@
 """DELETE, by vectors or by copy on write (spec 10.15, profiles D0, DP and DX of 2.13).
 
-1. Without a condition, or with one on partition columns alone, whole files are removed, and no row
+1. Without a condition, or with one on only partition columns, whole files are removed, and no row
    is read.
-2. Otherwise one pass finds the files with matching rows, among those that statistics leave.
-3. Where the table has deletion vectors, those rows are marked in vectors, and no row is written.
-   Elsewhere those files are removed, and their other rows are written again. With the change data
-   feed, the same pass then writes the deleted rows to change files.
+2. Otherwise one pass finds the files with matching rows, among the files that statistics can't rule
+   out.
+3. If the table has deletion vectors, those rows are marked in vectors, and no row is written.
+   Otherwise those files are removed, and their other rows are written again. With the change data
+   feed, the same pass also writes the deleted rows to change files.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ def delete(
     *,
     alias: str | None = None,
 ) -> int:
-    """Delete the rows for which the condition is true; all rows without one.
+    """Delete the rows for which the condition is true, or all rows without a condition.
 
     Returns:
-        How many rows were deleted; -1 if whole files were removed without statistics that count
+        The number of deleted rows; -1 if whole files were removed whose statistics do not count
         rows.
 
     Raises:
@@ -84,7 +85,7 @@ def delete_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Delete:
-    """The rows that Spark deletes, as a `RowTarget`."""
+    """The deletion of rows by Spark, as a `RowTarget`."""
 
     command: ClassVar[RowCommand] = "DELETE"
     target: Target
@@ -100,23 +101,23 @@ class _Delete:
         return self.target.search(candidates, self.condition, with_rows=with_rows or is_asked_once)
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
-        """Write the rows of whole files for which the condition is not true; null keeps a row."""
+        """Write the rows of whole files for which the condition is false or null."""
         condition, target = self.condition, self.target
         if chosen is not None or condition is None or not touched.num_matching:
             return WrittenFiles()
         has_changes = target.writer.records_changes
-        rows = self._others(condition, touched, has_changes=has_changes)
-        # A write that replaces rows may have given the table columns that these do not have yet.
+        rows = self._rows_to_write(condition, touched, has_changes=has_changes)
+        # A write that replaces rows may have added columns that these rows do not have yet.
         sql = target.writer.table_sql(target.spark)
         rows = with_new_columns(rows, target.snapshot.schema, sql)
         more = (*target.carried.names, *((CHANGE_TYPE,) if has_changes else ()))
         rows = without_void(rows, sql.schema, *more)
         return target.writer.write(rows, self.pending, has_changes=has_changes)
 
-    def _others(
+    def _rows_to_write(
         self, condition: Condition, touched: TouchedFiles, *, has_changes: bool
     ) -> DataFrame:
-        """The rows of the touched files that stay; with changes, those that go as well."""
+        """Return the touched files' rows that stay, and with changes also the deleted rows."""
         name = "DELETE of single rows"
         if condition.is_asked_once:
             kept = self.target.rows_of(touched.others(self.txn.table), name)

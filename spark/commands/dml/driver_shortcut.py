@@ -1,9 +1,9 @@
-"""What the driver does itself, on Arrow, where a Spark job would cost more than the work.
+"""Work that the driver does itself, on Arrow, if a Spark job would cost more than the work.
 
-The driver does it only if the outcome is the same as Spark's under every conf of the session:
-conditions and values are the expressions that Spark analysed, and the engine can evaluate every
-part of them exactly. Spark does everything that is in doubt, that fails, or that needs a file which
-can't be read here. What Arrow can't do is such a failure, too.
+The driver does it only if the result equals Spark's under every conf of the session: conditions and
+values are the expressions that Spark analysed, and the engine can evaluate every part of them
+exactly. Spark does all work that is in doubt, that fails (also in Arrow), or that needs a file
+which the driver can't read.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = ["DriverShortcut", "local_condition", "readable_bytes", "reading_cost"
 
 _LOG = logging.getLogger(__name__)
 _LEAST_BYTES = 1 << 20
-"""What opening a file costs, in bytes that could be read meanwhile."""
+"""The cost of opening a file, as bytes that could be read in that time."""
 _FAILURES = (OptimistError, pa.ArrowException)
-"""What leaves the work to Spark. Nothing is committed then, and what was written is removed."""
+"""Errors after which Spark does the work: nothing is committed, and written files are removed."""
 _Result = TypeVar("_Result")
 
 
 def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int:
-    """How much of a table's files this process reads at most, where Spark could read them instead.
+    """Return how many bytes of a table this process may read instead of Spark.
 
     Args:
         spark: The session.
@@ -54,7 +54,7 @@ def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int
         plane: The plane that serves it in Spark.
 
     Returns:
-        0 where this process may be unable to reach the files, because only Hadoop can.
+        0 if perhaps only Hadoop can reach the files, and this process can't.
     """
     is_local = scheme_of(table.table_path) in ("", "file")
     can_read = not is_connect(spark) and (is_local or isinstance(plane, ArrowPlane))
@@ -62,7 +62,7 @@ def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int
 
 
 def reading_cost(files: pa.Table) -> int:
-    """What reading files costs, in bytes; opening one counts, too.
+    """Return the cost of reading files in bytes, including the cost of opening them.
 
     Args:
         files: Rows of `Snapshot.files`.
@@ -73,7 +73,7 @@ def reading_cost(files: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DriverShortcut:
-    """The driver, for the work of one command: all of it or none.
+    """The driver, which does all or nothing of one command's work.
 
     Attributes:
         spark: The session.
@@ -85,11 +85,11 @@ class DriverShortcut:
 
     @property
     def max_bytes(self) -> int:
-        """How much it reads at most; 0 where it does not serve the table."""
+        """The most bytes that it reads, or 0 if it does not serve the table."""
         return readable_bytes(self.spark, self.writer.txn.table, self.writer.plane)
 
     def takes(self, files: pa.Table) -> bool:
-        """Whether these files are few and small enough to be read.
+        """Check whether these files are few and small enough to be read.
 
         Args:
             files: Rows of `Snapshot.files`.
@@ -98,18 +98,18 @@ class DriverShortcut:
         return limit > 0 and reading_cost(files) <= limit
 
     def knows(self, condition: Condition | None) -> bool:
-        """Whether it evaluates a condition as Spark does, to the last bit."""
+        """Check whether it evaluates a condition exactly as Spark does."""
         if condition is None:
             return True
         schema = self.writer.txn.snapshot.schema
         return condition.is_of_the_row and is_exact(condition.predicate, schema)
 
     def matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table | None:
-        """The files in partitions that match, by the log alone; None where Spark has to look.
+        """Return the files in matching partitions by the log alone, or None if Spark must search.
 
         Args:
             files: Rows of `Snapshot.files`.
-            condition: It names no columns but those of the partitions.
+            condition: The condition, which names only partition columns.
         """
         if not (self.max_bytes and self.knows(condition)):
             return None
@@ -117,7 +117,9 @@ class DriverShortcut:
             known = local_condition(condition, session_zone_name(self.spark))
             return known.matching_partitions(self.writer.txn.snapshot, files)
         except _FAILURES as error:
-            _LOG.debug("Spark looks for the partitions, as this process can't: %s", _reason(error))
+            _LOG.debug(
+                "Spark looks for the partitions, as this process can't: %s", _cause_of(error)
+            )
             return None
 
     def done(
@@ -127,18 +129,18 @@ class DriverShortcut:
         *,
         is_checked: bool = True,
     ) -> _Result | None:
-        """The result of some work with the table's rows; None where Spark has to do it.
+        """Return the result of work with the table's rows, or None if Spark must do it.
 
-        Then nothing is left of what the work has written.
+        If it returns None, all files that the work wrote are removed.
 
         Args:
-            pending: Looks after what is written.
+            pending: Takes care of the written files.
             work: The work.
-            is_checked: Whether the rows that it writes must obey the table's rules.
+            is_checked: True if the written rows must obey the table's rules.
         """
         txn = self.writer.txn
         if txn.metadata != txn.snapshot.metadata:
-            return None  # columns are added, and Spark shapes the rows
+            return None  # new columns: Spark shapes the rows
         try:
             with UncommittedFiles(txn, within=pending) as own:
                 result = work(
@@ -151,7 +153,7 @@ class DriverShortcut:
                     )
                 )
         except _FAILURES as error:
-            _LOG.debug("Spark does the work, as this process can't: %s", _reason(error))
+            _LOG.debug("Spark does the work, as this process can't: %s", _cause_of(error))
             return None
         pending.adopt(own)
         return result
@@ -162,11 +164,11 @@ class DriverShortcut:
         return LocalTarget(txn, report, session_zone_name(self.spark))
 
 
-def _reason(error: Exception) -> str:
-    """What failed, for the log; Arrow's texts may show values."""
+def _cause_of(error: Exception) -> str:
+    """Return the cause for the log, without Arrow's text, which may show values."""
     return error.kind if isinstance(error, OptimistError) else type(error).__name__
 
 
 def local_condition(condition: Condition, zone: str) -> LocalCondition:
-    """A condition that the shortcut knows, for it to evaluate in the session's time zone."""
+    """Return a known condition in the form that the shortcut evaluates, in the session's zone."""
     return LocalCondition(condition.text, condition.predicate, condition.is_partition_only, zone)

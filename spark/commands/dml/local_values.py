@@ -1,4 +1,4 @@
-"""Expressions that Spark has resolved, for the driver to compute exactly or not at all."""
+"""Expressions that Spark has resolved, which the driver computes exactly or not at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["LocalValues", "unknown"]
 
 
 def unknown(expression: Any) -> Opaque:
-    """A placeholder for an expression that is not understood; only Spark can evaluate it."""
+    """Return a placeholder for an expression that only Spark can evaluate."""
     return Opaque(str(expression.sql()), frozenset(), deterministic=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalValues:
-    """Translates the expressions of one command over some rows.
+    """A translation of the expressions of one command over some rows.
 
     Attributes:
         spark: A classic session.
@@ -44,28 +44,28 @@ class LocalValues:
 
     @classmethod
     def of_table(cls, spark: SparkSession, schema: StructType) -> LocalValues:
-        """For expressions over the rows of a table."""
+        """Return the translation for expressions over the rows of a table."""
         return cls(spark, CatalystPredicates(schema, named_path, unknown))
 
     def condition(self, expression: Any) -> Predicate:
-        """A condition.
+        """Translate a condition.
 
         Raises:
-            UsageError: Only Spark knows its value for certain (kind `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Only Spark can evaluate it for certain (kind `OPTIMIST_NEEDS_SPARK`).
         """
         predicate = self.predicates.predicate(folded(Jvm.of(self.spark), expression))
         ensure_exact(predicate, self.predicates.schema, remedy=RUN_WITH_SPARK)
         return predicate
 
     def assignments(self, given: Assignments, schema: StructType) -> LocalAssignments:
-        """New values, as the columns of a table take them.
+        """Translate new values for the columns of a table.
 
         Args:
             given: The new values.
             schema: The table's schema.
 
         Raises:
-            UsageError: Only Spark knows a value for certain (kind `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Only Spark can compute a value for certain (kind `OPTIMIST_NEEDS_SPARK`).
             SchemaError: A constant does not fit its column.
         """
         plan = analyzed_plan(given.selected())

@@ -1,4 +1,4 @@
-"""The candidates of a command in partitions for which its condition is true (spec 10.15)."""
+"""A command's candidate files in partitions for which its condition is true (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PADDING = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.legacy.charVarcharAsString": "false",
 }
-"""The confs of a session whose scans pad, which are Spark's defaults."""
+"""The confs of a session whose scans pad values, which are Spark's defaults."""
 _ORDINAL = "__optimist_ordinal"
 
 
@@ -35,7 +35,7 @@ def matching_partitions(
     *,
     alias: str | None,
 ) -> pa.Table:
-    """The candidates whose partition values match; Spark itself evaluates the condition."""
+    """Return the candidates whose partition values match, by Spark's own evaluation."""
     listing = listing_of(spark, snapshot, candidates)
     numbers = pa.array(range(listing.partitions.num_rows), pa.int32())
     ordinal = free_name(_ORDINAL, snapshot.schema.names)
@@ -49,9 +49,10 @@ def matching_partitions(
 
 
 def _as_scanned(spark: SparkSession, values: pa.Table, schema: StructType) -> pa.Table:
-    """The values as scans give them: other engines' of `char(n)` columns may lack their padding.
+    """Pad values of `char(n)` columns as scans do, since other engines may not pad them.
 
-    Spark pads a constant that it compares with such a column, and takes the column for padded.
+    Spark pads a constant that it compares with such a column, and assumes that the column is
+    padded.
     """
     confs = {key: spark.conf.get(key, default) for key, default in _PADDING.items()}
     if {key: str(value).lower() for key, value in confs.items()} != _PADDING:

@@ -1,4 +1,4 @@
-"""A transaction of a command that also reads the very table that it changes."""
+"""A transaction of a command that also reads the table that it changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["own_versions", "transaction_from"]
 
 
 def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransaction:
-    """The transaction; where rows are read from the table, it starts at the oldest version read.
+    """Begin a transaction, at the oldest version at which rows of the table were read.
 
-    Otherwise the commits in between would be missed.
+    Otherwise conflicts with the commits since then would be missed.
     """
     begun = log.start_transaction(log.snapshot())
     read = [version for rows in reads for version in own_versions(log, begun, rows)]
@@ -24,8 +24,8 @@ def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransacti
 
 
 def own_versions(log: TableHandle, txn: OptimisticTransaction, rows: DataFrame) -> list[int]:
-    """The versions of the table that the rows are read from.
+    """Return the versions of the table that the rows are read from.
 
-    One that the caller chose is a constant, and does not count.
+    A version that the caller chose is a constant and does not count.
     """
     return [item.version for item in own_sources(rows, log, txn) if not item.is_time_travel]

@@ -1,13 +1,13 @@
 """The condition of a DELETE or an UPDATE, whose subqueries read one version of each table.
 
-1. Spark resolves the condition. If it holds no subquery, nothing more is to be done here.
-2. The tables of ours that its subqueries read stay at the versions that they have now.
-3. The transaction starts. If the subqueries read the very table that is changed, it starts at the
-   version that they read, and depends on the whole table: a row that another commit adds could
-   change what a subquery says of any row.
+1. Spark resolves the condition. Without a subquery, nothing more is done here.
+2. Our tables that its subqueries read are fixed to their present versions.
+3. The transaction begins. If the subqueries read the changed table itself, it begins at the version
+   that they read, and depends on the whole table: a row that another commit adds could change a
+   subquery's answer for any row.
 
-After a conflict all of it is done again. A version of another table stays what it was read at: no
-commit there is a conflict.
+After a conflict, all steps are repeated. Commits to other tables are not conflicts: their versions
+stay fixed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["PinnedCondition"]
 
 
 class PinnedCondition:
-    """The condition of one command, for each try of it."""
+    """The condition of one command, for each of its tries."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class PinnedCondition:
         self._now = condition
 
     def begin(self) -> OptimisticTransaction:
-        """Start the transaction of a try.
+        """Begin the transaction of a try.
 
         Raises:
             pyspark.errors.AnalysisException: Spark can't resolve a condition with a subquery.
         """
-        bound = self._bound()
+        bound = self._bind_subquery()
         if bound is None:
             return self._log.start_transaction(self._log.snapshot())
         rows = of_fixed_versions(bound.as_rows())
@@ -61,11 +61,11 @@ class PinnedCondition:
         return txn
 
     def resolved(self, target: Target, rows: DataFrame) -> Condition | None:
-        """The condition, resolved as `Target.resolve` does; None for all rows."""
+        """Return the condition, resolved as by `Target.resolve`, or None for all rows."""
         return None if self._now is None else target.resolve(self._now, rows)
 
-    def _bound(self) -> BoundCondition | None:
-        """The condition as Spark resolves it, if it holds a subquery."""
+    def _bind_subquery(self) -> BoundCondition | None:
+        """Return the condition as Spark resolves it, if it holds a subquery."""
         given = self._given
         if given is None or isinstance(given, BoundCondition) or is_connect(self._spark):
             return given if isinstance(given, BoundCondition) else None

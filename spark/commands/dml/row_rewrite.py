@@ -1,6 +1,6 @@
-"""What DELETE, UPDATE and MERGE on Spark share: the run to the commit, and the change of rows.
+"""The common part of DELETE, UPDATE and MERGE on Spark: the run and the change of rows.
 
-Where the work is small the driver does it all without a Spark job, see `DriverShortcut`.
+If the work is small, the driver does it all without a Spark job; see `DriverShortcut`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from optimist.spark.session.unchanged_conf import unchanged_conf
 __all__ = ["InDriver", "rewrite", "run"]
 
 InDriver: TypeAlias = Callable[[RowWriter, "LocalCondition | None"], RowTarget]
-"""Makes the rows of a command as the driver finds and writes them.
-
-Raises an `OptimistError` where only Spark knows a value.
+"""Makes the `RowTarget` of a command in the driver. It raises an `OptimistError` if only Spark can
+compute a value.
 """
 
 
@@ -43,16 +42,16 @@ def run(
     work: Callable[[OptimisticTransaction, UncommittedFiles], Changes],
     begin: Callable[[], OptimisticTransaction] | None = None,
 ) -> RowCounts:
-    """Run a command to its commit, and again after a conflict if the options ask for that.
+    """Run a command to its commit, and again after a conflict if the options say so.
 
     Args:
         spark: The session.
         log: The table.
-        work: Does the command's work in a transaction; what it writes is looked after.
-        begin: Starts the transaction; by default on the newest version.
+        work: Does the command's work in a transaction; its uncommitted files are taken care of.
+        begin: Begins the transaction; by default on the newest version.
 
     Returns:
-        How many rows changed.
+        The counts of changed rows.
     """
 
     def once(txn: OptimisticTransaction) -> RowCounts:
@@ -81,15 +80,15 @@ def rewrite(
 
     Args:
         target: The table.
-        condition: What matches; None for all rows.
-        pending: Looks after what is written.
-        watch: Told how long the search and the writing took.
-        in_driver: The rows, where the driver knows the condition and the files are small.
-        on_spark: The rows elsewhere.
+        condition: The condition; None for all rows.
+        pending: Takes care of the written files.
+        watch: Measures the search and the writing.
+        in_driver: Makes the rows if the driver knows the condition and the files are small.
+        on_spark: The rows otherwise.
     """
     candidates = target.txn.filter_files(None if condition is None else condition.predicate)
 
-    def rewritten(rows: RowTarget, own: UncommittedFiles) -> Rewrite:
+    def rewrite_target(rows: RowTarget, own: UncommittedFiles) -> Rewrite:
         return rewrite_rows(rows, candidates, own, watch)
 
     shortcut = target.shortcut
@@ -98,9 +97,9 @@ def rewrite(
         known = None if condition is None else local_condition(condition, zone)
         done = shortcut.done(
             pending,
-            lambda writer: rewritten(in_driver(writer, known), writer.pending),
+            lambda writer: rewrite_target(in_driver(writer, known), writer.pending),
             is_checked=on_spark.command != "DELETE",  # rows that stay may break later rules
         )
         if done is not None:
             return done
-    return rewritten(on_spark, pending)
+    return rewrite_target(on_spark, pending)

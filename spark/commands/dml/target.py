@@ -36,9 +36,9 @@ TARGET_ALIAS = "__optimist_target"
 """The alias of the table's rows where the caller has given them none."""
 
 Search: TypeAlias = Callable[[pa.Table], TouchedFiles]
-"""Which of some files, rows of `Snapshot.files`, hold matching rows, and which rows these are."""
+"""Finds which files, given as rows of `Snapshot.files`, hold matching rows, and which rows."""
 _ONE_PASS_BYTES = 512 << 20
-"""Of so many bytes all columns are read sooner than those of the condition, and then the others."""
+"""Up to this size, one pass over all columns is faster than two passes over parts of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Target:
     def of(
         cls, spark: SparkSession, log: TableHandle, txn: OptimisticTransaction, alias: str | None
     ) -> Target:
-        """The table of a transaction, served by the plane that its options choose."""
+        """Return the table of a transaction, on the plane that its options choose."""
         writer = DataWriter(plane_of(spark, log.table), txn)
         return cls(spark, writer, txn.table.clock.now_ms(), alias)
 
@@ -72,7 +72,7 @@ class Target:
 
     @property
     def plane(self) -> RowPlane:
-        """What moves the rows."""
+        """The plane that moves the rows."""
         return self.writer.plane
 
     @property
@@ -86,17 +86,17 @@ class Target:
         return DriverShortcut(self.spark, self.writer)
 
     def stopwatch(self) -> Stopwatch:
-        """A stopwatch that starts now."""
+        """Start a stopwatch."""
         return Stopwatch(self.txn.table.clock)
 
     def columns(self) -> DataFrame:
-        """The table's columns, under the alias, for Spark to resolve expressions; without rows."""
+        """Return the table's columns under the alias, without rows, to resolve expressions."""
         no_file = self.snapshot.files.slice(0, 0)
         return aliased(self.plane.scan_files(self.snapshot, no_file), self.alias)
 
     @property
     def carried(self) -> StructType:
-        """The columns with the id and the version of a row that moves; none without row tracking.
+        """The columns with the id and version of a moved row, or none without row tracking.
 
         Raises:
             TableError: See `carried_columns`.
@@ -104,7 +104,7 @@ class Target:
         return carried_columns(self.snapshot.metadata, self.snapshot.protocol)
 
     def rows_of(self, files: pa.Table, operation: str) -> DataFrame:
-        """The rows of some files that the command is going to rewrite, with the columns `carried`.
+        """Return the rows of files that the command will rewrite, with the columns `carried`.
 
         Args:
             files: Rows of `Snapshot.files`.
@@ -118,11 +118,11 @@ class Target:
         return aliased(rows, self.alias)
 
     def ensure_rewritable(self, files: pa.Table, operation: str) -> None:
-        """Refuse files whose rows can't be written again; see `rows_of`."""
+        """Refuse files whose rows can't be rewritten (see `rows_of`)."""
         ensure_own_rows(self.txn.table, self.snapshot, files, operation)
 
     def resolve(self, condition: Column | str | BoundCondition, rows: DataFrame) -> Condition:
-        """The condition, resolved against `rows`, which must be what `columns()` gave."""
+        """Resolve the condition against `rows`, which must be the result of `columns()`."""
         return resolve_condition(
             rows,
             condition,
@@ -133,7 +133,10 @@ class Target:
         )
 
     def predicate(self, condition: Column, rows: DataFrame) -> Predicate:
-        """The parts of a condition by which the engine prunes; `rows` as in `resolve`."""
+        """Return the parts of a condition by which the engine prunes.
+
+        `rows` are as in `resolve`.
+        """
         found = resolve_condition(
             rows,
             condition,
@@ -144,10 +147,10 @@ class Target:
         return found.predicate
 
     def fixed_now(self, *frames: DataFrame) -> FixedNow:
-        """Makes the current time the same in all of the command's expressions.
+        """Fix the current time for all of the command's expressions.
 
         Args:
-            frames: Those whose columns the expressions may name.
+            frames: The frames whose columns the expressions may name.
         """
         names = frozenset(name.lower() for frame in frames for name in frame.columns)
         return FixedNow(self.spark, 1000 * self.began_ms, names)
@@ -160,17 +163,17 @@ class Target:
         with_rows: bool = False,
         one_pass: Search | None = None,
     ) -> TouchedFiles:
-        """Those of some files that hold matching rows.
+        """Return the files that hold matching rows.
 
-        Without a condition, or with one that is always true or names partition columns alone, no
-        row is read, and every row of the files matches.
+        If the condition is missing, always true or on only partition columns, no row is read, and
+        every row of the files matches.
 
         Args:
-            candidates: What `filter_files` gave for the condition.
-            condition: What matches.
-            with_rows: Tell which rows match, where rows are read.
-            one_pass: How Spark looks for them, where `with_rows` is asked for and the files are not
-                many bytes; it may do more in that pass.
+            candidates: The result of `filter_files` for the condition.
+            condition: The condition.
+            with_rows: Return which rows match, if rows are read.
+            one_pass: Spark's search if `with_rows` is true and the files are small; it may do more
+                work in that pass.
         """
         if condition is None or condition.is_always_true:
             return TouchedFiles(candidates, None)
@@ -181,27 +184,27 @@ class Target:
         if with_rows and one_pass is not None and _are_worth_one_pass(candidates):
             return one_pass(candidates)
         if with_rows and condition.never_fails:
-            # To ask of each row whether it is deleted costs more than to ask that of matching ones.
-            touched = self._searched(candidates, without_vectors(candidates), condition)
+            # To check only matching rows for deletion costs less than to check each row.
+            touched = self._search_files(candidates, without_vectors(candidates), condition)
             return touched.live(self.txn.table)
-        return self._searched(candidates, candidates, condition, with_rows=with_rows)
+        return self._search_files(candidates, candidates, condition, with_rows=with_rows)
 
     def in_matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table:
-        """The files in partitions for which a condition is true.
+        """Return the files in partitions for which a condition is true.
 
         Args:
             files: Rows of `Snapshot.files`.
-            condition: It names no columns but those of the partitions.
+            condition: The condition, which names only partition columns.
         """
         found = self.shortcut.matching_partitions(files, condition)
         if found is not None:
             return found
         return matching_partitions(self.spark, self.snapshot, files, condition, alias=self.alias)
 
-    def _searched(
+    def _search_files(
         self, candidates: pa.Table, read: pa.Table, condition: Condition, *, with_rows: bool = True
     ) -> TouchedFiles:
-        """The candidates with matching rows, found by a query over their files as `read` says."""
+        """Find the candidates with matching rows, by a query over the files `read`."""
         plane, snapshot = self.plane, self.snapshot
         places = Places.beside(snapshot.schema.names, with_position=with_rows)
         rows = plane.placed_rows(snapshot, read, places, condition.columns)

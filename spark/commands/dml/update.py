@@ -1,15 +1,15 @@
 """UPDATE, by vectors or by copy on write (spec 10.15, profile U of 2.13).
 
-1. If the condition names data columns, one pass finds the files with matching rows; otherwise the
-   log alone tells the files.
-2. Where the table has deletion vectors, and rows were looked for, the matching rows are written
-   with their new values, and marked in vectors where they were. Unless the files are large, the
-   pass that found the rows has computed these values, too, and stored them on the executors.
-3. Elsewhere all rows of those files are written again, the matching ones with their new values.
+1. If the condition names data columns, one pass finds the files with matching rows. Otherwise the
+   log alone is enough to find the files.
+2. If the table has deletion vectors, and rows were searched, the matching rows are written with
+   their new values, and their old positions are marked in vectors. Unless the files are large, the
+   pass that found the rows has also computed these values, and stored them on the executors.
+3. Otherwise all rows of those files are written again, the matching ones with their new values.
 
-Generated columns that are not assigned are computed again in the rows that match, and every
-constraint is checked. With the change data feed, the pass that writes a row also writes it, and the
-row it was before, to change files: so each new value is computed once.
+Generated columns that are not assigned are computed again in the matching rows, and every
+constraint is checked. With the change data feed, the pass that writes a row also writes its new and
+old values to change files, so each new value is computed once.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def update(
     *,
     alias: str | None = None,
 ) -> int:
-    """Set columns to new values in rows for which the condition is true; in all without one.
+    """Set columns to new values in matching rows, or in all rows without a condition.
 
     Args:
         spark: The session.
         log: The table.
         condition: SQL text or a column.
-        assignments: Names of columns or of struct fields (`pos.lat`) to new values, SQL text or
-            columns; they see the row as it was. See `Assignments`.
+        assignments: Maps names of columns or struct fields (`pos.lat`) to new values, SQL text or
+            columns; they see the row before the update. See `Assignments`.
         alias: The name that the condition and the values may use for the table.
 
     Returns:
-        How many rows were updated.
+        The number of updated rows.
 
     Raises:
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
@@ -83,8 +83,8 @@ def update(
         ProtocolError: The table has a feature under which files can't be rewritten yet.
         SchemaError: A target does not exist, or a new value violates a constraint or has other
             fields than its column.
-        UsageError: Nothing is assigned, or something twice; or the condition is not deterministic,
-            or holds a subquery in Spark Connect.
+        UsageError: Nothing is assigned, or a target is assigned twice; or the condition is not
+            deterministic, or holds a subquery on Spark Connect.
     """
     pinned = PinnedCondition(spark, log, condition, alias)
 
@@ -92,7 +92,7 @@ def update(
         target = Target.of(spark, log, txn, alias)
         watch, frame = target.stopwatch(), target.columns()
         resolved = pinned.resolved(target, frame)
-        rows = _resolved(target, frame, assignments)
+        rows = _resolve_values(target, frame, assignments)
         with ExitStack() as until_written:
             done = rewrite(
                 target,
@@ -108,10 +108,10 @@ def update(
     return run(spark, log, work, pinned.begin).num_affected
 
 
-def _resolved(
+def _resolve_values(
     target: Target, frame: DataFrame, assignments: Mapping[str, Column | str]
 ) -> UpdatedRows:
-    """The new values, which Spark resolves now, before anything is read."""
+    """Let Spark resolve the new values, before any row is read."""
     sql = target.writer.table_sql(target.spark)
     new_values = Assignments.resolve(frame, assignments, sql, target.alias)
     new_values = new_values.mapped(target.fixed_now(frame).fixed)
@@ -132,10 +132,10 @@ def _in_driver(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ComputedFiles(TouchedFiles):
-    """Files whose matching rows have been computed in the pass that found them.
+    """Files whose matching rows were computed in the pass that found them.
 
     Attributes:
-        computed: What `UpdatedRows.computed` gave for these rows, stored on the executors.
+        computed: The result of `UpdatedRows.computed` for these rows, stored on the executors.
     """
 
     computed: DataFrame
@@ -143,13 +143,13 @@ class _ComputedFiles(TouchedFiles):
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """The rows that Spark updates, as a `RowTarget`.
+    """The update of rows by Spark, as a `RowTarget`.
 
     Attributes:
         rows: Computes and writes them.
-        condition: What matches; None for all rows.
-        pending: Looks after what is written.
-        until_written: Frees what is stored on the executors, when it ends.
+        condition: The condition; None for all rows.
+        pending: Takes care of the written files.
+        until_written: Frees the rows that are stored on the executors, when it ends.
     """
 
     command: ClassVar[RowCommand] = "UPDATE"
@@ -174,40 +174,42 @@ class _Update:
         )
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
-        """Write the chosen rows, or all rows of whole files, the matching ones with new values."""
+        """Write the chosen rows, or all rows of whole files, with new values in matching rows."""
         if chosen is None and self.condition is not None and self.condition.is_asked_once:
             return self._write_found(touched)
         if chosen is None:
             matches = sf.lit(True)
             if self.condition is not None:
                 matches = sf.coalesce(self.condition.column, sf.lit(False))
-            return self._write(touched.files, matches, only_matching=False)
+            return self._write_files(touched.files, matches, only_matching=False)
         if not isinstance(touched, _ComputedFiles):
-            return self._write(only_chosen(chosen), sf.lit(True), only_matching=True)
+            return self._write_files(only_chosen(chosen), sf.lit(True), only_matching=True)
         if not chosen:
             return WrittenFiles()
         self.target.ensure_rewritable(files_table(item.file for item in chosen), "UPDATE")
         return self.rows.write(touched.computed, self.pending)
 
-    def _write(self, files: pa.Table, matches: Column, *, only_matching: bool) -> WrittenFiles:
+    def _write_files(
+        self, files: pa.Table, matches: Column, *, only_matching: bool
+    ) -> WrittenFiles:
         """Write the rows of some files again.
 
         Args:
             files: Rows of `Snapshot.files`.
-            matches: Which of the rows get new values.
-            only_matching: Every row is one that matches.
+            matches: A condition for the rows that get new values.
+            only_matching: True if every row matches.
         """
         if not files.num_rows:
             return WrittenFiles()
         frame, condition = self.target.rows_of(files, "UPDATE"), self.condition
         if only_matching and condition is not None and condition.never_fails:
-            # It changes nothing, and lets Spark leave out parts of files. Not in Spark Connect,
-            # which analyses it anew: it might leave out rows that are marked as deleted.
+            # The filter changes nothing, but lets Spark skip parts of files. Not on Spark Connect,
+            # which analyses the condition again: it might drop rows that are marked as deleted.
             frame = frame if is_connect(self.target.spark) else frame.where(condition.column)
         return self.rows.write(self.rows.computed(frame, matches), self.pending)
 
     def _write_found(self, touched: TouchedFiles) -> WrittenFiles:
-        """Write all rows of the files again, those with new values that were found to match."""
+        """Write all rows of the files again, with new values in the rows that were found."""
         found = touched.choose_rows(self.txn.table)
         if not found:
             return WrittenFiles()

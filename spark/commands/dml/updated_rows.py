@@ -1,4 +1,4 @@
-"""The rows of an UPDATE with their new values, as Spark computes and writes them (spec 10.15)."""
+"""The rows of an UPDATE with their new values, computed and written by Spark (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["UpdatedRows"]
 
 @dataclass(frozen=True, slots=True)
 class UpdatedRows:
-    """Computes and writes the rows of one UPDATE.
+    """The rows of one UPDATE, which it computes and writes.
 
     Attributes:
         target: The table.
         sql: The SQL in the table's log.
-        assignments: What is set.
+        assignments: The new values.
     """
 
     target: Target
@@ -39,7 +39,7 @@ class UpdatedRows:
     assignments: Assignments
 
     def write(self, computed: DataFrame, pending: UncommittedFiles) -> WrittenFiles:
-        """Write what `computed` gave, and with the change data feed the changes."""
+        """Write the result of `computed`, and with the change data feed the changes."""
         writer = self.target.writer
         checked = checked_rows(computed, self.sql, self.target.snapshot.metadata)
         if not writer.records_changes:
@@ -51,7 +51,7 @@ class UpdatedRows:
         return writer.write(changes, pending, has_changes=True)
 
     def computed(self, frame: DataFrame, matches: Column, more: Sequence[Column] = ()) -> DataFrame:
-        """The rows as `updated` gives them, with what is needed to tell changes."""
+        """Return the rows of `updated`, with the columns needed to record changes."""
         carried = self.target.carried.names
         if not self.target.writer.records_changes:
             return self.updated(frame, matches, carried, more).drop(self._updated_name)
@@ -65,16 +65,16 @@ class UpdatedRows:
         carried: tuple[str, ...] = (),
         more: Sequence[Column] = (),
     ) -> DataFrame:
-        """The rows with their new values where they match, in the table's columns and types.
+        """Return the rows in the table's form, with new values where they match.
 
-        A row that does not match keeps every value, even if computing it now would give another
-        one. A further column tells which rows match.
+        A row that does not match keeps every value, even if a value would be computed differently
+        now. An extra column marks the rows that match.
 
         Args:
-            frame: The rows as they are.
-            matches: Which of them get new values.
+            frame: The rows before the update.
+            matches: A condition for the rows that get new values.
             carried: The columns with their ids and versions, if the frame has them.
-            more: Other columns that are needed afterwards; they see the rows as they were.
+            more: Other columns that are needed later, computed from the rows before the update.
         """
         schema, changing = self.target.snapshot.schema, self.assignments.columns
         columns = [
@@ -82,12 +82,12 @@ class UpdatedRows:
             for field in schema
             if field.data_type != VOID
         ]
-        told = matches.alias(self._updated_name)
-        rows = frame.select(*columns, *moved_row_ids(carried, matches), told, *more)
+        is_match = matches.alias(self._updated_name)
+        rows = frame.select(*columns, *moved_row_ids(carried, matches), is_match, *more)
         is_updated = column_of(self._updated_name)
         regenerated = {
             name: sf.when(is_updated, value).otherwise(column_of(name))
-            for name, value in self._regenerated(schema).items()
+            for name, value in self._recompute_generated(schema).items()
         }
         return rows.withColumns(regenerated) if regenerated else rows
 
@@ -97,8 +97,11 @@ class UpdatedRows:
 
     @property
     def _before_names(self) -> dict[str, str]:
-        """For the columns that may change, those with the values before."""
-        changing = {*self.assignments.columns, *self._regenerated(self.target.snapshot.schema)}
+        """For columns that may change, the columns with the values before."""
+        changing = {
+            *self.assignments.columns,
+            *self._recompute_generated(self.target.snapshot.schema),
+        }
         return {
             name: free_name(f"__optimist_before_{at}", self._names)
             for at, name in enumerate(self._names)
@@ -113,8 +116,8 @@ class UpdatedRows:
         value = self.assignments.new_value(field)
         return sf.when(matches, value).otherwise(column_of(field.name)).alias(field.name)
 
-    def _regenerated(self, schema: StructType) -> dict[str, Column]:
-        """The generated columns that are not assigned, computed again from the updated rows."""
+    def _recompute_generated(self, schema: StructType) -> dict[str, Column]:
+        """Return the generated columns that are not assigned, recomputed from the updated rows."""
         return {
             field.name: self.sql.generated(field.name, text).cast(to_spark_type(field.data_type))
             for field in schema

@@ -1,8 +1,8 @@
-"""Arranges rows by several columns, so that each partition of Spark becomes one file (spec 10.14).
+"""Arrangement of rows by several columns, so that each Spark partition is one file (spec 10.14).
 
-`FileLayout` says where each row goes, by a sample of the rows. Here it becomes SQL that the
-executors run: comparisons with the bounds give each column's part of a row's number in Z-order, and
-for Hilbert's curve a table gives one digit after the other.
+`FileLayout` assigns each row to a file, by a sample of the rows. This module turns it into SQL for
+the executors. Comparisons with the bounds give each column's part of a row's number in Z-order. For
+Hilbert's curve, a table gives one digit after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optimist.spark.session.pyspark_versions import partitioned_by_number
 __all__ = ["arranged"]
 
 _CASES = 16
-"""A search among n bounds looks at n / 16 of them, and then at 16."""
+"""A search among n bounds reads n / 16 of them, and then 16."""
 _SHARE_IF_UNKNOWN = 0.01
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.BooleanType)
 _FLOATS = (st.FloatType, st.DoubleType)
@@ -38,16 +38,16 @@ _FLOATS = (st.FloatType, st.DoubleType)
 def arranged(
     rows: DataFrame, order: RowOrder, num_files: int, *, num_rows: int | None
 ) -> DataFrame:
-    """The rows in so many partitions, each of which is to become a file.
+    """Partition the rows, so that each partition becomes one file.
 
     Args:
-        rows: The rows; the columns of the order are read from them twice.
+        rows: The rows; the columns of the order are read twice.
         order: The order.
-        num_files: How many files there are to be.
-        num_rows: How many rows there are; None if that is not known.
+        num_files: The number of files.
+        num_rows: The number of rows; None if it is unknown.
     """
-    keys = [_key(rows, path) for path in order.columns]
-    names = [f"k{place}" for place in range(len(keys))]
+    keys = [_sort_key(rows, path) for path in order.columns]
+    names = [f"k{index}" for index in range(len(keys))]
     share = min(SAMPLED_ROWS / num_rows, 1.0) if num_rows else _SHARE_IF_UNKNOWN
     wanted = [sf.expr(key).alias(name) for key, name in zip(keys, names, strict=True)]
     sample = rows.select(*wanted).sample(fraction=share, seed=0).toArrow()
@@ -56,7 +56,7 @@ def arranged(
 
 
 class _Numbering:
-    """Adds columns to rows, the last of which is the number of each row's file."""
+    """Columns added to rows, the last of which is the number of each row's file."""
 
     def __init__(self, rows: DataFrame, layout: FileLayout) -> None:
         self._rows = rows
@@ -64,38 +64,39 @@ class _Numbering:
         self._names = list(rows.columns)
 
     def partitioned(self, keys: Sequence[str]) -> DataFrame:
-        """The rows, a partition for each file."""
+        """Return the rows with a partition for each file."""
         layout, columns = self._layout, self._rows.columns
         values = [self._add("key", key) for key in keys]
         parts = [
-            _searched(value, list(map(_literal, bounds)), digits)
+            _search_sql(value, list(map(_literal_sql, bounds)), digits)
             for value, bounds, digits in zip(
                 values, layout.bounds, layout.order.digits, strict=True
             )
         ]
-        place = self._add("place", " + ".join(parts))
+        index = self._add("place", " + ".join(parts))
         if layout.order.is_hilbert:
-            place = self._hilbert(place, len(keys))
-        # Drawn alike if a task is run again: its seed is that of its partition.
+            index = self._add_hilbert(index, len(keys))
+        # A task that runs again draws the same numbers: the seed belongs to the partition.
         tie = f"CAST(floor(rand(0) * {1 << TIE_BITS}) AS BIGINT)"
-        fine = self._add("place", f"{place} * {1 << TIE_BITS} + {tie}")
+        fine = self._add("place", f"{index} * {1 << TIE_BITS} + {tie}")
         numbers = list(range(len(layout.splits) + 1))
         splits = [f"{split}L" for split in layout.splits]
-        number = self._add("file", f"CAST({_searched(fine, splits, numbers)} AS INT)")
+        number = self._add("file", f"CAST({_search_sql(fine, splits, numbers)} AS INT)")
         found = partitioned_by_number(self._rows, len(numbers), number)
         return found.select(*map(quoted, columns))
 
-    def _hilbert(self, z_place: str, num_columns: int) -> str:
-        """The column with the place on Hilbert's curve; see `hilbert_places`."""
+    def _add_hilbert(self, z_index: str, num_columns: int) -> str:
+        """Add the column with the row's index on Hilbert's curve (see `hilbert_places`)."""
         table = ", ".join(map(str, hilbert_table(num_columns).steps))
         mask = (1 << num_columns) - 1
         before, digits = "0", []
         for level in reversed(range(MAX_RANK_BITS)):
             shift = level * num_columns
-            digit = f"(shiftright({z_place}, {shift}) & {mask})"
-            place = f"CAST(({before} & ~{mask}) + {digit} AS INT) + 1"
-            # A column of its own: an expression that holds the one before twice would double.
-            before = self._add("step", f"element_at(array({table}), {place})")
+            digit = f"(shiftright({z_index}, {shift}) & {mask})"
+            index = f"CAST(({before} & ~{mask}) + {digit} AS INT) + 1"
+            # A separate column: an expression that uses the previous one twice would double its
+            # size.
+            before = self._add("step", f"element_at(array({table}), {index})")
             digits.append(f"shiftleft(CAST({before} & {mask} AS BIGINT), {shift})")
         return self._add("place", " + ".join(digits))
 
@@ -106,8 +107,8 @@ class _Numbering:
         return quoted(free)
 
 
-def _key(rows: DataFrame, path: ColumnPath) -> str:
-    """The column as a number, a decimal or bytes, in the same order."""
+def _sort_key(rows: DataFrame, path: ColumnPath) -> str:
+    """Return the column as a number, a decimal or bytes, in the same order."""
     column = ".".join(map(quoted, path))
     data_type = rows.select(column).schema[0].dataType
     if isinstance(data_type, _INTEGERS):
@@ -123,7 +124,7 @@ def _key(rows: DataFrame, path: ColumnPath) -> str:
     return f"CAST(CAST({column} AS STRING) AS BINARY)"
 
 
-def _literal(bound: pa.Scalar) -> str:
+def _literal_sql(bound: pa.Scalar) -> str:
     value = bound.as_py()
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
@@ -132,8 +133,11 @@ def _literal(bound: pa.Scalar) -> str:
     return f"CAST('{value}' AS {'DOUBLE' if isinstance(value, float) else 'BIGINT'})"
 
 
-def _searched(column: str, bounds: Sequence[str], values: Sequence[int]) -> str:
-    """The value at the number of bounds that are not above the column; the first one for null."""
+def _search_sql(column: str, bounds: Sequence[str], values: Sequence[int]) -> str:
+    """Return SQL for the value at the number of bounds not above the column.
+
+    Null gets the first value.
+    """
     groups = [range(at, min(at + _CASES, len(bounds))) for at in range(0, len(bounds), _CASES)]
     cases = []
     for group in groups:

@@ -28,7 +28,7 @@ def clone_to_path(
     """Clone a table to a path; see `clone_to`.
 
     Args:
-        spark: The session; a time without a zone is in its.
+        spark: The session, whose time zone applies to a time without a zone.
         source: The table that is cloned.
         path: The place of the clone.
         options: How it is cloned.
@@ -43,7 +43,7 @@ def clone_to_name(
     options: CloneOptions,
     location: str | None = None,
 ) -> ClonedTable | None:
-    """Clone a table to a name of the session's catalog, which gets the clone when it is there.
+    """Clone a table to a name of the session's catalog, which is registered afterwards.
 
     Args:
         spark: The session.
@@ -53,7 +53,7 @@ def clone_to_name(
         location: The place of the clone; None leaves that to the catalog.
 
     Raises:
-        UsageError: The session knows no Delta tables by name (kind
+        UsageError: The session does not know Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); and as `DeltaLog.clone`.
     """
     ensure_names_known(spark, name)
@@ -72,7 +72,7 @@ def clone_path(target: str) -> str | None:
     """Return the path that the target of a clone is; None for a name.
 
     Raises:
-        UsageError: It is a relative path (kind `DELTA_INVALID_CLONE_PATH`).
+        UsageError: The path is relative (kind `DELTA_INVALID_CLONE_PATH`).
     """
     path = path_in_name(target)
     if path is not None:

@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA with Spark: the footers of many files are read on the executors."""
+"""CONVERT TO DELTA with Spark, whose executors read the footers of many files."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ARROW_ANSWER = pa.schema([("number", pa.int64()), ("footer", pa.string())])
 
 
 def convert_named(spark: SparkSession, command: ConvertToDelta) -> None:
-    """Convert a table of the session's catalog, whose entry becomes that of a Delta table.
+    """Convert a table of the session's catalog, and turn its entry into a Delta table's.
 
     Raises:
-        UsageError: The session knows no Delta tables by name (kind
+        UsageError: The session does not know Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
     """
     name = str(command.table)
@@ -57,10 +57,10 @@ def convert_named(spark: SparkSession, command: ConvertToDelta) -> None:
 def parsed_conversion(
     identifier: str, partition_schema: str | st.StructType | None
 ) -> ConvertToDelta:
-    """The statement that `DeltaTable.convertToDelta` stands for.
+    """Return the statement for the arguments of `DeltaTable.convertToDelta`.
 
     Raises:
-        UsageError: The identifier is no name, or the text no list of columns (kind
+        UsageError: The identifier is not a name, or the text is not a list of columns (kind
             `PARSE_SYNTAX_ERROR`).
     """
     if isinstance(partition_schema, st.StructType):
@@ -77,12 +77,12 @@ def parsed_conversion(
 
 @dataclass(frozen=True, slots=True)
 class SparkFooters:
-    """Reads footers: few in the driver, many on the executors."""
+    """A reader of footers: few in the driver, many on the executors."""
 
     spark: SparkSession
 
     def __call__(self, paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
-        """The footers, in the order of the paths."""
+        """Return the footers, in the order of the paths."""
         if len(paths) < _MANY_FILES:
             return read_footers(paths, wish)
         return on_executors(lambda: self._by_job(paths, wish), lambda: read_footers(paths, wish))
@@ -97,7 +97,7 @@ class SparkFooters:
 
 @dataclass(frozen=True, slots=True)
 class _FooterTask:
-    """What each task runs: its input holds the files that it looks at, and their numbers."""
+    """The function of each task, whose input holds files and their numbers."""
 
     wish: FooterWish
 

@@ -1,4 +1,4 @@
-"""Work for the executors that the driver can do as well, if they have no Python for it."""
+"""Work for the executors that the driver can do as well, if they lack this package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Answer = TypeVar("_Answer")
 
 
 def on_executors(run: Callable[[], _Answer], run_here: Callable[[], _Answer]) -> _Answer:
-    """What a job answers; what the driver does, where the workers can't import this package.
+    """Return a job's result, or do the work in the driver if workers lack this package.
 
     Args:
         run: Runs the job.
-        run_here: Does the same in the driver.
+        run_here: Does the same work in the driver.
     """
     try:
         with original_errors():

@@ -1,6 +1,6 @@
-"""OPTIMIZE on Spark: each group of files becomes one, by a job of its own (spec 10.14).
+"""OPTIMIZE on Spark, which makes one file of each group of files, by one job each (spec 10.14).
 
-Groups that are small together are written by the driver without a job.
+The driver writes groups that are small together, without a job.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def files_in_partitions(
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve the condition.
-        UsageError: The table is clustered, or the condition names a column that is no partition
+        UsageError: The table is clustered, or the condition names a column that is not a partition
             column, is not deterministic, or holds a subquery.
     """
     snapshot = log.snapshot()
@@ -95,7 +95,7 @@ class SparkBins:
 def _by_jobs(
     target: Target, bins: Sequence[pa.Table], pending: UncommittedFiles, order: RowOrder | None
 ) -> list[CompactedBin]:
-    """Write each bin by a job, several of them at once."""
+    """Write each bin by a job, with several jobs at once."""
     writer = replace(target.writer, data_change=False, optimizes=False)
     schema, carried = target.snapshot.schema, target.carried.names
     options = target.txn.table.options

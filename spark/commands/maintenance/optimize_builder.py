@@ -15,26 +15,26 @@ __all__ = ["DeltaOptimizeBuilder"]
 
 
 class DeltaOptimizeBuilder:
-    """An OPTIMIZE that is being put together; get one with `DeltaTable.optimize`."""
+    """An OPTIMIZE that is being built, from `DeltaTable.optimize`."""
 
     def __init__(self, run: Callable[[Rearrangement, str | None], DataFrame]) -> None:
         self._run = run
         self._predicate: str | None = None
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions for which the condition is true."""
+        """Optimize only the partitions for which the condition is true."""
         ensure_value(partitionFilter, str, "partitionFilter", "a string")
         self._predicate = partitionFilter
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Make few large files of many small ones.
+        """Compact many small files into few large files.
 
         Returns:
             One row: the table's path, and `metrics` as Delta has them.
 
         Raises:
-            UsageError: The condition names a column that is no partition column (kind
+            UsageError: The condition names a column that is not a partition column (kind
                 `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or the table is clustered (kind
                 `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
             DeltaConcurrentModificationException: Other commits came first, again and again.

@@ -47,7 +47,7 @@ class SparkDeletions:
 
 @dataclass(frozen=True, slots=True)
 class _DeletionTask:
-    """What each task runs: its input has the files to delete, those of one request in each row."""
+    """The function of each task, whose input rows hold the files of one request each."""
 
     rule: DeletionRule
 

@@ -1,1 +1,1 @@
-"""From a table, or its history, to a DataFrame."""
+"""DataFrames of a table's rows, and of its history."""

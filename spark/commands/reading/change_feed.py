@@ -23,7 +23,7 @@ from optimist.spark.session.arguments import version_number
 
 __all__ = ["CHANGE_OPTIONS", "ChangeOptions", "OptionValue", "change_feed_frame", "joined_views"]
 
-_READ_CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
+_READ_CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name
 CHANGE_OPTIONS = (
     *_READ_CHANGES,
     "startingVersion",
@@ -36,13 +36,13 @@ OptionValue: TypeAlias = str | int | bool | dt.datetime | dt.date | None
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """The options of a read of changes, as the caller gave them."""
+    """The options of a change read, as the caller gave them."""
 
     given: Mapping[str, OptionValue]
 
     @classmethod
     def among(cls, options: Mapping[str, OptionValue]) -> ChangeOptions | None:
-        """The options for changes among those of a read; None if changes are not asked for.
+        """Return the options for changes among a read's options, or None if it reads no changes.
 
         Raises:
             UsageError: `readChangeFeed` is neither true nor false (kind
@@ -50,7 +50,7 @@ class ChangeOptions:
             ConfigError: A bound is given without `readChangeFeed` (kind `OPTIMIST_UNKNOWN_OPTION`).
         """
         given = {name: options[name] for name in CHANGE_OPTIONS if options.get(name) is not None}
-        asked = [_flag(name, given.pop(name, False)) for name in _READ_CHANGES]
+        asked = [_parse_flag(name, given.pop(name, False)) for name in _READ_CHANGES]
         if any(asked):
             return cls(given)
         if given:
@@ -65,20 +65,20 @@ class ChangeOptions:
         return None
 
     def bounds(self, to_ms: Callable[[OptionValue], int]) -> ChangeBounds:
-        """The bounds of the read; `to_ms` turns a time into epoch milliseconds.
+        """Return the bounds of the read, with times converted by `to_ms` to epoch milliseconds.
 
         Raises:
-            UsageError: There is no start, one end is given as a version and as a time, or a value
-                does not parse.
+            UsageError: The start is missing, one end is given as a version and as a time, or a
+                value does not parse.
         """
         return ChangeBounds(
-            starting_version=self._version("startingVersion"),
-            ending_version=self._version("endingVersion"),
-            starting_ms=self._time("startingTimestamp", to_ms),
-            ending_ms=self._time("endingTimestamp", to_ms),
+            starting_version=self._version_of("startingVersion"),
+            ending_version=self._version_of("endingVersion"),
+            starting_ms=self._time_of("startingTimestamp", to_ms),
+            ending_ms=self._time_of("endingTimestamp", to_ms),
         )
 
-    def _version(self, name: str) -> int | None:
+    def _version_of(self, name: str) -> int | None:
         value = self.given.get(name)
         if value is None:
             return None
@@ -92,13 +92,15 @@ class ChangeOptions:
             )
         return version
 
-    def _time(self, name: str, to_ms: Callable[[OptionValue], int]) -> int | None:
+    def _time_of(self, name: str, to_ms: Callable[[OptionValue], int]) -> int | None:
         value = self.given.get(name)
         return None if value is None else to_ms(value)
 
 
 def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) -> DataFrame:
-    """The changes between two versions or times; no row is read before a query runs.
+    """Return the changes between two versions or times.
+
+    No row is read before a query runs.
 
     The frame has the table's columns as they are at the last version, all nullable, and then
     `_change_type`, `_commit_version` and `_commit_timestamp`. Filters on these choose files.
@@ -111,13 +113,13 @@ def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) 
 
 
 def joined_views(plane: RowPlane, views: Sequence[FilesView]) -> DataFrame:
-    """The rows of one view after the other; all have the same columns."""
+    """Return the rows of all views, which have the same columns, one view after the other."""
     columns = [column_of(name) for name in views[0].schema.names]
     frames = [plane.scan_files(view, view.files).select(*columns) for view in views]
     return reduce(DataFrame.unionAll, frames)
 
 
-def _flag(name: str, value: OptionValue) -> bool:
+def _parse_flag(name: str, value: OptionValue) -> bool:
     try:
         return parse_bool(str(value))
     except ValueError:

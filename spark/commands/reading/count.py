@@ -1,8 +1,8 @@
-"""`count`: how many rows match, from the log as far as it goes (spec 9.5).
+"""`count`: the number of matching rows, taken from the log if possible (spec 9.5).
 
-`read(...).count()` can't be answered from the log: only an optimizer rule could rewrite the count,
-and such rules are JVM classes. So Spark opens every file for its number of rows, and reads the
-columns that a filter names.
+`read(...).count()` can't use the log: only an optimizer rule could rewrite the count, and such
+rules are JVM classes. So Spark opens every file for its number of rows, and reads the columns that
+a filter names.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def count(
 ) -> int:
     """Count the rows of a table's newest version that match, or all of them without a predicate.
 
-    Partition values and statistics decide for most files; Spark counts only in the others. Without
-    a predicate, or with one on partition columns alone, no job runs if all files have statistics.
+    Partition values and statistics decide for most files, and Spark counts only in the others.
+    Without a predicate, or with one on partition columns alone, no job runs if all files have
+    statistics.
 
     Args:
         spark: A classic session, or a Spark Connect client.
@@ -35,7 +36,7 @@ def count(
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve the predicate.
-        TableNotFoundError: There is no table at the path.
+        TableNotFoundError: The path has no table.
         ArgumentTypeError: The predicate is neither text nor a column.
         UsageError: The predicate is not deterministic or holds a subquery.
     """

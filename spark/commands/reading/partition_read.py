@@ -1,4 +1,4 @@
-"""A path that names partitions of a table, as `table/p=1`: Delta reads the table with a filter."""
+"""A path that names partitions of a table, as `table/p=1`, which Delta reads with a filter."""
 
 from __future__ import annotations
 
@@ -27,42 +27,41 @@ class ChosenPartition:
 
     Attributes:
         path: The path.
-        values: Their columns and the text of the one value of each; None for null.
+        values: Their columns, each with the text of its one value; None for null.
     """
 
     path: str
     values: Mapping[str, str | None]
 
     @classmethod
-    def of(cls, path: str, place: PartitionPath, snapshot: Snapshot) -> ChosenPartition:
-        """What a path below a table means.
+    def of(cls, path: str, named: PartitionPath, snapshot: Snapshot) -> ChosenPartition:
+        """Return the partitions that a path below a table names.
 
         Args:
             path: The path, for messages.
-            place: The table, and what the path names in it.
-            snapshot: The version that is to be read.
+            named: The table, and the partitions that the path names in it.
+            snapshot: The version to read.
 
         Raises:
-            SchemaError: The path names a column that is no partition column (kind
+            SchemaError: The path names a column that is not a partition column (kind
                 `DELTA_NON_PARTITION_COLUMN_SPECIFIED`).
-            TableNotFoundError: There are no rows of these values (kind
-                `DELTA_PATH_DOES_NOT_EXIST`).
+            TableNotFoundError: No rows have these values (kind `DELTA_PATH_DOES_NOT_EXIST`).
         """
-        values = dict(place.values)
+        values = dict(named.values)
         fields = {item.name: item for item in snapshot.partition_schema}
         others = [name for name in values if name not in fields]
         if others:
             raise SchemaError(
                 f"The path {shown(path)} names {listed(others)}, but the partition columns of "
-                f"{shown(place.table_path)} are: {listed(list(fields))}. Nothing was read. Read "
+                f"{shown(named.table_path)} are: {listed(list(fields))}. Nothing was read. Read "
                 "the table, and filter its rows.",
                 kind="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
                 path=path,
             )
-        found = _canonical(values, fields, snapshot)
+        found = _canonical_values(values, fields, snapshot)
         if found is None:
             raise TableNotFoundError(
-                f"The path {shown(path)} does not exist: the table {shown(place.table_path)} has "
+                f"The path {shown(path)} does not exist: the table {shown(named.table_path)} has "
                 "no rows of that partition. Nothing was read. Read the table, and filter its rows.",
                 kind="DELTA_PATH_DOES_NOT_EXIST",
                 path=path,
@@ -70,7 +69,7 @@ class ChosenPartition:
         return cls(path, found)
 
     def rows(self, frame: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """The rows of these partitions in a frame that has their columns."""
+        """Return the rows of these partitions in a frame that has their columns."""
         types = {item.name: to_spark_type(item.data_type) for item in snapshot.partition_schema}
         for name, text in self.values.items():
             value = sf.lit(text).cast(types[name])
@@ -78,10 +77,10 @@ class ChosenPartition:
         return frame
 
 
-def _canonical(
+def _canonical_values(
     values: Mapping[str, str | None], fields: Mapping[str, StructField], snapshot: Snapshot
 ) -> dict[str, str | None] | None:
-    """The values as text that Spark reads in one way; None where no file has them."""
+    """Return the values in Spark's canonical text, or None if no file has them."""
     named = [fields[name] for name in values]
     try:
         texts = [

@@ -1,4 +1,4 @@
-"""`read`: a table, now or as it was, as a DataFrame."""
+"""`read`: a table, now or at an older version, as a DataFrame."""
 
 from __future__ import annotations
 
@@ -62,30 +62,30 @@ def read(
     columns: Sequence[str] | None = None,
     **options: OptionValue,
 ) -> DataFrame:
-    """A Delta table as a DataFrame. Spark asks our log which files to read when it plans a query.
+    """Read a Delta table as a DataFrame.
 
-    The frame stays at the version that it was made from, whatever is committed later.
+    Spark asks our log which files to read when it plans a query. The frame stays at its version,
+    whatever is committed later.
 
     Args:
         spark: A classic session, or a Spark Connect client.
-        path: The table. `path@v123` and `path@20261120103000000` mean the version and the time.
+        path: The table. `path@v123` and `path@20261120103000000` name a version and a time.
         versionAsOf: Read this version.
-        timestampAsOf: Read the newest version that is not younger than this; text is read in the
-            session's zone.
-        columns: Only these columns, in this order: names, paths of struct fields as in SQL, or
-            fields of `_metadata`. A `select` of the frame does the same, but Spark Connect does not
-            tell its data sources about the `select`; there, name the columns here to read only
-            these.
-        options: `readChangeFeed=True` reads the changes of a run of versions instead, with
-            `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
+        timestampAsOf: Read the newest version that is not younger than this time; text is read in
+            the session's zone.
+        columns: Return only these columns, in this order: names, paths of struct fields as in SQL,
+            or fields of `_metadata`. A `select` of the frame does the same, but Spark Connect does
+            not pass it on to data sources. There, name the columns here to read only these.
+        options: `readChangeFeed=True` reads the changes of a range of versions instead, with
+            `startingVersion` or `startingTimestamp` and optionally `endingVersion` or
             `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
-            file system: keys that start with `fs.` or `dfs.`. Names are taken in any case.
+            file system: keys that start with `fs.` or `dfs.`. Names may be in any case.
 
     Raises:
         TableNotFoundError: There is no table at the path.
         TableError: The version or time is outside what the log still holds, or is so old that its
             files may be gone.
-        UsageError: An option is unknown, or a version and a time are given at once.
+        UsageError: An option is unknown, or both a version and a time are given.
         SchemaError: The table lacks one of `columns` (kind `DELTA_COLUMN_NOT_FOUND`).
         ArgumentTypeError: `path` is not a path, or `columns` are not names; this is a `TypeError`,
             too.
@@ -116,7 +116,7 @@ def read(
         if columns is None:
             return feed
         return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
-    version = None if at_version is None else _version(at_version)
+    version = None if at_version is None else _parse_version(at_version)
     millis = None if at_time is None else epoch_millis(spark, at_time)
     found = open_rows(spark, text, version, millis, filesystem=given.filesystem)
     if columns is None:
@@ -126,12 +126,12 @@ def read(
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """One version of a table, opened to be read.
+    """One version of a table, opened for reading.
 
     Attributes:
         log: The table.
         snapshot: The version.
-        is_time_travel: Whether the user chose the version; see `RowPlane.scan`.
+        is_time_travel: True if the user chose the version; see `RowPlane.scan`.
         partition: The partitions that the path names; None for all rows.
         zone: See `partition_zone`.
     """
@@ -143,32 +143,34 @@ class TableVersion:
     zone: str | None = None
 
     def frame(self, spark: SparkSession, columns: ReadColumns | None = None) -> DataFrame:
-        """The rows of the version; no file is read before a query runs."""
+        """Return the rows of the version, without reading a file before a query runs."""
         plane = plane_of(spark, self.log.table)
-        is_asked = self.is_time_travel
+        is_time_travel = self.is_time_travel
         if columns is None:
-            rows = plane.scan(self.snapshot, is_time_travel=is_asked, zone=self.zone)
+            rows = plane.scan(self.snapshot, is_time_travel=is_time_travel, zone=self.zone)
             rows = know_table(rows, self.log) if is_connect(spark) else rows
             return self.in_partition(rows)
         needed = (*columns.paths, *self.partition_paths)
-        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=needed, zone=self.zone)
+        rows = plane.scan(
+            self.snapshot, is_time_travel=is_time_travel, columns=needed, zone=self.zone
+        )
         return columns.chosen(self.in_partition(rows))
 
     def at(self, snapshot: Snapshot) -> TableVersion:
-        """The same of another version, such as a newer one."""
+        """Return this read at another version, such as a newer one."""
         return replace(self, snapshot=snapshot)
 
     def ensure_whole_table(self, verb: str, name: str) -> None:
-        """Refuse to change the table by a name that means less of it.
+        """Refuse to change the table by a name of an older version or of partitions.
 
         Args:
-            verb: What is asked for.
+            verb: The command.
             name: The name, as SQL writes it.
 
         Raises:
             UsageError: The name has a version or a time (kind
                 `DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`).
-            TableNotFoundError: It means some partitions (kind `DELTA_TABLE_NOT_FOUND`).
+            TableNotFoundError: It names only some partitions (kind `DELTA_TABLE_NOT_FOUND`).
         """
         if self.is_time_travel:
             raise UsageError(
@@ -193,7 +195,7 @@ class TableVersion:
         return () if self.partition is None else tuple((name,) for name in self.partition.values)
 
     def in_partition(self, rows: DataFrame) -> DataFrame:
-        """The rows of the partitions that the path names."""
+        """Return the rows of the partitions that the path names."""
         return rows if self.partition is None else self.partition.rows(rows, self.snapshot)
 
 
@@ -205,13 +207,13 @@ def open_version(
     *,
     filesystem: Mapping[str, str] | None = None,
 ) -> TableVersion:
-    """A version of the table at a path; the newest if neither a version nor a time is given.
+    """Open a version of the table at a path, by default the newest.
 
     Args:
         spark: A classic session, or a Spark Connect client.
-        path: As for `read`: it may have a version or a time after an `@`.
+        path: The table; as for `read`, a version or a time may follow after an `@`.
         version: The version.
-        millis: The newest version that is not younger than this time in epoch milliseconds.
+        millis: Open the newest version that is not younger than this time in epoch milliseconds.
         filesystem: Options of this call: keys that start with `fs.` or `dfs.`.
 
     Raises:
@@ -234,7 +236,7 @@ def open_version(
         snapshot = log.snapshot(version, millis, to_read=True)
     except TableNotFoundError as error:
         if is_given and names_older_version(path):
-            raise _said_twice(path) from error
+            raise _time_travel_twice(path) from error
         raise
     return TableVersion(log, snapshot, is_time_travel=True, zone=partition_zone(spark, snapshot))
 
@@ -247,22 +249,22 @@ def open_rows(
     *,
     filesystem: Mapping[str, str] | None = None,
 ) -> TableVersion:
-    """As `open_version`, or the partitions of a table above the path, as in `table/p=1`.
+    """Open a version as `open_version` does, or partitions of a table, as in `table/p=1`.
 
     Raises:
-        SchemaError: The path names a column that is no partition column (kind
+        SchemaError: The path names a column that is not a partition column (kind
             `DELTA_NON_PARTITION_COLUMN_SPECIFIED`).
     """
     try:
         return open_version(spark, path, version, millis, filesystem=filesystem)
     except TableNotFoundError:
-        found = _partition_of(spark, path, version, millis, filesystem)
+        found = _open_partition(spark, path, version, millis, filesystem)
         if found is None:
             raise
         return found
 
 
-def _partition_of(
+def _open_partition(
     spark: SparkSession,
     path: str,
     version: int | None,
@@ -271,17 +273,17 @@ def _partition_of(
 ) -> TableVersion | None:
     match = _AT_VERSION.match(path) or _AT_TIME.match(path)
     inside = match["path"] if match else path
-    for place in partition_paths(inside):
-        table = place.table_path + path[len(inside) :]
+    for partition_path in partition_paths(inside):
+        table = partition_path.table_path + path[len(inside) :]
         try:
             found = open_version(spark, table, version, millis, filesystem=filesystem)
         except TableNotFoundError:
             continue
-        return replace(found, partition=ChosenPartition.of(path, place, found.snapshot))
+        return replace(found, partition=ChosenPartition.of(path, partition_path, found.snapshot))
     return None
 
 
-def _said_twice(path: str) -> UsageError:
+def _time_travel_twice(path: str) -> UsageError:
     return UsageError(
         f"The path {shown(path)} has a version or a time after its @, and the call gives another "
         "one. Nothing was read. Give one of them.",
@@ -293,7 +295,7 @@ def _said_twice(path: str) -> UsageError:
 def _travel_in_path(
     spark: SparkSession, path: str, options: Mapping[str, str]
 ) -> tuple[DeltaLog, int | None, int | None] | None:
-    """The table, and the version or time, that a path like `table@v5` means; else None."""
+    """Return the table and the version or time of a path like `table@v5`, or None."""
     if match := _AT_VERSION.match(path):
         return open_log(spark, match["path"], options), int(match["version"]), None
     if match := _AT_TIME.match(path):
@@ -307,7 +309,7 @@ def _travel_in_path(
     return None
 
 
-def _version(value: OptionValue) -> int:
+def _parse_version(value: OptionValue) -> int:
     version = version_number(value)
     if version is None:
         raise UsageError(
@@ -319,24 +321,24 @@ def _version(value: OptionValue) -> int:
 
 
 def names_older_version(path: str) -> bool:
-    """Return whether a path has the form of `table@v5`; a table may still be called so."""
+    """Check whether a path looks like `table@v5`, which may still be a table's name."""
     return _whose_version(path) is not None
 
 
 def _whose_version(path: str) -> str | None:
-    """The path before the version or time, if a path has the form of `table@v5`."""
+    """Return the path before the version or time in a path like `table@v5`."""
     match = _AT_VERSION.match(path) or _AT_TIME.match(path)
     return None if match is None else match["path"]
 
 
 def open_target(spark: SparkSession, path: str, extra: Mapping[str, str] | None = None) -> DeltaLog:
-    """The handle of a table that is written to or made; see `open_log`.
+    """Return the handle of a table that is written to or created (see `open_log`).
 
-    A path like `table@v5` is a place of its own, as it is to Delta, unless it means a version to
-    whoever reads it.
+    A path like `table@v5` may be a new table's, as in Delta, unless a reader would read it as a
+    version.
 
     Raises:
-        UsageError: It means an older version of a table (kind
+        UsageError: It names an older version of a table (kind
             `DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION`).
     """
     log, table = open_log(spark, path, extra), _whose_version(path)
@@ -352,7 +354,10 @@ def open_target(spark: SparkSession, path: str, extra: Mapping[str, str] | None 
 
 
 def epoch_millis(spark: SparkSession, value: OptionValue) -> int:
-    """Epoch milliseconds. Text and dates are read as Spark reads them, in the session's zone."""
+    """Return a time in epoch milliseconds.
+
+    Spark reads text and dates in the session's zone.
+    """
     if isinstance(value, dt.datetime):
         return (value.astimezone(dt.timezone.utc) - _EPOCH) // dt.timedelta(milliseconds=1)
     text = value.isoformat() if isinstance(value, dt.date) else str(value)

@@ -1,4 +1,4 @@
-"""The argument `columns` of `read`: which columns, or fields of structs, of a table."""
+"""The argument `columns` of `read`: columns of a table, or fields of structs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _METADATA = "_metadata"
 
 @dataclass(frozen=True, slots=True)
 class ReadColumns:
-    """Columns in the order in which they were asked for.
+    """Columns in the order in which the caller named them.
 
     Attributes:
-        paths: The path of each, spelled as the table spells it.
+        paths: The path of each, in the table's spelling.
     """
 
     paths: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, columns: object, schema: StructType) -> ReadColumns:
-        """The columns that a caller names.
+        """Return the columns that a caller names.
 
-        A name that is a column's, letter for letter or in another case, means that column; any
-        other is read as SQL reads it: ``a.`b c` `` is a field of a struct.
+        A name that equals a column's name, ignoring case, means that column. Any other name is read
+        as in SQL: ``a.`b c` `` is a field of a struct.
 
         Args:
             columns: The argument.
@@ -43,24 +43,24 @@ class ReadColumns:
 
         Raises:
             ArgumentTypeError: The argument is not a list of texts.
-            UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`), or a text is no name.
+            UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`), or a text is not a name.
             SchemaError: The table has no such column (kind `DELTA_COLUMN_NOT_FOUND`).
         """
-        names = _texts(columns)
+        names = _list_of_texts(columns)
         if not names:
             raise UsageError(
                 "The argument columns is an empty list. Name at least one column, or leave the "
                 "argument out to get all columns.",
                 kind="OPTIMIST_NO_COLUMNS",
             )
-        return cls(tuple(_path(name, schema) for name in names))
+        return cls(tuple(_find_path(name, schema) for name in names))
 
     def chosen(self, frame: DataFrame) -> DataFrame:
-        """These columns of a frame that has them."""
-        return frame.select(*map(_column, self.paths))
+        """Return these columns of a frame that has them."""
+        return frame.select(*map(_column_at, self.paths))
 
 
-def _texts(columns: object) -> list[str]:
+def _list_of_texts(columns: object) -> list[str]:
     listed_columns = list(columns) if isinstance(columns, Sequence) else [columns]
     if isinstance(columns, str) or not all(isinstance(name, str) for name in listed_columns):
         raise ArgumentTypeError(
@@ -72,7 +72,7 @@ def _texts(columns: object) -> list[str]:
     return [str(name) for name in listed_columns]
 
 
-def _path(name: str, schema: StructType) -> tuple[str, ...]:
+def _find_path(name: str, schema: StructType) -> tuple[str, ...]:
     own = schema.find(name)
     if own is not None:
         return (own.name,)
@@ -90,5 +90,5 @@ def _path(name: str, schema: StructType) -> tuple[str, ...]:
     return found
 
 
-def _column(path: tuple[str, ...]) -> Column:
+def _column_at(path: tuple[str, ...]) -> Column:
     return sf.col(".".join(map(row_shape.quoted, path)))

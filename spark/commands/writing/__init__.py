@@ -1,1 +1,1 @@
-"""From the rows of a DataFrame to a commit."""
+"""Commits of the rows of a DataFrame."""

@@ -1,4 +1,4 @@
-"""Writing rows to a clustered table: `df.write.clusterBy(...)`."""
+"""Writes of rows to a clustered table: `df.write.clusterBy(...)`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def write_clustered(
     read: DataFrame | None = None,
     begun: BegunWrite | None = None,
 ) -> None:
-    """Make a clustered table, or write to one that is clustered by the same columns.
+    """Create a clustered table, or write to one that is clustered by the same columns.
 
     Args:
         rows: The rows.
         path: The table.
-        cluster_by: The columns, as SQL spells them; none for a plain write.
-        request: The rest of what is asked for.
+        cluster_by: The columns, as SQL spells them; empty for a plain write.
+        request: The rest of the write's arguments.
         read: See `write_rows`.
         begun: See `write_rows`.
 
@@ -58,7 +58,7 @@ def write_clustered(
         return
     found = clustering_columns(snapshot.domain_metadata, snapshot.schema)
     wanted = [parse_column_path(name) for name in cluster_by]
-    if [_folded(column) for column in found] != [_folded(column) for column in wanted]:
+    if [_lower_case(column) for column in found] != [_lower_case(column) for column in wanted]:
         raise UsageError(
             f"The rows are to be clustered by {listed(cluster_by)}, but the table is clustered by "
             f"{listed(['.'.join(column) for column in found]) or 'no column'}. Nothing was "
@@ -69,5 +69,5 @@ def write_clustered(
     write_rows(rows, path, request, read=read, begun=begun)
 
 
-def _folded(column: Sequence[str]) -> list[str]:
+def _lower_case(column: Sequence[str]) -> list[str]:
     return [part.lower() for part in column]

@@ -30,12 +30,12 @@ __all__ = ["create_as_select"]
 def create_as_select(
     df: DataFrame, log: DeltaLog, definition: TableDefinition, request: WriteRequest
 ) -> CommitResult | None:
-    """Make or replace a table with rows, in one commit.
+    """Create or replace a table with rows, in one commit.
 
-    A table that is replaced may be one that the rows are read from.
+    The rows may be read from the table that is replaced.
 
     Args:
-        df: The rows; the table gets their columns, all of which may hold nulls, at any depth.
+        df: The rows; the table gets their columns, all of them nullable at any depth.
         log: The table.
         definition: The rest of the table's definition.
         request: Options of the write.
@@ -51,7 +51,7 @@ def create_as_select(
     columns = columns_of(from_spark_schema(df.schema).as_nullable())
     with original_errors():
         df = of_fixed_versions(df)
-        txn = _transaction(df, log)
+        txn = _begin_transaction(df, log)
         creation = begin_creation(txn, replace(definition, columns=columns), as_select=True)
         if creation is None:
             return None
@@ -67,7 +67,7 @@ def create_as_select(
             operation = creation.operation(request.user_metadata)
             if (
                 request.is_overwrite and request.batch is None
-            ):  # by saveAsTable, which makes the table it would overwrite
+            ):  # by saveAsTable, which creates the table first
                 shown = {**operation.parameters, "isV1SaveAsTableOverwrite": True}
                 operation = replace(operation, parameters=shown)
             metrics = {
@@ -89,10 +89,11 @@ def create_as_select(
         return result
 
 
-def _transaction(df: DataFrame, log: DeltaLog) -> OptimisticTransaction:
-    """The transaction; if the rows are the table's own, it starts at the version they are from.
+def _begin_transaction(df: DataFrame, log: DeltaLog) -> OptimisticTransaction:
+    """Begin a transaction, at the version that the rows come from if they are the table's.
 
-    Otherwise it would remove rows that were committed since then, and that it never saw.
+    At the newest version it would remove rows that were committed since then and that it never
+    read.
     """
     begun = log.start_transaction()
     versions = [item.version for item in own_sources(df, log, begun) if not item.is_time_travel]

@@ -1,8 +1,8 @@
-"""Rows to data files for one transaction, on whichever plane serves the table (docs/planes.md).
+"""The writer of data files for one transaction, on the plane of the table (docs/planes.md).
 
-Each write has a directory of its own below the table, so it can't touch the table's files, and the
-files of an aborted write are found by their place. The directory's name starts with neither `_` nor
-`.`: vacuum must see it.
+Each write has its own directory below the table, so it can't touch the table's files, and the files
+of an aborted write are easy to find. The directory's name starts with neither `_` nor `.`: vacuum
+must see it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["DataWriter"]
 
 @dataclass(frozen=True, slots=True)
 class DataWriter:
-    """Writes data files for one transaction, by the metadata as the transaction has changed it.
+    """A writer of data files for one transaction, by the metadata as the transaction changed it.
 
     Attributes:
         plane: The plane that moves the rows.
         txn: The transaction.
         compression: Parquet's codec; None leaves it to the table, and then to the session.
-        max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
-            session.
+        max_records_per_file: Split files that would hold more rows; 0 never splits, None leaves it
+            to the session.
         data_change: The `dataChange` of the `add` actions.
-        optimizes: Whether rows are brought together by partitions first, so that files are few
-            ("optimized writes"); None leaves it to the session, and then to the table.
+        optimizes: Bring rows together by partition first, so that files are few ("optimized
+            writes"); None leaves it to the session, and then to the table.
     """
 
     plane: RowPlane
@@ -57,10 +57,10 @@ class DataWriter:
 
     @property
     def records_changes(self) -> bool:
-        """Whether the table has the change data feed on.
+        """True if the table has the change data feed on.
 
         Raises:
-            SchemaError: It has, and a column has a name of the feed.
+            SchemaError: The feed is on, and a column has a name of the feed.
         """
         return records_changes(self.txn)
 
@@ -72,21 +72,21 @@ class DataWriter:
         has_changes: bool = False,
         identities: Collection[str] = (),
     ) -> WrittenFiles:
-        """Write the rows into a directory of their own, which `pending` looks after.
+        """Write the rows into a new directory, which `pending` takes care of.
 
         Args:
-            rows: Exactly the stored columns of the table, in its types. Others that the files are
-                to carry come after them; see `carried_columns`.
+            rows: Exactly the stored columns of the table, in its types, and then other columns that
+                the files carry; see `carried_columns`.
             pending: The files of the transaction so far.
-            has_changes: `_change_type` follows as the last column: rows for which it is not null go
-                to change files, in a directory of their own, see `change_files`.
-            identities: The identity columns whose numbers were given out to some of the rows.
+            has_changes: `_change_type` is the last column: rows for which it is not null go to
+                change files, in a separate directory; see `change_files`.
+            identities: The identity columns for which some of the rows got new numbers.
 
         Raises:
             SchemaError: A row violates a constraint, or no column is left for the files.
             ConfigError: An option asks for files that can't be written.
         """
-        spec = self._spec(rows)
+        spec = self._file_spec(rows)
         pending.register(join(spec.table_path, spec.directory))
         if has_changes:
             pending.register(join(spec.table_path, change_spec(spec).directory))
@@ -99,10 +99,10 @@ class DataWriter:
         return written
 
     def brings_together(self, identities: Collection[str] = ()) -> bool:
-        """Whether `write` brings the rows of a partition together; see `optimizes`.
+        """Check whether `write` brings the rows of a partition together (see `optimizes`).
 
-        Not where numbers are given out to rows: a task that runs again would give others, and some
-        of the first ones could be in files already.
+        It does not if rows get identity numbers: a task that runs again would give other numbers,
+        while some of the first could be in files already.
         """
         if identities:
             return False
@@ -118,10 +118,10 @@ class DataWriter:
         return self.txn.table_metadata.schema
 
     def table_sql(self, spark: SparkSession) -> TableSql:
-        """The SQL in the table's log, as changed in the transaction."""
+        """Return the SQL in the table's log, as changed in the transaction."""
         return TableSql(spark, self.txn.table.table_path, self.schema)
 
-    def _spec(self, rows: DataFrame) -> FileSpec:
+    def _file_spec(self, rows: DataFrame) -> FileSpec:
         spark, properties = rows.sparkSession, TableMetadata.of(self.txn.metadata).properties
         carried = (
             properties.materialized_row_id_column,

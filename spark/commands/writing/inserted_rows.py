@@ -1,8 +1,8 @@
-"""Rows as INSERT takes them: columns by position or by name, in the types that the table stores.
+"""Rows as INSERT takes them: columns by position or name, cast to the table's types.
 
-Delta lets Spark accept any rows, so that columns can be generated, numbered or new; which column a
-value is for, and how it is cast, is decided here. Whether the rows then fit the table is for the
-write to say: what can't be brought into shape here is handed on as it is.
+Delta lets Spark accept any rows, so that columns can be generated, numbered or new. This module
+decides which column a value is for, and how it is cast. The write then decides whether the rows fit
+the table: values that can't be converted here are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["InsertedRows"]
 
 @dataclass(frozen=True, slots=True)
 class InsertedRows:
-    """Brings rows into the shape of a table.
+    """A conversion of rows to the shape of a table.
 
     Attributes:
         spark: The session.
         snapshot: The table.
         name: The table's name, for errors.
-        merges_schema: Whether the write may add columns and make types wider.
+        merges_schema: True if the write may add columns and widen types.
     """
 
     spark: SparkSession
@@ -53,10 +53,10 @@ class InsertedRows:
         request: WriteRequest,
         snapshot: Snapshot | None = None,
     ) -> InsertedRows:
-        """For a version of a table, else the newest, which must be there, and a write into it.
+        """Return the conversion for a write into a version of a table, by default the newest.
 
         Raises:
-            TableNotFoundError: There is no table.
+            TableNotFoundError: The table does not exist.
         """
         merges = request.merge_schema
         merges = log.options.schema_auto_merge_enabled if merges is None else merges
@@ -65,16 +65,16 @@ class InsertedRows:
     def by_position(
         self, rows: DataFrame, given: Mapping[str, Column] = MappingProxyType({})
     ) -> DataFrame:
-        """The rows with the table's names, in the order of its columns; any others follow.
+        """Return the rows with the table's names by position, and any other columns after them.
 
-        So are the fields of structs, at any depth.
+        Fields of structs are named by position, too, at any depth.
 
         Args:
             rows: The rows.
             given: The values of columns that the rows lack, by the table's names.
 
         Raises:
-            SchemaError: There are fewer columns, or fields in a struct, than the table has (kind
+            SchemaError: The rows or a struct have fewer columns or fields than the table (kind
                 `DELTA_INSERT_COLUMN_ARITY_MISMATCH`).
         """
         schema = self.snapshot.schema
@@ -88,32 +88,32 @@ class InsertedRows:
             field, column = schema.find(item.name), column_of(item.name)
             source = type_of_values(item)
             if field is not None and source is not None:
-                named = self._named(source, field.data_type, field.name)
+                named = self._take_names_of(source, field.data_type, field.name)
                 if named != source:
                     column = column.cast(to_spark_type(named)).alias(item.name)
             columns.append(column)
         return self.cast(renamed.select(*columns))
 
     def cast(self, rows: DataFrame) -> DataFrame:
-        """The rows with the values of the table's columns cast as `spark.sql` stores them."""
+        """Cast the values of the table's columns as `spark.sql` stores them."""
         sql = TableSql(self.spark, self.snapshot.table_path, self.snapshot.schema)
         shaping = Reshaping(StoreAssignment.of(self.spark), sql)
         columns, is_changed = [], False
         for item in rows.schema.fields:
             field, source = self.snapshot.schema.find(item.name), type_of_values(item)
             column = column_of(item.name)
-            if field is not None and not self._is_kept(source, field.data_type):
+            if field is not None and not self._is_passed_on(source, field.data_type):
                 value = shaping.reshaped(column, source, field.data_type, (field.name,))
                 column, is_changed = value.alias(item.name), True
             columns.append(column)
         return rows.select(*columns) if is_changed else rows
 
-    def _is_kept(self, source: DataType | None, target: DataType) -> bool:
-        """Whether a value is handed on as it is: no part of it may be lost by a cast."""
+    def _is_passed_on(self, source: DataType | None, target: DataType) -> bool:
+        """Check whether a value is passed on unchanged, since a cast would lose a part of it."""
         return source == target or (source is not None and self._holds_more(source, target))
 
     def _holds_more(self, source: DataType, target: DataType) -> bool:
-        """Whether the target has no place for a field of a struct, or a type that is to widen."""
+        """Check whether the target lacks a field of a struct, or a type should widen."""
         if isinstance(source, StructType) and isinstance(target, StructType):
             pairs = [(field.data_type, target.find(field.name)) for field in source]
             return any(
@@ -129,25 +129,29 @@ class InsertedRows:
         may_widen = allowed_widening(self.snapshot.metadata, self.snapshot.protocol)
         return self.merges_schema and may_widen is not None and may_widen(target, source)
 
-    def _named(self, source: DataType, target: DataType, column: str) -> DataType:
-        """A type with the names that the target has at the same places."""
+    def _take_names_of(self, source: DataType, target: DataType, column: str) -> DataType:
+        """Return a type with the names that the target has at the same positions."""
         if isinstance(source, StructType) and isinstance(target, StructType):
             self._ensure_enough(len(source), len(target), column)
             fields = [
                 replace(
                     one,
                     name=other.name,
-                    data_type=self._named(one.data_type, other.data_type, f"{column}.{other.name}"),
+                    data_type=self._take_names_of(
+                        one.data_type, other.data_type, f"{column}.{other.name}"
+                    ),
                 )
                 for one, other in zip(source, target, strict=False)
             ]
             return StructType((*fields, *source.fields[len(target) :]))
         if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-            element = self._named(source.element_type, target.element_type, f"{column}.element")
+            element = self._take_names_of(
+                source.element_type, target.element_type, f"{column}.element"
+            )
             return replace(source, element_type=element)
         if isinstance(source, MapType) and isinstance(target, MapType):
-            key = self._named(source.key_type, target.key_type, f"{column}.key")
-            value = self._named(source.value_type, target.value_type, f"{column}.value")
+            key = self._take_names_of(source.key_type, target.key_type, f"{column}.key")
+            value = self._take_names_of(source.value_type, target.value_type, f"{column}.value")
             return replace(source, key_type=key, value_type=value)
         return source
 

@@ -1,4 +1,4 @@
-"""A command whose rows are computed from the very table that it changes."""
+"""A check for commands whose rows are computed from the table that they change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["own_sources"]
 def own_sources(
     df: DataFrame, log: TableHandle, txn: OptimisticTransaction
 ) -> tuple[ScannedTable, ...]:
-    """The scans in `df` that read the very table that is written to.
+    """Return the scans in `df` that read the very table that is written to.
 
     Args:
         df: The rows that a command is given.
@@ -40,7 +40,7 @@ def own_sources(
 
 
 def _is_at(log: TableHandle, path: str) -> bool:
-    """Whether a path is the table's; the id can't tell, because a copy has the same id."""
+    """Check whether a path is the table's, since a copy of the table has the same id."""
     try:
         return place_of(path, log.table.store) == place_of(log.table.table_path, log.table.store)
     except OptimistError:

@@ -18,11 +18,11 @@ __all__ = ["prepared_rows"]
 def prepared_rows(
     df: DataFrame, writer: DataWriter, missing: Collection[str], more: tuple[RowCheck, ...] = ()
 ) -> DataFrame:
-    """The rows as they will be written, with every check on them.
+    """Return the rows as they will be written, with every check on them.
 
     Args:
         df: The data.
-        writer: Will write them.
+        writer: The writer of the rows.
         missing: The identity columns whose numbers the rows get.
         more: Checks besides those of the table.
     """

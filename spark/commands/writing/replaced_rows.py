@@ -1,7 +1,7 @@
-"""The rows that a write replaces by `replaceOn` and `replaceUsing`: those that match a new row.
+"""The rows that a write by `replaceOn` and `replaceUsing` replaces: those that match a new row.
 
 A row of the table matches if the condition is true for it and some new row. `replaceUsing` names
-columns whose values must be equal, and null is equal to nothing, as in Delta.
+columns whose values must be equal, and null equals nothing, as in Delta.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NEW_ALIAS = "__optimist_new_rows"
 
 
 def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> Condition:
-    """The condition by which rows of the table match new ones.
+    """Return the condition by which rows of the table match new ones.
 
-    The new rows are read once, for the values that tell which files can hold rows that match.
+    The new rows are read once, for the values that decide which files can hold matching rows.
 
     Args:
         target: The table, under the alias of its rows.
-        rows: The new rows, which are the same each time that they are read.
+        rows: The new rows; each read must return the same rows.
         request: The write; it has one of the two options.
 
     Raises:
@@ -55,7 +55,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
     wanted: Column | str = text
     if names is not None:
         text = listed(names)
-        rows, wanted = _by_columns(target, rows, names)
+        rows, wanted = _match_by_columns(target, rows, names)
     else:
         _ensure_resolved(own.crossJoin(rows), text)
     alias = target.alias or TARGET_ALIAS
@@ -88,8 +88,10 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
     )
 
 
-def _by_columns(target: Target, rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column]:
-    """The values of the columns in the new rows, and the condition that they are equal."""
+def _match_by_columns(
+    target: Target, rows: DataFrame, names: Sequence[str]
+) -> tuple[DataFrame, Column]:
+    """Return the new rows' values of the columns, and the condition that they are equal."""
     there = {
         "table": {name.lower() for name in target.snapshot.schema.names},
         "query": {name.lower() for name in rows.columns},
@@ -113,7 +115,7 @@ def _by_columns(target: Target, rows: DataFrame, names: Sequence[str]) -> tuple[
 def _ensure_resolved(both: DataFrame, text: str) -> None:
     """Refuse columns of `replaceOn` that are unknown, or that both sides have."""
     try:
-        both.where(text).schema  # noqa: B018 - a Connect client asks the server only now
+        both.where(text).schema  # noqa: B018 - a Connect client asks the server here
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition == "AMBIGUOUS_REFERENCE":

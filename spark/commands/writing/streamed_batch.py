@@ -18,13 +18,13 @@ __all__ = ["StreamedBatch", "ensure_typed"]
 
 @dataclass(frozen=True, slots=True)
 class StreamedBatch:
-    """Which batch of which query rows are.
+    """The batch and the query that rows belong to.
 
     Attributes:
         query_id: The query's id, which stays the same when it is started again.
         batch_id: The batch's number, which stays the same when the batch is run again.
-        output_mode: `Append`, or `Complete` where each batch replaces all rows.
-        reads_target: Whether the query reads the table that it writes.
+        output_mode: `Append`, or `Complete` if each batch replaces all rows.
+        reads_target: True if the query reads the table that it writes.
     """
 
     query_id: str
@@ -34,14 +34,14 @@ class StreamedBatch:
 
     @property
     def app_txn(self) -> tuple[str, int]:
-        """What the table records of the query, so that no batch is committed twice."""
+        """The query's id and batch number, which the table records to skip repeated batches."""
         return self.query_id, self.batch_id
 
     def operation(self, metrics: Mapping[str, object], user_metadata: str | None) -> Operation:
-        """`STREAMING UPDATE` as the history tells it.
+        """Return `STREAMING UPDATE` as the history shows it.
 
         Args:
-            metrics: Those of a write.
+            metrics: The metrics of a write.
             user_metadata: Text for the history.
         """
         parameters = {
@@ -60,10 +60,10 @@ class StreamedBatch:
 
 
 def ensure_typed(df: DataFrame) -> None:
-    """Refuse columns of which only nulls are known, at any depth.
+    """Refuse columns whose type is only known as null, at any depth.
 
     Raises:
-        SchemaError: There is one (kind `DELTA_NULL_SCHEMA_IN_STREAMING_WRITE`).
+        SchemaError: A column has this type (kind `DELTA_NULL_SCHEMA_IN_STREAMING_WRITE`).
     """
     for field in from_spark_schema(df.schema):
         if holds_void(field.data_type):

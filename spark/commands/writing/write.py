@@ -66,25 +66,24 @@ def write(
 
     Args:
         df: The rows; its session is used.
-        path: The table; a first write makes it.
+        path: The table; a first write creates it.
         mode: `append`, `overwrite`, `error` (also `errorifexists`) or `ignore`.
         partitionBy: The partition columns of a new table; on an existing one it must agree.
         options: Spark's names, in any case: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
             `replaceOn` with `targetAlias`, `replaceUsing`, `partitionOverwriteMode`, `dataChange`,
             `userMetadata`, `txnAppId` with `txnVersion`, `optimizeWrite`, `maxRecordsPerFile`,
             `compression`; keys that start with `fs.` or `dfs.`; and `delta.` for the properties of
-            a table that this write makes. An option that is left out falls back to the session's
+            a table that this write creates. An option that is left out falls back to the session's
             conf (docs/options.md).
 
     Returns:
-        The commit, or None if there was none: the mode is `ignore` and the table exists, the write
-        was committed before under the same `txnAppId` and `txnVersion`, or there was nothing to
-        write.
+        The commit, or None without one: the mode is `ignore` and the table exists, the write was
+        committed before under the same `txnAppId` and `txnVersion`, or nothing was to be written.
 
     Raises:
         DeltaConcurrentModificationException: Another commit conflicts with this one; nothing was
             written.
-        CommitOutcomeUnknownError: The store gave no answer; settle it with
+        CommitOutcomeUnknownError: The store did not answer; settle it with
             `DeltaLog.resolve_commit`.
         SchemaError: The data does not fit the table, or a row violates a constraint; nothing was
             written.
@@ -98,11 +97,11 @@ def write(
 
 @dataclass(frozen=True, slots=True)
 class BegunWrite:
-    """A table, and a transaction on it that has just begun; who looked at it need not look again.
+    """A table, and a transaction on it that has begun, so that nobody need look again.
 
     Attributes:
         log: The table.
-        txn: The transaction, with the version that the caller has looked at.
+        txn: The transaction, at the version that the caller has read.
     """
 
     log: DeltaLog
@@ -110,7 +109,7 @@ class BegunWrite:
 
     @classmethod
     def on(cls, log: DeltaLog) -> BegunWrite:
-        """A write to the newest version; costs one listing."""
+        """Begin a write to the newest version, at the cost of one listing."""
         return cls(log, log.start_transaction())
 
 
@@ -122,14 +121,14 @@ def write_rows(
     read: DataFrame | None = None,
     begun: BegunWrite | None = None,
 ) -> CommitResult | None:
-    """Write by a parsed request; returns and raises as `write` does.
+    """Write by a parsed request, and return and raise as `write` does.
 
     Args:
         df: The rows.
         path: The table.
-        request: What is asked for.
-        read: What the rows are computed from, where their own plan does not tell.
-        begun: The write, if it has begun; the path is that of its table.
+        request: The parsed arguments.
+        read: The frame that the rows are computed from, if their own plan does not show it.
+        begun: The write, if it has begun, to the table at `path`.
     """
     with original_errors():
         if begun is None:
@@ -137,7 +136,7 @@ def write_rows(
         else:
             log, txn = begun.log, begun.txn
         result = write_in(log, df, request, read=read, txn=txn)
-        # A call that names its own transaction has not used the version in the session's conf.
+        # A call with its own transaction version has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
         return result
@@ -151,26 +150,26 @@ def write_in(
     read: DataFrame | None = None,
     txn: OptimisticTransaction | None = None,
 ) -> CommitResult | None:
-    """Write into the table of a handle, by a transaction that has begun; else as `write_rows`."""
+    """Write into a handle's table, in a transaction that may have begun (see `write_rows`)."""
     fixed = of_fixed_versions(df)
-    with _repeatable(fixed, request) as rows:
+    with _store_if_read_twice(fixed, request) as rows:
         begun = txn or log.start_transaction()
-        return _run(rows, fixed if read is None else read, log, begun, request)
+        return _write_in_transaction(rows, fixed if read is None else read, log, begun, request)
 
 
-def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
-    """The rows; if they are read more than once, they are the same each time."""
+def _store_if_read_twice(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
+    """Return the rows, stored if they are read more than once, so that they stay the same."""
     return repeatable(df) if request.replaces_matches else nullcontext(df)
 
 
-def _run(
+def _write_in_transaction(
     df: DataFrame,
     read: DataFrame,
     log: TableHandle,
     begun: OptimisticTransaction,
     request: WriteRequest,
 ) -> CommitResult | None:
-    """Write rows, which may be stored ones; `read` tells which tables they were read from."""
+    """Write rows, which may be stored ones, with `read` as the frame that they come from."""
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
     if begun.read_version >= 0 and request.mode == "error":
@@ -183,11 +182,12 @@ def _run(
     sources = own_sources(read, log, begun)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)
-    txn = _from_what_was_read(log, begun, request, sources)
+    txn = _begin_at_read_version(log, begun, request, sources)
 
     def work(pending: UncommittedFiles) -> Changes:
         if sources or (request.batch is not None and request.batch.reads_target):
-            # The new rows are made of the table's: any change of the table meanwhile is a conflict.
+            # The new rows come from the table's rows: any change of the table meanwhile is a
+            # conflict.
             txn.read_whole_table()
         adopt_schema(df, txn, request)
         plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
@@ -203,18 +203,18 @@ def _run(
     return run_command(txn, work, app_txn=request.txn).commit
 
 
-def _from_what_was_read(
+def _begin_at_read_version(
     log: TableHandle,
     txn: OptimisticTransaction,
     request: WriteRequest,
     sources: tuple[ScannedTable, ...],
 ) -> OptimisticTransaction:
-    """The transaction of a write; an overwrite starts at the version that its rows come from.
+    """Return a write's transaction, which for an overwrite begins at its rows' version.
 
-    Otherwise an overwrite computed from the table itself would remove rows that were committed
-    after it read, and that it never saw. A version that the user chose does not count: overwriting
-    the table with it restores it on purpose. Nor does one that a stream has read: its batches
-    replace whatever there is.
+    At a newer version, an overwrite computed from the table itself would remove rows that were
+    committed after its read, and that it never saw. A version that the user chose does not count:
+    the overwrite restores it on purpose. A version that a stream has read does not count either:
+    its batches replace all rows.
     """
     if request.batch is not None:
         return txn
@@ -225,7 +225,7 @@ def _from_what_was_read(
 
 
 def _ensure_own_rows(log: TableHandle, sources: tuple[ScannedTable, ...]) -> None:
-    """Refuse to rearrange rows that are not the table's own, as it is."""
+    """Refuse to rearrange rows that are not the table's own at its present version."""
     if not sources or any(source.is_time_travel or source.is_assumed for source in sources):
         raise UsageError(
             "With dataChange=false the rows must be read from the table itself, "
@@ -237,7 +237,7 @@ def _ensure_own_rows(log: TableHandle, sources: tuple[ScannedTable, ...]) -> Non
 
 
 def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> bool:
-    """Whether only the partitions that are written are replaced; never without partitions."""
+    """Check whether only the written partitions are replaced, never without partitions."""
     if not txn.metadata.partition_columns or not request.replaces_partitions(df.sparkSession):
         return False
     if request.overwrite_schema:
@@ -253,7 +253,7 @@ def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: Wri
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What was written and what is removed; `deletion` tells how `replaceWhere` removed rows."""
+    """The written and removed files, with `deletion` for the rows that a condition removed."""
 
     written: WrittenFiles
     removed: tuple[AddFile, ...] = ()
@@ -287,7 +287,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """One write whose transaction knows the table's schema already."""
+    """One write whose transaction already has the table's new schema."""
 
     df: DataFrame
     request: WriteRequest
@@ -299,20 +299,20 @@ class _Write:
         return self.writer.txn
 
     def run(self, pending: UncommittedFiles) -> Changes:
-        """Write the rows, and remove what they replace."""
-        condition = self._replaced_rows()
-        outcome = self._outcome(condition, pending)
+        """Write the rows, and remove the rows that they replace."""
+        condition = self._resolve_replace_condition()
+        outcome = self._write_and_remove(condition, pending)
         actions = outcome.actions(self.txn.table.clock.now_ms())
         operation = self._operation(outcome, condition)
         if self.request.is_rearrangement:
-            # As many rows as are removed: that is what can be told of rows that are the same.
+            # As many rows as are removed: this is the only possible check of equal rows.
             same = tuple(
                 replace(action, data_change=False)
                 for action in actions
                 if isinstance(action, AddFile | RemoveFile)
             )
             return Changes(same, operation, balance=RowBalance.EQUAL)
-        # A batch without rows is recorded, too, or it would come again.
+        # A batch without rows is recorded, too, or else it would come again.
         return Changes(actions, operation, must_land=self.request.batch is not None)
 
     @property
@@ -323,22 +323,22 @@ class _Write:
             alias = request.target_alias or TARGET_ALIAS
         return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
 
-    def _outcome(self, condition: Condition | None, pending: UncommittedFiles) -> _Outcome:
+    def _write_and_remove(self, condition: Condition | None, pending: UncommittedFiles) -> _Outcome:
         missing = missing_identities(self.writer.schema, self.df.columns)
-        rows = self._rows(condition, missing)
+        rows = self._prepared_rows(condition, missing)
         if condition is not None and self.txn.read_version >= 0:
             return self._replace(rows, condition, missing, pending)
         written = self.writer.write(rows, pending, identities=missing)
         if not self.request.is_overwrite:
             return _Outcome(written)
         if self.txn.read_version < 0:
-            self.txn.read_whole_table()  # no blind append, though there was nothing to overwrite
+            self.txn.read_whole_table()  # not a blind append, although nothing was overwritten
             return _Outcome(written)
-        removed = self._replaced_files(written) if self.replaces_partitions else None
+        removed = self._find_replaced_files(written) if self.replaces_partitions else None
         return _Outcome(written, add_files(self.txn.filter_files() if removed is None else removed))
 
-    def _replaced_files(self, written: WrittenFiles) -> pa.Table:
-        """The files in the partitions that are written."""
+    def _find_replaced_files(self, written: WrittenFiles) -> pa.Table:
+        """Return the files in the partitions that are written."""
         schema, names = self.writer.schema, self.txn.metadata.partition_columns
         fields, zone = partition_schema(schema, names), session_zone_name(self.df.sparkSession)
         predicate = partitions_predicate(written.adds, fields)
@@ -354,10 +354,10 @@ class _Write:
         missing: tuple[str, ...],
         pending: UncommittedFiles,
     ) -> _Outcome:
-        """Delete the rows for which the condition is true, and write others in their place.
+        """Delete the rows for which the condition is true, and write the new rows.
 
         If the deleted rows are recorded as changes, the new rows must be recorded, too, because
-        readers then look at nothing else of the commit (spec 10.11).
+        readers of changes then read only change files of the commit (spec 10.11).
         """
         deletion = delete_rows(self.target, condition, pending, self.target.stopwatch())
         has_changes = bool(deletion.written.changes)
@@ -367,7 +367,7 @@ class _Write:
         return _Outcome(written, deletion.removed, deletion)
 
     def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
-        """The operation, as the history tells it."""
+        """Return the operation, as the history shows it."""
         request = self.request
         if request.batch is not None:
             metrics = outcome.metrics(is_overwrite=request.is_overwrite)
@@ -385,7 +385,7 @@ class _Write:
                 user_metadata=request.user_metadata,
             )
         else:
-            operation = self._replacement(is_managed=request.saves_managed_table)
+            operation = self._replace_table_operation(is_managed=request.saves_managed_table)
         flags = {
             "isDynamicPartitionOverwrite": request.is_dynamic or self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
@@ -400,8 +400,8 @@ class _Write:
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
-    def _replacement(self, *, is_managed: bool) -> Operation:
-        """`saveAsTable` over a whole table is the replacement of a table to Delta's history."""
+    def _replace_table_operation(self, *, is_managed: bool) -> Operation:
+        """Return the operation of `saveAsTable` over a table, which Delta calls a replacement."""
         domains = self.txn.snapshot.domain_metadata if self.txn.read_version >= 0 else {}
         return Operation(
             "CREATE OR REPLACE TABLE AS SELECT",
@@ -409,14 +409,14 @@ class _Write:
             user_metadata=self.request.user_metadata,
         )
 
-    def _rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
-        """The rows as they will be written, all of which must satisfy the condition."""
+    def _prepared_rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
+        """Return the rows as they will be written, all of which must satisfy the condition."""
         is_checked = self.txn.table.options.replace_where_constraint_check_enabled
         more = self._replacement_check(condition) if is_checked else ()
         return prepared_rows(self.df, self.writer, missing, more)
 
-    def _replaced_rows(self) -> Condition | None:
-        """The condition by which rows are replaced, resolved against the table."""
+    def _resolve_replace_condition(self) -> Condition | None:
+        """Return the condition by which rows are replaced, resolved against the table."""
         wanted, snapshot = self.request.replace_where, self.txn.snapshot
         is_new = self.txn.read_version < 0
         if self.request.replaces_matches and not is_new:
@@ -452,7 +452,10 @@ class _Write:
         return condition
 
     def _replacement_check(self, condition: Condition | None) -> tuple[RowCheck, ...]:
-        """New rows must match `replaceWhere`, or the same write again would not replace them."""
+        """Return the check that new rows match `replaceWhere`.
+
+        Otherwise the same write again would not replace them.
+        """
         if condition is None or condition.source is not None:
             return ()
         names = condition.columns

@@ -1,4 +1,4 @@
-"""What a call of `write` asks for, parsed once, and what the session's conf adds (spec 10.6).
+"""The options of `write`, parsed once, and their values in the session's conf (spec 10.6).
 
 An option that a call leaves out falls back to a conf of the session, if there is one for it:
 `WRITE_OPTIONS` names it. Delta's confs are read by the engine (`EngineOptions`), because they hold
@@ -24,33 +24,33 @@ __all__ = ["MODES", "WRITE_OPTIONS", "WriteOption", "WriteRequest", "session_val
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 
 
-def _sql(value: object) -> str:
+def _parse_sql(value: object) -> str:
     if isinstance(value, str):
         return value
     raise ValueError("must be SQL text")
 
 
-def _flag(value: object) -> bool:
+def _parse_flag(value: object) -> bool:
     return parse_bool(str(value))
 
 
-def _count(value: object) -> int:
+def _parse_count(value: object) -> int:
     return at_least(0)(str(value))
 
 
-def _limit(value: object) -> int:
-    """Spark takes anything below 1 for no limit; here that is 0."""
+def _parse_limit(value: object) -> int:
+    """Parse a limit, where 0 means none: Spark takes anything below 1 for none."""
     return max(0, parse_whole(str(value)))
 
 
-def _column_names(value: object) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in _sql(value).split(","))
+def _parse_column_names(value: object) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in _parse_sql(value).split(","))
     if not all(names):
         raise ValueError("must not contain empty column names")
     return names
 
 
-def _overwrite_mode(value: object) -> str:
+def _parse_overwrite_mode(value: object) -> str:
     return one_of("static", "dynamic")(str(value))
 
 
@@ -59,8 +59,8 @@ class WriteOption:
     """One option of `write`.
 
     Attributes:
-        parse: Turns what the caller or the conf says into the value.
-        conf: The session's conf that is used if the caller says nothing.
+        parse: Parses the value of the caller or the conf.
+        conf: The session's conf that applies if the caller gives no value.
     """
 
     parse: Callable[[object], Any]
@@ -69,30 +69,30 @@ class WriteOption:
 
 _DELTA = "spark.databricks.delta."
 WRITE_OPTIONS: Mapping[str, WriteOption] = {
-    "mergeSchema": WriteOption(_flag, _DELTA + "schema.autoMerge.enabled"),
-    "overwriteSchema": WriteOption(_flag),
-    "replaceWhere": WriteOption(_sql),
-    "replaceOn": WriteOption(_sql),
-    "replaceUsing": WriteOption(_column_names),
-    "targetAlias": WriteOption(_sql),
-    "dataChange": WriteOption(_flag),
+    "mergeSchema": WriteOption(_parse_flag, _DELTA + "schema.autoMerge.enabled"),
+    "overwriteSchema": WriteOption(_parse_flag),
+    "replaceWhere": WriteOption(_parse_sql),
+    "replaceOn": WriteOption(_parse_sql),
+    "replaceUsing": WriteOption(_parse_column_names),
+    "targetAlias": WriteOption(_parse_sql),
+    "dataChange": WriteOption(_parse_flag),
     "partitionOverwriteMode": WriteOption(
-        _overwrite_mode, "spark.sql.sources.partitionOverwriteMode"
+        _parse_overwrite_mode, "spark.sql.sources.partitionOverwriteMode"
     ),
     "userMetadata": WriteOption(str, _DELTA + "commitInfo.userMetadata"),
     "txnAppId": WriteOption(str, _DELTA + "write.txnAppId"),
-    "txnVersion": WriteOption(_count, _DELTA + "write.txnVersion"),
-    "optimizeWrite": WriteOption(_flag, _DELTA + "optimizeWrite.enabled"),
-    "maxRecordsPerFile": WriteOption(_limit, "spark.sql.files.maxRecordsPerFile"),
+    "txnVersion": WriteOption(_parse_count, _DELTA + "write.txnVersion"),
+    "optimizeWrite": WriteOption(_parse_flag, _DELTA + "optimizeWrite.enabled"),
+    "maxRecordsPerFile": WriteOption(_parse_limit, "spark.sql.files.maxRecordsPerFile"),
     "compression": WriteOption(str, "spark.sql.parquet.compression.codec"),
 }
-"""The options of `write`; Spark's spelling, any case."""
+"""The options of `write`, in Spark's spelling; callers may use any case."""
 
 
 def session_value(spark: SparkSession, name: str) -> Any:
-    """The session's value of an option that a call leaves out; None if it has none.
+    """Return the session's value of an option that a call leaves out, or None.
 
-    The value parses, for Spark checks the values of its own confs when they are set.
+    The value always parses, since Spark checks its own confs when they are set.
     """
     option = WRITE_OPTIONS[name]
     text = spark.conf.get(option.conf, None) if option.conf else None
@@ -105,31 +105,30 @@ class WriteRequest:
 
     Attributes:
         mode: One of `MODES`; `errorifexists` is kept as `error`.
-        partition_by: The partition columns asked for; None if the caller says nothing.
+        partition_by: The partition columns; None if the caller gives none.
         merge_schema: New columns may be added; None leaves it to the conf.
-        overwrite_schema: Schema and partitioning may be replaced; not where only some rows are, as
-            by `replace_where`.
-        replace_where: Only rows that match are replaced; SQL text or a column. Like the next two it
-            has an effect only on an overwrite; in other modes only the history shows it, as in
+        overwrite_schema: Schema and partitioning may be replaced, but not if only some rows are
+            replaced, as by `replace_where`.
+        replace_where: Only matching rows are replaced; SQL text or a column. Like the next two, it
+            has an effect only on an overwrite. In other modes only the history shows it, as in
             Delta.
-        replace_on: SQL text: a row is replaced where it is true of that row and a new one.
-        replace_using: The columns by which a row is replaced that equals a new one.
+        replace_on: SQL text: a row is replaced if the text is true for it and a new row.
+        replace_using: Columns: a row is replaced if it equals a new row in them.
         target_alias: The name of the table in `replace_on`.
-        is_rearrangement: The rows are those that are replaced, arranged in another way, so that
-            readers of changes have nothing to see (`dataChange` is false).
-        is_dynamic: Only the partitions that are written are replaced; None leaves it to the
-            session.
+        is_rearrangement: The rows are the replaced rows in another arrangement, so that readers of
+            changes see nothing (`dataChange` is false).
+        is_dynamic: Only the written partitions are replaced; None leaves it to the session.
         user_metadata: Text for the history.
         txn: Application id and version, for writes that may be repeated.
-        max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
-            session.
-        optimize_write: Whether rows are brought together first; see `DataWriter.optimizes`.
+        max_records_per_file: Split files that would hold more rows; 0 never splits, None leaves it
+            to the session.
+        optimize_write: Bring rows together first; see `DataWriter.optimizes`.
         compression: Parquet's codec; None leaves it to the table, and then to the session.
         filesystem_options: Keys that start with `fs.` or `dfs.`.
-        properties: Properties (`delta.*`) of the table if the write makes it.
-        saves_managed_table: For `saveAsTable` in mode overwrite, whether the catalog keeps the
+        properties: Properties (`delta.*`) of the table if the write creates it.
+        saves_managed_table: For `saveAsTable` in mode overwrite, True if the catalog manages the
             table's files: the history names such a write as Delta does. None for other writes.
-        batch: The batch of a stream that the rows are; None for other writes.
+        batch: The stream's batch that is written; None for other writes.
     """
 
     mode: str
@@ -154,17 +153,17 @@ class WriteRequest:
 
     @property
     def is_overwrite(self) -> bool:
-        """Whether the write replaces existing rows."""
+        """True if the write replaces existing rows."""
         return self.mode == "overwrite"
 
     @property
     def replaces_matches(self) -> bool:
-        """Whether rows are replaced that match new ones, by `replaceOn` or `replaceUsing`."""
+        """True if rows are replaced that match new ones, by `replaceOn` or `replaceUsing`."""
         return self.is_overwrite and self._names_matches
 
     @property
     def replaces_schema(self) -> bool:
-        """Whether schema and partitioning may be replaced: only together with all rows."""
+        """True if schema and partitioning may be replaced, together with all rows."""
         return self.overwrite_schema and self.replace_where is None
 
     @property
@@ -179,9 +178,9 @@ class WriteRequest:
         )
 
     def replaces_partitions(self, spark: SparkSession) -> bool:
-        """Whether an overwrite replaces only the partitions that it writes, if there are any.
+        """Check whether an overwrite replaces only the partitions that it writes.
 
-        What the call says about the rows to replace wins over the session's conf.
+        The call's options on the rows to replace win over the session's conf.
         """
         if not self.is_overwrite or self.replace_where is not None or self.replaces_matches:
             return False
@@ -190,10 +189,10 @@ class WriteRequest:
         return bool(session_value(spark, "partitionOverwriteMode") == "dynamic")
 
     def replacing(self, condition: Column) -> WriteRequest:
-        """The same write, of rows that replace those for which a condition is true.
+        """Return this write as one that replaces the rows for which a condition is true.
 
         Raises:
-            UsageError: Options do not go together with that.
+            UsageError: Other options exclude this.
         """
         request = replace(self, replace_where=condition)
         _ensure_consistent(request)
@@ -206,15 +205,15 @@ class WriteRequest:
         """Parse the arguments of a call.
 
         Raises:
-            UsageError: A mode or option is unknown, a value does not parse, or options do not go
-                together.
+            UsageError: A mode or option is unknown, a value does not parse, or options exclude each
+                other.
         """
         given = CallOptions.sort(options, tuple(WRITE_OPTIONS), takes_properties=True)
-        values = {name: _parsed(name, value) for name, value in given.named.items()}
+        values = {name: _parse_option(name, value) for name, value in given.named.items()}
         overwrite_mode = values.get("partitionOverwriteMode")
         request = cls(
-            mode=_mode(mode),
-            partition_by=_names(partition_by),
+            mode=_parse_mode(mode),
+            partition_by=_parse_names(partition_by),
             merge_schema=values.get("mergeSchema"),
             overwrite_schema=values.get("overwriteSchema", False),
             replace_where=values.get("replaceWhere"),
@@ -224,7 +223,7 @@ class WriteRequest:
             is_rearrangement=not values.get("dataChange", True),
             is_dynamic=None if overwrite_mode is None else overwrite_mode == "dynamic",
             user_metadata=values.get("userMetadata"),
-            txn=_txn(values.get("txnAppId"), values.get("txnVersion")),
+            txn=_pair_of_txn(values.get("txnAppId"), values.get("txnVersion")),
             max_records_per_file=values.get("maxRecordsPerFile"),
             optimize_write=values.get("optimizeWrite"),
             compression=values.get("compression"),
@@ -235,7 +234,7 @@ class WriteRequest:
         return request
 
 
-def _parsed(name: str, value: object) -> Any:
+def _parse_option(name: str, value: object) -> Any:
     try:
         return WRITE_OPTIONS[name].parse(value)
     except ValueError as error:
@@ -246,7 +245,7 @@ def _parsed(name: str, value: object) -> Any:
         ) from None
 
 
-def _mode(mode: str) -> str:
+def _parse_mode(mode: str) -> str:
     folded = mode.lower() if isinstance(mode, str) else ""
     if folded == "default":
         return "error"
@@ -259,7 +258,7 @@ def _mode(mode: str) -> str:
     return "error" if folded == "errorifexists" else folded
 
 
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+def _parse_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     names = (given,) if isinstance(given, str) else given or ()
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
@@ -271,7 +270,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(names) or None
 
 
-def _txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
+def _pair_of_txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
     if app_id is not None and version is not None:
         return app_id, version
     if app_id is None and version is None:

@@ -1,4 +1,4 @@
-"""The schema that a table has after a write: its own, a wider one, or the rows' (spec 10.1)."""
+"""The schema of a table after a write: its own, a wider one, or the rows' (spec 10.1)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _LOG = logging.getLogger(__name__)
 
 
 def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> None:
-    """Set the metadata with which the rows can be written; make it for a new table.
+    """Set the metadata with which the rows can be written, or create it for a new table.
 
     Raises:
         SchemaError: The rows do not fit the table, and the request does not let it change.
     """
-    decision = _decide(df, txn, request)
+    decision = _decide_schema(df, txn, request)
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata_for_new_table(_new_metadata(txn, decision, request.properties))
         return
     if request.properties:
-        _tell_of_ignored_properties(txn, request.properties)
+        _warn_of_ignored_properties(txn, request.properties)
     if decision.action is SchemaAction.KEEP:
         return
     changed = replace(
@@ -47,7 +47,7 @@ def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteReques
         schema_string=schema_to_json(decision.schema),
         partition_columns=decision.partition_columns,
     )
-    # The commit would refuse it, too, but only after all rows have been written.
+    # The commit would also refuse it, but only after all rows were written.
     ensure_clustering_fits(changed, txn.snapshot.domain_metadata)
     if decision.action is SchemaAction.OVERWRITE:
         txn.update_metadata_for_table_overwrite(changed)
@@ -55,7 +55,9 @@ def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteReques
         txn.update_metadata(changed)
 
 
-def _decide(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> SchemaDecision:
+def _decide_schema(
+    df: DataFrame, txn: OptimisticTransaction, request: WriteRequest
+) -> SchemaDecision:
     merge = request.merge_schema
     wanted = SchemaWrite(
         from_spark_schema(df.schema),
@@ -92,8 +94,8 @@ def _new_metadata(
     )
 
 
-def _tell_of_ignored_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) -> None:
-    """Warn of ignored properties: as in Delta, a write sets them only on a table that it makes."""
+def _warn_of_ignored_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) -> None:
+    """Warn about ignored properties: a write sets them only on a new table, as in Delta."""
     known = {key.lower(): value for key, value in txn.metadata.configuration.items()}
     other = sorted(key for key, value in properties.items() if known.get(key.lower()) != value)
     if other:

@@ -19,7 +19,7 @@ from optimist.spark.streams.sink import StreamSink
 from optimist.spark.streams.source import StreamSource
 
 POINTS = {
-    "an offset is known": (StreamSource, "_latest"),
+    "an offset is known": (StreamSource, "_latest_offset"),
     "a batch is planned": (StreamPlanner, "views_between"),
     "files are written": (DataWriter, "write"),
     "our commit is done": (StreamSink, "add_batch"),
