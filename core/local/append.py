@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.new_files import new_files
-from optimist.core.commands.row_rules import ensure_constraints_hold, local_constraint
-from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.column_shape import arrow_rows, value_at
-from optimist.core.data.declared_text import with_declared_length
-from optimist.core.data.parquet.parquet_writer import (
-    FileSpec,
-    TaskFiles,
-    without_empty_text,
+from optimist.core.commands.row_rules import (
+    as_stored,
+    ensure_rows_can_be_checked,
+    ensure_rules_kept,
 )
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.column_shape import arrow_rows
+from optimist.core.data.parquet.parquet_writer import FileSpec, TaskFiles
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import SchemaError, UsageError
-from optimist.core.errors.foreign_text import shown
-from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, Metadata
@@ -32,27 +28,19 @@ from optimist.core.protocol.schema_merge import (
     SchemaWrite,
     decide_schema,
 )
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.arrow_types import from_arrow_schema
-from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
-from optimist.core.schema.types import StructField, StructType, schema_to_json
+from optimist.core.schema.types import schema_to_json
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["append", "as_stored", "ensure_rows_can_be_checked", "ensure_rules_kept"]
+__all__ = ["append"]
 
-_DEFAULT = "CURRENT_DEFAULT"
-_NEEDS_EXPRESSIONS = {
-    "delta.invariants": "an invariant",
-    GENERATION_EXPRESSION: "a generation expression",
-    _DEFAULT: "a default value",
-}
-_COMPLETED = frozenset({GENERATION_EXPRESSION, _DEFAULT})
-"""Whose SQL `complete_rows` evaluates."""
+_COMPLETED = frozenset({GENERATION_EXPRESSION, "CURRENT_DEFAULT"})
+"""The keys of columns' metadata whose SQL `complete_rows` evaluates."""
 
 
 def append(
@@ -164,95 +152,3 @@ def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
         partition_columns=decision.partition_columns,
         created_time=table.clock.now_ms(),
     )
-
-
-def ensure_rows_can_be_checked(
-    metadata: Metadata,
-    schema: StructType,
-    given: StructType,
-    *,
-    evaluated: Collection[str] = frozenset(),
-) -> None:
-    """Refuse a table that has rules in SQL which can't be evaluated without Spark.
-
-    Args:
-        metadata: The table's metadata.
-        schema: The table's schema.
-        given: The columns that the rows have; a default matters only for one that they lack.
-        evaluated: The keys of columns' metadata whose SQL the caller evaluates itself; it does so
-            for columns, not for fields of structs.
-
-    Raises:
-        UsageError: It has such a rule (kind `OPTIMIST_NEEDS_SPARK`).
-    """
-    constraints = TableMetadata.of(metadata).properties.constraints
-    unknown = (name for name, sql in constraints.items() if local_constraint(sql, schema) is None)
-    reason = next((f"the CHECK constraint {shown(name)}" for name in unknown), None)
-    for path, item in _fields(schema):
-        for key, what in _NEEDS_EXPRESSIONS.items():
-            is_given = key == _DEFAULT and named_path(path, given) is not None
-            is_evaluated = key in evaluated and len(path) == 1
-            if key in item.metadata and not (is_given or is_evaluated):
-                reason = f"{what} on the column {shown('.'.join(path))}"
-    if reason is not None:
-        raise UsageError(
-            f"The table has {reason}, which only Spark can evaluate. Nothing was written. Use "
-            "optimist.spark, which has the same commands.",
-            kind="OPTIMIST_NEEDS_SPARK",
-        )
-
-
-def as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.Table:
-    """The values as a reader will find them, with texts of their declared lengths.
-
-    An empty text in a partition column becomes null here, before NOT NULL is checked.
-    """
-    columns = []
-    for item, values in zip(schema, rows.columns, strict=True):
-        fitted = with_declared_length(values, item)
-        columns.append(without_empty_text(fitted) if item.name in partition_columns else fitted)
-    return pa.table(columns, schema=rows.schema)
-
-
-def ensure_rules_kept(rows: pa.Table, metadata: Metadata, schema: StructType) -> None:
-    """Refuse rows that violate a NOT NULL or a CHECK constraint.
-
-    Args:
-        rows: The rows as they will be stored.
-        metadata: The table's metadata, which `ensure_rows_can_be_checked` has passed.
-        schema: The table's schema.
-
-    Raises:
-        SchemaError: See `_ensure_not_null` and `ensure_constraints_hold`.
-    """
-    _ensure_not_null(rows, schema)
-    ensure_constraints_hold(rows, TableMetadata.of(metadata).properties.constraints, schema)
-
-
-def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
-    """Refuse nulls in NOT NULL columns and fields of structs, but not inside arrays and maps.
-
-    A struct that is null violates the NOT NULL of its fields.
-    """
-    for path, item in _fields(schema):
-        if item.nullable:
-            continue
-        values = value_at(rows, path)
-        if values.null_count:
-            raise SchemaError(
-                f"NOT NULL constraint violated for column: {shown('.'.join(path))}. The data has "
-                f"{values.null_count} null values there. Nothing was written. Fill them.",
-                kind=NOT_NULL_VIOLATED,
-                column=".".join(path),
-            )
-
-
-def _fields(
-    schema: StructType, parents: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """The columns and the fields of structs, with their paths; not those inside arrays and maps."""
-    for item in schema:
-        path = (*parents, item.name)
-        yield path, item
-        if isinstance(item.data_type, StructType):
-            yield from _fields(item.data_type, path)

@@ -15,10 +15,10 @@ from optimist.core.commands.row_changes import (
     changes_of_update,
 )
 from optimist.core.commands.row_rewrite import rewrite_rows
+from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
-from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete

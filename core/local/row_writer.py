@@ -14,6 +14,7 @@ import pyarrow as pa
 from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.new_files import new_files
 from optimist.core.commands.recorded_changes import records_changes
+from optimist.core.commands.row_rules import as_stored, ensure_rules_kept
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import (
@@ -30,7 +31,6 @@ from optimist.core.data.parquet.parquet_reader import Positions, read_located_ba
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
-from optimist.core.local.append import as_stored, ensure_rules_kept
 from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join

@@ -28,10 +28,10 @@ from optimist.core.commands.command import Changes
 from optimist.core.commands.marked_files import ChosenRows, only_chosen
 from optimist.core.commands.row_changes import changes_of_update
 from optimist.core.commands.row_rewrite import RowCommand
+from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.update import LocalUpdate

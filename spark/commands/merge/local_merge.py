@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.merge.resolved import JoinKey, ResolvedClause
 from optimist.core.commands.merge.run import MergedRows, merge_rows
+from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
-from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.merge.keys import ColumnKey, column_key
 from optimist.core.local.merge.merge_target import LocalMergeTarget
 from optimist.core.local.merge.resolution import (
