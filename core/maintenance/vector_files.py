@@ -12,11 +12,11 @@ __all__ = ["vector_paths"]
 
 
 def vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
-    """The full paths of files with vectors, each once.
+    """Return the full paths of files with vectors, each once.
 
     Args:
         files: Rows with a column `deletionVector`: live files, or tombstones.
-        paths: What the paths of the table's log mean.
+        paths: Resolves the paths of the table's log.
 
     Raises:
         TableError: See `deletion_vector_path`.

@@ -1,4 +1,4 @@
-"""What every conversion asks for, finds and commits, whatever table the files were (spec 10.13)."""
+"""The request, the files and the commit that all conversions share (spec 10.13)."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ ReadFooters = Callable[[Sequence[str], FooterWish], Iterable[Footer]]
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """What is to be converted, and how.
+    """A request for a conversion.
 
     Attributes:
         partition_columns: The partition columns, as the directories name them.
-        collects_statistics: Whether statistics are taken from the footers.
-        zone: The time zone of times in directories' names.
+        collects_statistics: Whether the footers' statistics are put in the log.
+        zone: The time zone of timestamps in directory names.
         catalog_table: The name of the table in a catalog, for the history.
         properties: Properties that a catalog has for the table.
-        comment: What a catalog says of the table, for people.
+        comment: The table's comment in a catalog.
         columns: The columns that a catalog has for the table, with their order and comments.
-        directories: The paths of the partitions that a catalog has for the table, below it; None
-            where the directories that are there count.
-        source_format: Of what the files are a table: `parquet`, a directory, or `iceberg`.
-        metadata_file: Which version of a table of Iceberg, by the name of its metadata file; None
-            for the newest.
+        directories: The paths of the table's partitions in a catalog, below the table; None to take
+            the directories that exist.
+        source_format: The format of the files: `parquet` for a directory, or `iceberg`.
+        metadata_file: The name of the metadata file of an Iceberg table's version; None for the
+            newest.
     """
 
     partition_columns: StructType = _NONE
@@ -72,15 +72,15 @@ class ConvertRequest:
 
 @dataclass(frozen=True, slots=True)
 class FilesFound:
-    """The files of a table that is none of Delta's, and what is in them.
+    """The files of a table of another format, and their columns.
 
     Attributes:
         schema: The columns.
-        partition_columns: The names of those that the table is partitioned by.
-        adds: The files as a log has them.
-        ensure_unchanged: Looks again; raises a `UsageError` of the kind
-            `OPTIMIST_DIRECTORY_BEING_WRITTEN` where somebody has written meanwhile.
-        comment: What the table says of itself, for people.
+        partition_columns: The names of the partition columns.
+        adds: The files, as a log records them.
+        ensure_unchanged: Lists the files again; raises a `UsageError` of the kind
+            `OPTIMIST_DIRECTORY_BEING_WRITTEN` if somebody has written meanwhile.
+        comment: The table's own comment.
         mapping: The properties of column mapping that fit the files.
     """
 
@@ -92,10 +92,10 @@ class FilesFound:
     mapping: Mapping[str, str] = field(default_factory=dict)
 
     def metadata(self, properties: Mapping[str, str]) -> Metadata:
-        """The metadata of a table of these files.
+        """Return the metadata of a table of these files.
 
         Args:
-            properties: Its properties, besides those of column mapping.
+            properties: The table's properties, except those of column mapping.
         """
         return Metadata(
             id="",
@@ -109,7 +109,7 @@ class FilesFound:
 def wish_of(
     table: TableRef, partition_columns: tuple[str, ...], request: ConvertRequest
 ) -> FooterWish:
-    """What is wanted of the footers."""
+    """Return what the reader of the footers has to collect."""
     properties = TableMetadata.of(Metadata("", schema_to_json(StructType()))).properties
     return FooterWish(
         table.data_access(),
@@ -119,7 +119,7 @@ def wish_of(
 
 
 def asked_properties(table: TableRef, request: ConvertRequest) -> dict[str, str]:
-    """The properties that a catalog has for the table, as a log has them.
+    """Return the table's properties in a catalog, normalized as in a log.
 
     Raises:
         ConfigError: One of them is not valid.
@@ -132,7 +132,7 @@ def asked_properties(table: TableRef, request: ConvertRequest) -> dict[str, str]
 
 
 def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: ConvertRequest) -> None:
-    """Set the metadata of the new table, by the session's defaults.
+    """Set the metadata of the new table, with the session's defaults.
 
     Raises:
         SchemaError, ConfigError: See `convert`.
@@ -157,7 +157,7 @@ def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: Convert
 
 
 def operation_of(found: FilesFound, request: ConvertRequest) -> Operation:
-    """What the history says of a conversion."""
+    """Return the entry of a conversion for the history."""
     num_files = len(found.adds)
     parameters: dict[str, object] = {
         "numFiles": num_files,

@@ -1,13 +1,13 @@
-"""CONVERT TO DELTA: a log for Parquet files, where they are (spec 10.13).
+"""CONVERT TO DELTA: write a log for Parquet files at their path (spec 10.13).
 
-1. If there is a log already, nothing is done.
-2. The directory is listed. Partition values come from its names.
-3. The footers are read. Their columns are merged; columns whose types can't be are refused.
-4. The directory is listed again: a file that came, went or grew meanwhile is refused.
-5. One attempt is made to commit version 0.
+1. If a log exists, nothing is done.
+2. The directory is listed. Partition values come from directory names.
+3. The footers are read and their columns merged. Columns whose types can't be merged are refused.
+4. The directory is listed again. A file that came, went or grew meanwhile is refused.
+5. The commit of version 0 is tried once.
 
-The files stay as they are, so the directory can be read as Parquet as before; but rows that are
-deleted or updated in the table are still in the files.
+The files stay as they are, so the directory can still be read as Parquet. Such readers also see
+rows that the table has deleted or updated.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _TRIED = 8
 
 
 def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
-    """Read footers in this process: by threads where that is waiting, which the first ones tell.
+    """Read footers in this process, by threads if the first footers show that reading waits.
 
-    What is read from a disk near by is work for Python, and threads would be in each other's way.
+    Footers on a near disk cost Python work and no waiting; threads would slow that down.
     """
     reader = FooterReader(wish)
     started_s, busy_s = time.perf_counter(), time.thread_time()
@@ -73,24 +73,24 @@ def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
 def convert(
     txn: OptimisticTransaction, request: ConvertRequest, read: ReadFooters = read_footers
 ) -> CommitResult | None:
-    """Make a table of Parquet files.
+    """Make a table from Parquet files.
 
     Args:
         txn: A transaction that has just begun, at the directory of the files.
-        request: What is to be converted, and how.
+        request: The files and how they are converted.
         read: Reads the footers.
 
     Returns:
-        The commit; None if there is a table already.
+        The commit; None if a table exists already.
 
     Raises:
         SchemaError: Rows are to be tracked, and statistics are not wanted (kind
-            `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`); or no table can have the columns;
-            or see `files_found`.
-        ConfigError: The session's defaults ask for column mapping, which the files don't have (kind
+            `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`); or a Delta table can't have the
+            columns; or see `files_found`.
+        ConfigError: The session's defaults ask for column mapping, which the files lack (kind
             `DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING`).
-        TableNotFoundError, TableError, UsageError: See `files_found`; or the directory was written
-            to meanwhile.
+        TableNotFoundError, TableError, UsageError: See `files_found`; or somebody wrote to the
+            directory meanwhile.
         ConcurrentWriteException: Another commit came first.
 
     Nothing was written if any of these is raised.
@@ -106,23 +106,23 @@ def convert(
 def files_found(
     table: TableRef, request: ConvertRequest, read: ReadFooters = read_footers
 ) -> FilesFound:
-    """The files at a path that are a table of another kind than Delta, and their columns.
+    """Find the files of a table of another format and their columns.
 
     Args:
-        table: The directory, as the Delta table that it could be.
-        request: What the files are, and what is wanted of them.
+        table: The directory, as the Delta table that it may become.
+        request: The format of the files and how they are converted.
         read: Reads the footers.
 
     Raises:
-        TableNotFoundError: There are no files.
-        SchemaError: Files have columns that don't go together (kind
-            `DELTA_FAILED_TO_MERGE_FIELDS`); or see `partition_values_of`.
-        TableError: A file is no Parquet, or is damaged.
-        UsageError: The directory can't be one table, or has files that are in none of a catalog's
-            partitions (kind `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
-        ConfigError: A property of the catalog's is not valid.
+        TableNotFoundError: The directory has no files.
+        SchemaError: The files' columns can't be merged (kind `DELTA_FAILED_TO_MERGE_FIELDS`); or
+            see `partition_values_of`.
+        TableError: A file is not Parquet, or is damaged.
+        UsageError: The directory can't be one table, or has files outside a catalog's partitions
+            (kind `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
+        ConfigError: A property in the catalog is not valid.
     """
-    asked_properties(table, request)  # refused here, they cost no look at the files
+    asked_properties(table, request)  # refused here, before any file is read
     if request.source_format == ICEBERG:
         return iceberg_files(table, request, read)
     columns = request.partition_columns
@@ -133,7 +133,7 @@ def files_found(
     wish = wish_of(table, columns.names, request)
     footers = list(read(paths, wish))
     schema = _table_schema(paths, footers, request)
-    stats = _stats(paths, footers, schema, wish, read)
+    stats = _statistics_of_files(paths, footers, schema, wish, read)
 
     def ensure_unchanged() -> None:
         if parquet_files(table, columns) != files:
@@ -148,7 +148,10 @@ def files_found(
     return FilesFound(
         schema,
         columns.names,
-        [_add(file, each, text) for file, each, text in zip(files, values, stats, strict=True)],
+        [
+            _add_of_file(file, each, text)
+            for file, each, text in zip(files, values, stats, strict=True)
+        ],
         ensure_unchanged,
         comment=request.comment,
     )
@@ -157,17 +160,17 @@ def files_found(
 def _ensure_in_catalog(
     table: TableRef, files: Iterable[ParquetFile], request: ConvertRequest
 ) -> None:
-    """Refuse files that are in no partition, for those who read the table by its name."""
+    """Refuse files outside the catalog's partitions, which readers by table name have not seen."""
     if request.directories is None:
         return
     for file in files:
         directory = file.path.rpartition("/")[0]
         if directory not in request.directories:
             raise UsageError(
-                f"The directory {shown(directory)} of {shown(table.table_path)} is no partition of "
-                f"the table {shown(request.catalog_table)} in the catalog, so nobody has seen its "
-                "rows there. Nothing was written. Run MSCK REPAIR TABLE if they are to count, or "
-                "move the directory away.",
+                f"The directory {shown(directory)} of {shown(table.table_path)} is not a partition "
+                f"of the table {shown(request.catalog_table)} in the catalog, so nobody has seen "
+                "its rows there. Nothing was written. Run MSCK REPAIR TABLE if they are to count, "
+                "or move the directory away.",
                 kind="OPTIMIST_CATALOG_PARTITIONS_DIFFER",
                 path=table.table_path,
             )
@@ -176,7 +179,7 @@ def _ensure_in_catalog(
 def _table_schema(
     paths: Sequence[str], footers: Sequence[Footer], request: ConvertRequest
 ) -> StructType:
-    """The columns of all files together, and those of the directories' names."""
+    """Merge the columns of all files with those of the directory names."""
     first_with = {footer.schema: path for path, footer in zip(paths, footers, strict=True)}
     merged = StructType() if request.columns is None else request.columns
     for text, path in first_with.items():
@@ -195,14 +198,14 @@ def _table_schema(
     return StructType((*own, *by_name.values()))
 
 
-def _stats(
+def _statistics_of_files(
     paths: Sequence[str],
     footers: Sequence[Footer],
     schema: StructType,
     wish: FooterWish,
     read: ReadFooters,
 ) -> list[str | None]:
-    """The statistics of the files by the table's schema."""
+    """Return the statistics of the files by the table's schema."""
     if wish.num_stats_columns is None:
         return [None] * len(footers)
     table = schema_to_json(schema)
@@ -210,13 +213,13 @@ def _stats(
     data = schema_to_json(
         StructType(tuple(item for item in schema if item.name.lower() not in partitions))
     )
-    # Most files have just the table's columns; the footers of the others are read once more.
+    # Most files have exactly the table's columns; the footers of the others are read again.
     others = [path for path, each in zip(paths, footers, strict=True) if each.schema != data]
     again = dict(zip(others, read(others, replace(wish, table_schema=table)), strict=True))
     return [again.get(path, each).stats for path, each in zip(paths, footers, strict=True)]
 
 
-def _add(file: ParquetFile, values: Mapping[str, str | None], stats: str | None) -> AddFile:
+def _add_of_file(file: ParquetFile, values: Mapping[str, str | None], stats: str | None) -> AddFile:
     return AddFile(
         path=file.reference,
         partition_values=values,

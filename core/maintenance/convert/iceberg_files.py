@@ -1,11 +1,11 @@
-"""The files of a table of Iceberg, for CONVERT TO DELTA and CLONE (spec 10.13).
+"""The files of an Iceberg table, for CONVERT TO DELTA and CLONE (spec 10.13).
 
-1. The newest metadata are read, and the manifests that they name.
-2. The footers are read: columns are found by their ids, and must have the types of the table.
-3. The metadata are looked for again: where there are newer ones, somebody writes to the table.
+1. The newest metadata and the manifests that they name are read.
+2. The footers are read. Columns are found by their ids and must have the table's types.
+3. The newest metadata are looked up again. If they are newer, somebody writes to the table.
 
-The columns keep Iceberg's ids, and new ones get others than any column of Iceberg ever had: the
-files still hold those that were dropped.
+The columns keep Iceberg's ids. New columns get ids that no Iceberg column ever had, since the files
+still hold dropped columns.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["iceberg_files"]
 
 
 def iceberg_files(table: TableRef, request: ConvertRequest, read: ReadFooters) -> FilesFound:
-    """The files of a table of Iceberg; see `files_found`.
+    """Find the files of an Iceberg table; see `files_found`.
 
     Raises:
-        UsageError: The table has what can't be carried over (kind
+        UsageError: The table has something that can't be converted (kind
             `OPTIMIST_INCOMPATIBLE_ICEBERG_TABLE`); or partition columns are given
             (`DELTA_PARTITION_SCHEMA_IN_ICEBERG_TABLES`).
-        TableError, SchemaError: A file is damaged, or has a column without an id or of another
-            type than the table.
+        TableError, SchemaError: A file is damaged, or a column has no id or another type than the
+            table's.
     """
     if len(request.partition_columns):
         raise SchemaError(
@@ -72,7 +72,7 @@ def iceberg_files(table: TableRef, request: ConvertRequest, read: ReadFooters) -
         found.schema,
         names,
         [
-            _add(file, footer.stats, found.modified_ms)
+            _add_of_file(file, footer.stats, found.modified_ms)
             for file, footer in zip(found.files, footers, strict=True)
         ],
         ensure_unchanged,
@@ -84,7 +84,7 @@ def iceberg_files(table: TableRef, request: ConvertRequest, read: ReadFooters) -
     )
 
 
-def _add(file: IcebergFile, stats: str | None, modified_ms: int) -> AddFile:
+def _add_of_file(file: IcebergFile, stats: str | None, modified_ms: int) -> AddFile:
     return AddFile(
         path=uri_reference(file.path),
         partition_values=file.partition_values,

@@ -1,6 +1,6 @@
-"""Reads the metadata of a table of Iceberg, by pyiceberg; imported where one is converted.
+"""The reader of an Iceberg table's metadata, by pyiceberg; imported only to convert one.
 
-The files are read by the table's own store, and only those below the table's directory.
+The table's own store reads the files, and only those below the table's directory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COPY = "Read it with an engine of Iceberg, and write the rows to a new table"
 
 
 def read_iceberg(table: TableRef, metadata_path: str) -> IcebergTable:
-    """Read one version of a table; see `IcebergTable.at`."""
+    """Read one version of an Iceberg table; see `IcebergTable.at`."""
     files = _TableFiles(table)
     try:
         metadata = FromInputFile.table_metadata(files.new_input(metadata_path))
@@ -53,7 +53,7 @@ def read_iceberg(table: TableRef, metadata_path: str) -> IcebergTable:
 
 
 class _Version:
-    """One version of a table."""
+    """One version of an Iceberg table."""
 
     def __init__(self, table: TableRef, files: _TableFiles, metadata: TableMetadata) -> None:
         self._table = table
@@ -65,7 +65,7 @@ class _Version:
         if metadata.format_version > _NEWEST_FORMAT:
             found = f"the format version {metadata.format_version}"
             raise refused(self._table, found, _COPY)
-        schema = self._schema()
+        schema = self._delta_schema()
         spec = metadata.spec()
         fields = self._partition_fields(spec, schema)
         snapshot = metadata.current_snapshot()
@@ -74,7 +74,7 @@ class _Version:
             IcebergFile(
                 self._files.relative(found.file_path),
                 found.file_size_in_bytes,
-                self._values(found, fields),
+                self._partition_values(found, fields),
             )
             for manifest in manifests
             for found in self._data_files(manifest, spec.spec_id)
@@ -90,11 +90,11 @@ class _Version:
             comment=metadata.properties.get("comment"),
         )
 
-    def _schema(self) -> StructType:
-        """The columns, with physical names that no file has.
+    def _delta_schema(self) -> StructType:
+        """Return the columns, with physical names that no file has.
 
-        Spark's reader, which finds a column by its id, still asks for the type of the one that is
-        called as the file calls it; by then that may be another one.
+        Spark's reader finds a column by its id, but it also checks the type of the column that has
+        the same name as in the file. That may be another column by now.
         """
         return with_mapping(
             delta_schema(self._metadata.schema(), self._table),
@@ -104,10 +104,10 @@ class _Version:
         )
 
     def _partition_fields(self, spec: PartitionSpec, schema: StructType) -> dict[int, StructField]:
-        """The columns that the table is partitioned by, by their places among its partitions."""
+        """Return the partition columns, by their index in the partition spec."""
         by_id = {item.metadata[COLUMN_ID]: item for item in schema}
         fields = {}
-        for place, found in enumerate(spec.fields):
+        for index, found in enumerate(spec.fields):
             if isinstance(found.transform, VoidTransform):
                 continue
             column = by_id.get(found.source_id)
@@ -115,7 +115,7 @@ class _Version:
                 name = self._metadata.schema().find_column_name(found.source_id)
                 by = f"partitions by {found.transform} of the column {shown(name)}"
                 raise refused(self._table, by, _COPY)
-            fields[place] = column
+            fields[index] = column
         return fields
 
     def _data_files(self, manifest: ManifestFile, spec_id: int) -> Iterator[DataFile]:
@@ -131,10 +131,12 @@ class _Version:
                 raise refused(self._table, "encrypted files", _COPY)
             yield found
 
-    def _values(self, file: DataFile, fields: dict[int, StructField]) -> dict[str, str | None]:
+    def _partition_values(
+        self, file: DataFile, fields: dict[int, StructField]
+    ) -> dict[str, str | None]:
         values = {}
-        for place, item in fields.items():
-            value = file.partition[place]
+        for index, item in fields.items():
+            value = file.partition[index]
             if value in ("", b""):
                 empty = f"empty values of the partition column {shown(item.name)}, which a log has"
                 raise refused(self._table, f"{empty} as null", _COPY)
@@ -145,25 +147,25 @@ class _Version:
 
 
 class _TableFiles(FileIO):
-    """The files of a table, for pyiceberg; it can write none."""
+    """The files of a table, for pyiceberg; read only."""
 
     def __init__(self, table: TableRef) -> None:
         super().__init__()
         self._table = table
 
     def relative(self, location: str) -> str:
-        """The path below the table's directory.
+        """Return the path below the table's directory.
 
         Raises:
-            UsageError: It is elsewhere.
+            UsageError: The file is outside the directory.
         """
         table = self._table
         path = without_dots(strip_file_scheme(location))
-        own = _key(table, table.table_path)
-        found = None if path is None else _key(table, path)
+        own = _store_key(table, table.table_path)
+        found = None if path is None else _store_key(table, path)
         if own is None or found is None or not found.startswith(f"{own}/"):
-            place = f"files outside its directory, {shown(location)}"
-            raise refused(table, place, "Copy it with an engine of Iceberg into one directory")
+            index = f"files outside its directory, {shown(location)}"
+            raise refused(table, index, "Copy it with an engine of Iceberg into one directory")
         return found[len(own) + 1 :]
 
     def new_input(self, location: str) -> InputFile:
@@ -177,7 +179,7 @@ class _TableFiles(FileIO):
 
 
 class _File(InputFile):
-    """One file, read at once: those of metadata are small."""
+    """One file, read at once, since metadata files are small."""
 
     def __init__(self, location: str, table: TableRef, relative: str) -> None:
         super().__init__(location)
@@ -185,16 +187,16 @@ class _File(InputFile):
         self._path = join(table.table_path, relative)
 
     def __len__(self) -> int:
-        return len(self._bytes())
+        return len(self._read_content())
 
     def exists(self) -> bool:
         raise NotImplementedError(self.location)
 
     def open(self, seekable: bool = True) -> io.BytesIO:  # noqa: ARG002 - any stream can
-        """Its content."""
-        return io.BytesIO(self._bytes())
+        """Return the file's content as a stream."""
+        return io.BytesIO(self._read_content())
 
-    def _bytes(self) -> bytes:
+    def _read_content(self) -> bytes:
         with storage_errors("read", self._path):
             found: bytes = read_surely(
                 self._path, self._table.data_access(), lambda source: source.read()
@@ -202,7 +204,7 @@ class _File(InputFile):
         return found
 
 
-def _key(table: TableRef, path: str) -> str | None:
-    """The path within the table's store; on a disk, where links lead to."""
+def _store_key(table: TableRef, path: str) -> str | None:
+    """Return the path within the table's store; on a disk, with symbolic links resolved."""
     origin = table.data_paths.origin
     return origin.key_of(os.path.realpath(path) if origin.is_local else path)

@@ -1,8 +1,8 @@
-"""A table of Iceberg as a Delta table could have it: its columns and its files (spec 10.13).
+"""An Iceberg table's columns and files, as a Delta table can have them (spec 10.13).
 
-`newest_metadata` finds the file that tells what the table is now, and `IcebergTable.at` reads it
-and the manifests that it names. What no Delta table can have, or what this does not carry over, is
-refused by its name.
+`newest_metadata` finds the newest metadata file, and `IcebergTable.at` reads it and the manifests
+that it names. Features that a Delta table can't have, or that are not converted, are refused by
+name.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class IcebergFile:
     """One data file.
 
     Attributes:
-        path: Its path below the table's directory, not percent-encoded.
+        path: The path below the table's directory, not percent-encoded.
         size_bytes: Its length.
-        partition_values: As `add.partitionValues`.
+        partition_values: The partition values, as in `add.partitionValues`.
     """
 
     path: str
@@ -45,15 +45,15 @@ class IcebergFile:
 
 @dataclass(frozen=True, slots=True)
 class IcebergTable:
-    """What one version of a table is.
+    """The content of one version of an Iceberg table.
 
     Attributes:
         schema: The columns, mapped by Iceberg's ids.
-        partition_columns: The names of those that it is partitioned by.
-        last_column_id: The largest id that a column or a part of one has ever had.
+        partition_columns: The names of the partition columns.
+        last_column_id: The largest id that a column or a nested field has ever had.
         files: The data files, in the order of their paths.
-        modified_ms: When the version was made, in epoch milliseconds.
-        comment: What the table says of itself, for people.
+        modified_ms: The time of the version, in epoch milliseconds.
+        comment: The table's own comment.
     """
 
     schema: StructType
@@ -73,9 +73,9 @@ class IcebergTable:
 
         Raises:
             ConfigError: pyiceberg is not installed (kind `OPTIMIST_MISSING_PACKAGE`).
-            TableError: The metadata are damaged, or a file of them is gone (kind
+            TableError: The metadata are damaged, or a file that they name is gone (kind
                 `OPTIMIST_DAMAGED_ICEBERG_TABLE`).
-            UsageError: It has what can't be carried over; see `refused`.
+            UsageError: The version has something that can't be converted; see `refused`.
             StorageError: The store failed.
         """
         try:
@@ -91,15 +91,15 @@ class IcebergTable:
 
 
 def newest_metadata(table: TableRef) -> str:
-    """The name of the file of metadata that tells what the table is now.
+    """Return the name of the newest metadata file.
 
-    A commit of Iceberg's file system tables makes `v7.metadata.json`, of which the last counts. A
-    catalog keeps the name of one such as `00007-<uuid>.metadata.json` itself; the last one can be
-    of a commit that the catalog has refused, and where there are two, that is certain.
+    File system tables of Iceberg write `v7.metadata.json`, and the highest number counts. A catalog
+    stores the name of a file such as `00007-<uuid>.metadata.json` itself. The highest of these may
+    be from a commit that the catalog refused; if two have the highest number, one certainly is.
 
     Raises:
-        TableNotFoundError: There is none (kind `DELTA_EMPTY_DIRECTORY`).
-        UsageError: Several are the last (kind `OPTIMIST_AMBIGUOUS_ICEBERG_TABLE`).
+        TableNotFoundError: There is no metadata file (kind `DELTA_EMPTY_DIRECTORY`).
+        UsageError: Several files have the highest number (kind `OPTIMIST_AMBIGUOUS_ICEBERG_TABLE`).
     """
     names = names_in(join(table.table_path, _FOLDER), table.data_access())
     found = [match for match in map(_NAME.match, names) if match is not None]
@@ -126,7 +126,7 @@ def newest_metadata(table: TableRef) -> str:
 
 
 def refused(table: TableRef, feature: str, remedy: str) -> UsageError:
-    """The error for a table that has what can't be carried over."""
+    """Return the error for a table with a feature that can't be converted."""
     return UsageError(
         f"The table of Iceberg at {shown(table.table_path)} can't be converted: it has "
         f"{feature}. Nothing was written. {remedy}.",

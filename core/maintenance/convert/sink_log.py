@@ -1,9 +1,9 @@
-"""Which files count in a directory of Spark's file sink: those that its log has committed.
+"""The files in a directory of Spark's file sink that the sink's log has committed.
 
-A stream that writes Parquet tells in `_spark_metadata` what each batch has written, and Spark reads
-no other file there: a task that failed, or a batch that was run again, has left files whose rows
-are in others as well. Batch `n` is a file `n`, or `n.compact`, which has all batches up to it. The
-first line is the version, each other one a file as JSON.
+A stream that writes Parquet records in `_spark_metadata` what each batch has written. Spark reads
+no other files there, since failed tasks and repeated batches leave files whose rows are in other
+files, too. Batch `n` is a file `n`, or `n.compact`, which holds all batches up to it. The first
+line is the version. Every other line is a file as JSON.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ _VERSION = "v1"
 
 
 def committed_by_sink(table: TableRef, paths: Iterable[str]) -> frozenset[str]:
-    """Those of the files below a directory that its log of a sink has committed.
+    """Return the files of a directory that the sink's log has committed.
 
     Args:
-        table: The directory as the table that it is to be.
+        table: The directory, as the table that it is to become.
         paths: Paths below it, not percent-encoded.
 
     Raises:
-        TableError: The log lacks a batch or can't be read, or a file that it names is not there
-            (kind `OPTIMIST_DAMAGED_SINK_LOG`).
+        TableError: The log lacks a batch, can't be read, or names a file that is missing (kind
+            `OPTIMIST_DAMAGED_SINK_LOG`).
         StorageError: The store failed.
     """
     below, found = frozenset(paths), set()
     depths = sorted({path.count("/") + 1 for path in below}, reverse=True)
-    # The log has whole paths, perhaps by another mount, or from before the directory was moved.
-    for whole in sorted(_committed(table)):
+    # The log has full paths, perhaps of another mount, or from before the directory was moved.
+    for whole in sorted(_committed_paths(table)):
         parts = whole.split("/")
         ends = ("/".join(parts[-depth:]) for depth in depths)
         path = next((end for end in ends if end in below), None)
         if path is None:
-            raise _damaged(table, f"it names the file {shown(whole)}, which is not there")
+            raise _damaged_log(table, f"it names the file {shown(whole)}, which is not there")
         found.add(path)
     return frozenset(found)
 
 
-def _committed(table: TableRef) -> set[str]:
-    """The whole paths of the files, not percent-encoded."""
-    place = join(table.table_path, SINK_LOG)
-    names = set(names_in(place, table.data_access()))
+def _committed_paths(table: TableRef) -> set[str]:
+    """Return the full paths of the committed files, not percent-encoded."""
+    log_path = join(table.table_path, SINK_LOG)
+    names = set(names_in(log_path, table.data_access()))
     batches = {name.removesuffix(_COMPACT) for name in names}
     numbers = {int(text) for text in batches if text.isascii() and text.isdigit()}
     if not numbers:
@@ -65,14 +65,14 @@ def _committed(table: TableRef) -> set[str]:
     found: set[str] = set()
     for number in range(first, newest + 1):
         if number not in numbers:
-            raise _damaged(table, f"the batch {number} is missing")
+            raise _damaged_log(table, f"the batch {number} is missing")
         compact = f"{number}{_COMPACT}"
         name = compact if compact in names else str(number)
-        _apply(table, join(place, name), found)
+        _apply_batch(table, join(log_path, name), found)
     return found
 
 
-def _apply(table: TableRef, path: str, found: set[str]) -> None:
+def _apply_batch(table: TableRef, path: str, found: set[str]) -> None:
     filesystem, inner = filesystem_for(path, table.data_access())
     with storage_errors("read", path), open_to_read(filesystem, inner) as source:
         content = source.read()
@@ -85,10 +85,10 @@ def _apply(table: TableRef, path: str, found: set[str]) -> None:
             change = found.discard if file["action"] == "delete" else found.add
             change(unquote(file["path"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(table, f"{shown(name_of(path))} can't be read: {shown(error)}") from None
+        raise _damaged_log(table, f"{shown(name_of(path))} can't be read: {shown(error)}") from None
 
 
-def _damaged(table: TableRef, problem: str) -> TableError:
+def _damaged_log(table: TableRef, problem: str) -> TableError:
     return TableError(
         f"The log of Spark's file sink in {shown(join(table.table_path, SINK_LOG))}, which tells "
         f"the files that count, is damaged: {problem}. Nothing was written. Read the directory "

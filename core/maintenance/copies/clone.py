@@ -1,16 +1,16 @@
-"""CLONE: a table with the rows, the metadata and the protocol that another has (spec 10.13).
+"""CLONE: make a table with the rows, metadata and protocol of another table (spec 10.13).
 
-The other may be a version of a Delta table, or files of Parquet or Iceberg (`clone_source`).
+The source is a version of a Delta table, or files of Parquet or Iceberg (`clone_source`).
 
-1. The place decides as for CREATE TABLE; a table that is there must have no files.
-2. The metadata are the source's, under another id, with the properties that the caller asks for.
-3. The files are the source's. A shallow clone names them by absolute paths and copies nothing; a
+1. The path is checked as for CREATE TABLE. A table that exists there must have no files.
+2. The metadata are the source's, with another id and the properties that the caller asks for.
+3. The files are the source's. A shallow clone names them by absolute paths and copies nothing. A
    deep clone copies them first (`copied_files`).
-4. One attempt is made to commit that.
+4. The commit is tried once.
 
-A clone begins with the newest version or an older one of its source, and then goes its own way:
-neither table sees what the other does later. A shallow clone needs the files of its source for as
-long as it names them, and VACUUM of the source does not know of it.
+A clone begins with the newest version or an older version of its source. Afterwards, neither table
+sees the other's changes. A shallow clone needs the files of its source for as long as it names
+them, and VACUUM of the source does not know about the clone.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ __all__ = ["CloneRequest", "ClonedTable", "clone"]
 
 @dataclass(frozen=True, slots=True)
 class CloneRequest:
-    """What is to be cloned, and how.
+    """The source of a CLONE and how it is cloned.
 
     Attributes:
-        source: What is cloned.
-        is_shallow: Whether the files stay where they are.
-        mode: What is done if there is a table at the place.
-        properties: Properties that the clone has instead of the source's, or besides them.
+        source: The table to clone.
+        is_shallow: Whether the clone only names the files and copies none.
+        mode: What to do if a table exists at the path.
+        properties: Properties that replace the source's or are added to them.
         copy: Makes the copies of a deep clone.
     """
 
@@ -74,16 +74,16 @@ class CloneRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClonedTable:
-    """What a CLONE did; the names are those of Delta's columns.
+    """The result of a CLONE, with the names of Delta's columns.
 
     Attributes:
-        version: The version that it made.
+        version: The version that the clone committed.
         source_table_size: The sizes of the source's files, summed.
         source_num_of_files: How many files the source has.
-        num_removed_files: Always 0, as a table with files is not replaced.
-        num_copied_files: How many files were copied; 0 for a shallow clone.
+        num_removed_files: Always 0, since a table with files is not replaced.
+        num_copied_files: The number of copied files; 0 for a shallow clone.
         removed_files_size: Always 0.
-        copied_files_size: The sizes of the files that were copied, summed.
+        copied_files_size: The sizes of the copied files, summed.
     """
 
     version: int
@@ -96,30 +96,30 @@ class ClonedTable:
 
 
 def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | None:
-    """Make a table of another's version.
+    """Make a table from a version of another table.
 
     Args:
-        txn: A transaction that has just begun, at the place of the clone.
-        request: What is to be cloned, and how.
+        txn: A transaction that has just begun, at the path of the clone.
+        request: The source and how it is cloned.
 
     Returns:
-        What was done; None if there is a table already, and the mode says to keep it.
+        The result; None if a table exists and the mode says to keep it.
 
     Raises:
-        UsageError: There is a table already (kind `DELTA_TABLE_ALREADY_EXISTS`), it has files
+        UsageError: A table exists already (kind `DELTA_TABLE_ALREADY_EXISTS`), it has files
             (`DELTA_UNSUPPORTED_NON_EMPTY_CLONE`), it is the source
-            (`DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE`), or other files are at the place
+            (`DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE`), or the directory has other files
             (`DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
-        TableNotFoundError: There is no table to replace.
+        TableNotFoundError: The table to replace does not exist.
         SchemaError: The modes of column mapping differ (kind
-            `DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE`), or the rows are to be tracked and a
-            file does not tell how many it has (`DELTA_CLONE_WITH_ROW_TRACKING_WITHOUT_STATS`).
-        TableError: Files of the source are gone, or may not be read from the clone's place.
-        OptimistError: Files that are no Delta table can't be one either; see `files_found`.
+            `DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE`); or the rows are to be tracked and a
+            file has no row count (`DELTA_CLONE_WITH_ROW_TRACKING_WITHOUT_STATS`).
+        TableError: Files of the source are gone, or the clone may not read them at their paths.
+        OptimistError: Files of another format can't be a Delta table; see `files_found`.
         ConcurrentWriteException: Another commit came first.
 
-    Nothing is committed if any of these is raised. What a deep clone has copied stays, and the next
-    call goes on from there.
+    If one of these is raised, nothing is committed. Copies that a deep clone has made stay, and the
+    next call continues from them.
     """
     if not _is_to_be_made(txn, request):
         return None
@@ -132,26 +132,28 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
     txn.update_metadata_for_table_clone(metadata, shared, source.protocol)
     _ensure_rows_can_be_numbered(txn, request.source, source)
     try:
-        return _commit(txn, request, source)
+        return _commit_clone(txn, request, source)
     except ConcurrentWriteException:
         if request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
             return None
         raise
 
 
-def _commit(txn: OptimisticTransaction, request: CloneRequest, source: CloneContent) -> ClonedTable:
+def _commit_clone(
+    txn: OptimisticTransaction, request: CloneRequest, source: CloneContent
+) -> ClonedTable:
     domains = cloned_domains(source.domains, txn.snapshot.domain_metadata)
     with UncommittedFiles(txn) as written:
-        files = _files(txn, request, source, written)
+        files = _files_of_clone(txn, request, source, written)
         source.ensure_unchanged()
-        done = _done(txn, request, source)
+        done = _clone_result(txn, request, source)
         added = ManyFiles(_as_new(files), files.slice(0, 0), txn.table.clock.now_ms())
-        written.commit_large(txn, domains, _operation(done, request, source), added)
+        written.commit_large(txn, domains, _clone_operation(done, request, source), added)
     return done
 
 
 def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
-    """Whether the place and the mode ask for a clone; False if the table there is kept."""
+    """Tell whether to make the clone; False to keep the table that exists."""
     if txn.read_version < 0:
         if request.mode is CreateMode.REPLACE:
             raise nothing_to_replace(txn)
@@ -163,14 +165,14 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
     if not request.mode.replaces:
         raise table_exists(txn)
     if txn.table.table_path == request.source.table.table_path:
-        raise _refused(
+        raise _cannot_replace(
             txn,
             "it is the source itself. Clone it to another place; to bring back an older version, "
             "use RESTORE",
             "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
         )
     if txn.filter_files().num_rows:
-        raise _refused(
+        raise _cannot_replace(
             txn,
             "it has rows. Delete them first (TRUNCATE TABLE), or clone to another place",
             "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
@@ -196,13 +198,13 @@ def _ensure_rows_can_be_numbered(
         )
 
 
-def _files(
+def _files_of_clone(
     txn: OptimisticTransaction,
     request: CloneRequest,
     source: CloneContent,
     written: UncommittedFiles,
 ) -> pa.Table:
-    """The clone's files: copies, or the source's where the clone may read them."""
+    """Return the clone's files: copies, or the source's files if the clone may read them."""
     origin, table = request.source, txn.table
     if not request.is_shallow:
         return copied_files(
@@ -216,13 +218,15 @@ def _files(
 
 
 def _as_new(files: pa.Table) -> pa.Table:
-    """Files as the clone adds them: their rows are new there, with ids that are the clone's own."""
+    """Clear the row ids of the source, so that the clone's commit assigns its own."""
     for name in ("baseRowId", "defaultRowCommitVersion"):
         files = with_column(files, name, pa.nulls(files.num_rows, pa.int64()))
     return files
 
 
-def _done(txn: OptimisticTransaction, request: CloneRequest, source: CloneContent) -> ClonedTable:
+def _clone_result(
+    txn: OptimisticTransaction, request: CloneRequest, source: CloneContent
+) -> ClonedTable:
     size, count = exact_sum(source.files["size"]), source.files.num_rows
     copied = (0, 0) if request.is_shallow else (count, size)
     return ClonedTable(
@@ -234,7 +238,7 @@ def _done(txn: OptimisticTransaction, request: CloneRequest, source: CloneConten
     )
 
 
-def _operation(done: ClonedTable, request: CloneRequest, source: CloneContent) -> Operation:
+def _clone_operation(done: ClonedTable, request: CloneRequest, source: CloneContent) -> Operation:
     metrics = {
         "sourceTableSize": done.source_table_size,
         "sourceNumOfFiles": done.source_num_of_files,
@@ -247,7 +251,7 @@ def _operation(done: ClonedTable, request: CloneRequest, source: CloneContent) -
     return Operation("CLONE", parameters).with_metrics(metrics)
 
 
-def _refused(txn: OptimisticTransaction, problem: str, kind: str) -> UsageError:
+def _cannot_replace(txn: OptimisticTransaction, problem: str, kind: str) -> UsageError:
     path = txn.table.table_path
     return UsageError(
         f"A clone can't replace the table {shown(path)}: {problem}. Nothing was written.",

@@ -1,7 +1,7 @@
-"""What CLONE copies or names: a version of a Delta table, or the files of a table of another kind.
+"""The sources of CLONE: a version of a Delta table, or the files of a table of another format.
 
-Files of Parquet, and those of a table of Iceberg, are found as CONVERT TO DELTA finds them; but the
-session's defaults for new tables don't count, as they don't for any clone (spec 10.13).
+Files of Parquet and of Iceberg are found as CONVERT TO DELTA finds them. The session's defaults for
+new tables do not apply, as for every clone (spec 10.13).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from optimist.core.snapshot import Snapshot
 __all__ = ["CloneContent", "CloneSource", "FilesSource", "VersionSource"]
 
 _NO_VERSION = -1
-"""What delta-spark has as the version of a source that is no Delta table."""
+"""The version that delta-spark reports for a source that is not a Delta table."""
 _WITHOUT_DEFAULTS = {"delta.ignoreProtocolDefaults": "true"}
 
 
 @dataclass(frozen=True, slots=True)
 class CloneContent:
-    """What a clone gets of its source.
+    """The content of the source that a clone takes.
 
     Attributes:
-        metadata: The source's.
-        protocol: The source's.
-        files: Its files, as rows of `FILES_SCHEMA` with paths as the source's log has them.
-        version: Its version; -1 if it has none.
-        domains: Its metadata domains.
-        ensure_unchanged: Looks again at files that no log guards; raises a `UsageError` where
-            somebody has written to them meanwhile.
+        metadata: The source's metadata.
+        protocol: The source's protocol.
+        files: The source's files, as rows of `FILES_SCHEMA` with the paths of the source's log.
+        version: The source's version; -1 if it has none.
+        domains: The source's metadata domains.
+        ensure_unchanged: Lists files again that no log protects; raises a `UsageError` if somebody
+            has written to them meanwhile.
     """
 
     metadata: Metadata
@@ -67,7 +67,7 @@ class CloneSource(ABC):
     """A table that can be cloned.
 
     Attributes:
-        table: Where it is, as a Delta table.
+        table: The path of the source, as a Delta table.
     """
 
     table: TableRef
@@ -75,30 +75,30 @@ class CloneSource(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """How the history of a clone names it."""
+        """The name of the source in the clone's history."""
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What tells it from other tables that were at its place before."""
+        """A text that distinguishes the source from earlier tables at the same path."""
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """The properties by which a shallow clone remembers it; none where no log names files."""
+        """The properties that record the source in a shallow clone; empty without a Delta log."""
         return {}
 
     @property
     def copies(self) -> str:
-        """The name of the directory, in a deep clone, of the copies of its files."""
+        """The name of the directory for copies of its files, in a deep clone."""
         return copies_directory(self.table.table_path, self.identity)
 
     @abstractmethod
     def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:
-        """What is to be cloned.
+        """Read the content that a clone takes.
 
         Args:
-            target: The place of the clone.
-            is_copied: Whether the files will be copied, and not only named.
+            target: The path of the clone.
+            is_copied: Whether the files are copied, and not only named.
 
         Raises:
             OptimistError: See `clone`.
@@ -111,8 +111,8 @@ class VersionSource(CloneSource):
 
     Attributes:
         table: See `CloneSource`.
-        version: The version.
-        is_newest: Whether it is the newest one, whose files nobody may have removed.
+        version: The version to clone.
+        is_newest: Whether it is the newest version; nobody may have removed its files.
     """
 
     table: TableRef
@@ -121,21 +121,21 @@ class VersionSource(CloneSource):
 
     @property
     def name(self) -> str:
-        """Its path."""
+        """The path of the table, as in SQL."""
         return f"delta.`{with_file_scheme(self.table.table_path)}`"
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """See `CloneSource`."""
+        """The properties that record the source."""
         return clone_properties(with_file_scheme(self.table.table_path), self.version.version)
 
     @property
     def identity(self) -> str:
-        """The id of the table."""
+        """The table's id."""
         return self.version.metadata.id
 
     def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:  # noqa: ARG002 - it may be anywhere
-        """The version, if its files are there, and are its own where they are to be copied."""
+        """Return the version, if all files exist and, for copies, belong to its table."""
         found = self.version
         if not self.is_newest:
             ensure_files_there(self.table, found.version, found.files, "Clone a newer version.")
@@ -148,12 +148,12 @@ class VersionSource(CloneSource):
 
 @dataclass(frozen=True, slots=True)
 class FilesSource(CloneSource):
-    """The files of a table that is none of Delta's.
+    """The files of a table that is not a Delta table.
 
     Attributes:
         table: See `CloneSource`.
-        request: What the files are.
-        read_footers: Reads their footers.
+        request: The format of the files and how they are read.
+        read_footers: Reads the footers of the files.
     """
 
     table: TableRef
@@ -169,18 +169,20 @@ class FilesSource(CloneSource):
         *,
         is_newest: bool = True,
     ) -> FilesSource:
-        """The files at a path.
+        """Make a source from the files at a path.
 
         Raises:
-            UsageError: They are of a format that can't be cloned, or an older version of them is
-                asked for (kind `DELTA_CLONE_UNSUPPORTED_SOURCE`).
+            UsageError: Their format can't be cloned, or an older version of them is asked for (kind
+                `DELTA_CLONE_UNSUPPORTED_SOURCE`).
         """
         source = cls(table, request, read)
         known = (PARQUET, ICEBERG)
         if request.source_format not in known:
-            raise source._unsupported(f"tables of {listed(known)} and Delta tables can be cloned")
+            raise source._cannot_be_cloned(
+                f"tables of {listed(known)} and Delta tables can be cloned"
+            )
         if not is_newest:
-            raise source._unsupported("only Delta tables can be cloned as they were before")
+            raise source._cannot_be_cloned("only Delta tables can be cloned as they were before")
         return source
 
     @property
@@ -191,14 +193,14 @@ class FilesSource(CloneSource):
 
     @property
     def identity(self) -> str:
-        """What kind of table it is."""
+        """The format of the table."""
         return self.request.source_format
 
     def read(self, target: TableRef, *, is_copied: bool) -> CloneContent:  # noqa: ARG002 - they are its own
-        """The files that are there now."""
+        """Read the files that exist now."""
         self._ensure_apart(target)
         if LOG_DIRECTORY in names_in(self.table.table_path, self.table.data_access()):
-            raise self._unsupported(
+            raise self._cannot_be_cloned(
                 f"it has a {LOG_DIRECTORY}, and files may be there that the Delta table no longer "
                 "has. Clone the Delta table"
             )
@@ -212,7 +214,7 @@ class FilesSource(CloneSource):
         )
 
     def _ensure_apart(self, target: TableRef) -> None:
-        """Refuse a clone whose files readers of the source would take for files of the source."""
+        """Refuse a clone inside the source's directory, whose readers would see its files."""
         origin = self.table.store.data_origin(self.table.table_path)
         ours, theirs = (origin.key_of(table.table_path) for table in (self.table, target))
         if ours is not None and theirs is not None and f"{theirs}/".startswith(f"{ours}/"):
@@ -224,7 +226,7 @@ class FilesSource(CloneSource):
                 path=target.table_path,
             )
 
-    def _unsupported(self, reason: str) -> UsageError:
+    def _cannot_be_cloned(self, reason: str) -> UsageError:
         return UsageError(
             f"{shown(self.name)} can't be cloned: {reason}. Nothing was written.",
             kind="DELTA_CLONE_UNSUPPORTED_SOURCE",

@@ -1,7 +1,7 @@
-"""The files of a table as another table names them that does not copy them: by absolute paths.
+"""The files of a table with absolute paths, for a table that names them without a copy.
 
-Both data files and the files of their deletion vectors stay where they are. Paths are spelled as
-delta-spark spells them: a local one as `file:/a/b`, percent-encoded.
+Data files and files of deletion vectors stay where they are. Paths are spelled as delta-spark
+spells them: a local one as `file:/a/b`, percent-encoded.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ABSOLUTE, _INLINE = "p", "i"
 
 
 def with_absolute_paths(files: pa.Table, paths: DataPaths) -> pa.Table:
-    """The files with paths that mean the same from any other table.
+    """Give files absolute paths, which mean the same in any other table.
 
     Args:
         files: Rows of `FILES_SCHEMA`.
-        paths: What paths in the log of their table mean.
+        paths: Resolves paths in the log of their table.
 
     Raises:
-        TableError: A path may not be opened, see `DataPaths.full_paths`; or the description of a
+        TableError: A path may not be opened, see `DataPaths.full_paths`; or the descriptor of a
             vector is damaged.
     """
     references = [_absolute_references(chunk, paths) for chunk in files["path"].chunks]
@@ -44,18 +44,18 @@ def _absolute_references(references: pa.Array, paths: DataPaths) -> pa.Array:
     if paths.are_plain(references):
         root = _absolute_reference(paths.table_path.rstrip("/"))
         return pc.binary_join_element_wise(root, references, "/")
-    # Odd ones name few directories; their files are judged together.
+    # Other paths lie in few directories, and are resolved together.
     full = paths.full_paths(references)
     return pa.array([_absolute_reference(path) for path in full.to_pylist()], pa.string())
 
 
 def _absolute_vectors(vectors: pa.Array, paths: DataPaths) -> pa.Array:
-    """The descriptions of vectors, which many files share, with absolute paths."""
-    kinds, places = vectors.field("storageType"), vectors.field("pathOrInlineDv")
+    """Make paths of vectors absolute; many files share one descriptor's path."""
+    kinds, paths_or_data = vectors.field("storageType"), vectors.field("pathOrInlineDv")
     is_moved = pc.fill_null(pc.and_(vectors.is_valid(), pc.not_equal(kinds, _INLINE)), False)
     if not pc.any(is_moved, min_count=0).as_py():
         return vectors
-    distinct = pc.if_else(is_moved, places, None).dictionary_encode()
+    distinct = pc.if_else(is_moved, paths_or_data, None).dictionary_encode()
     first = [
         pc.index(distinct.indices, number).as_py() for number in range(len(distinct.dictionary))
     ]
@@ -64,12 +64,12 @@ def _absolute_vectors(vectors: pa.Array, paths: DataPaths) -> pa.Array:
     named = pa.array([path and _absolute_reference(path) for path in full], pa.string())
     fields = dict(zip(DELETION_VECTOR_TYPE.names, vectors.flatten(), strict=True))
     fields["storageType"] = pc.if_else(is_moved, _ABSOLUTE, kinds)
-    fields["pathOrInlineDv"] = pc.if_else(is_moved, named.take(distinct.indices), places)
+    fields["pathOrInlineDv"] = pc.if_else(is_moved, named.take(distinct.indices), paths_or_data)
     return pa.StructArray.from_arrays(
         list(fields.values()), fields=list(DELETION_VECTOR_TYPE), mask=vectors.is_null()
     )
 
 
 def _absolute_reference(path: str) -> str:
-    """A full path as an absolute URI reference."""
+    """Return a full path as an absolute URI reference."""
     return uri_reference(with_file_scheme(path))

@@ -1,7 +1,8 @@
-"""What CLONE makes of its source's metadata and domains (spec 10.13).
+"""The metadata and domains that CLONE takes from its source (spec 10.13).
 
-Schema, partitioning and properties are the source's. Not taken over is what belongs to one table:
-its id, name and description, the ids of its rows, and since when its commits have timestamps.
+Schema, partitioning and properties are the source's. A clone does not take what belongs to one
+table only: its id, name and description, the ids of its rows, and the start of its in-commit
+timestamps.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ def cloned_metadata(
     properties: Mapping[str, str],
     origin: Mapping[str, str],
 ) -> Metadata:
-    """The metadata of a clone, as they are asked for.
+    """Return the metadata of a clone.
 
     Args:
-        txn: The transaction that makes the clone; if there is a table, its id stays, and so does
-            what must not go back, as the numbers that its identity columns have given out.
-        source: What the source has.
-        properties: Properties that the clone has instead of the source's.
-        origin: What `clone_properties` gave, for a shallow clone.
+        txn: The transaction that makes the clone. If a table exists, its id stays, and so do values
+            that must not go back, such as the last values of its identity columns.
+        source: The source's metadata.
+        properties: Properties that replace the source's.
+        origin: The result of `clone_properties` for a shallow clone.
 
     Raises:
         ConfigError: A property is not valid.
-        SchemaError: The mode of column mapping would be another than the source's, or than that of
-            the table that is there (kind `DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE`).
+        SchemaError: The mode of column mapping would differ from the source's or from that of the
+            existing table (kind `DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE`).
     """
     exists = txn.read_version >= 0
     current = txn.snapshot.metadata if exists else None
@@ -82,7 +83,7 @@ def cloned_metadata(
 
 
 def ensure_possible(properties: Mapping[str, str], options: EngineOptions) -> None:
-    """Refuse properties that no clone can have, before the files of its source are looked at.
+    """Refuse properties that no clone can have, before the files of its source are read.
 
     Raises:
         ConfigError: One of them is not valid.
@@ -93,7 +94,7 @@ def ensure_possible(properties: Mapping[str, str], options: EngineOptions) -> No
 
 
 def shared_metadata(metadata: Metadata) -> Metadata:
-    """A table's metadata without the properties that say nothing of any other table."""
+    """Return a table's metadata without the properties that belong to this table only."""
     own = (*_ROW_TRACKING_COLUMNS, *IN_COMMIT_TIMESTAMP_ENABLEMENT, *CLONE_PROPERTIES)
     kept = {key: text for key, text in metadata.configuration.items() if key not in own}
     return replace(metadata, configuration=kept)
@@ -102,7 +103,7 @@ def shared_metadata(metadata: Metadata) -> Metadata:
 def cloned_domains(
     source: Mapping[str, DomainMetadata], current: Mapping[str, DomainMetadata]
 ) -> tuple[DomainMetadata, ...]:
-    """The domain actions of a CLONE: it is clustered as its source; no other domain goes along."""
+    """Return the domain actions of a CLONE: the source's clustering and nothing else."""
     return restored_domains(source, current)
 
 

@@ -1,10 +1,10 @@
-"""The files of a deep clone: copies, in a directory of their own below the clone.
+"""The files of a deep clone: copies in a directory of their own below the clone.
 
-Names follow from the source's files, so that a CLONE that was stopped can go on: whoever finds a
-copy under its name has it whole, and of just that file. The directory's name follows from the
-source alone; nothing but copies of its files is in there.
+The names are derived from the source's files, so that an interrupted CLONE can continue: a copy
+that exists under its name is complete and of exactly that file. The name of the directory is
+derived from the source alone, and the directory holds nothing but copies of its files.
 
-Deletion vectors are read and written anew, as a description of one may name any file.
+Deletion vectors are read and written again, since a descriptor may name any file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COPIERS = 8
 
 
 CopyFiles: TypeAlias = Callable[[Sequence[FileCopy], CopyRule, Clock], None]
-"""Makes copies; those that it has made before an error stay."""
+"""Makes copies. Those made before an error stay."""
 
 
 def copy_here(copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
@@ -57,25 +57,25 @@ def copied_files(
     register: Callable[[str], None],
     copy: CopyFiles,
 ) -> pa.Table:
-    """Copy files, as far as they are not there yet.
+    """Copy the files that are not copied yet.
 
     Args:
-        source: The table that has them.
+        source: The table that has the files.
         files: The files, as rows of `FILES_SCHEMA`.
         table: The table that gets the copies.
-        directory: Where in that table; see `copies_directory`.
-        register: Told of each file, by its full path, that the next attempt could not use.
+        directory: The directory in that table; see `copies_directory`.
+        register: Called with the full path of each file that another attempt could not use.
         copy: Makes the copies.
 
     Returns:
-        The copies, as rows of `FILES_SCHEMA`; they are durable.
+        The copies, as rows of `FILES_SCHEMA`. They are durable.
 
     Raises:
         TableError, StorageError: See `copy_file`. Copies that were made stay.
     """
     adds = add_files(files)
     paths = [source.data_paths.full_path(add.path) for add in adds]
-    names = [_name(directory, path, add) for path, add in zip(paths, adds, strict=True)]
+    names = [_copy_name(directory, path, add) for path, add in zip(paths, adds, strict=True)]
     copies = [
         FileCopy(path, join(table.table_path, name), add.size)
         for path, name, add in zip(paths, names, adds, strict=True)
@@ -89,16 +89,17 @@ def copied_files(
 
 
 def copies_directory(table_path: str, identity: str) -> str:
-    """The name of the directory in which copies of a table's files are.
+    """Return the name of the directory for copies of a table's files.
 
     Args:
-        table_path: Where the table is.
-        identity: What tells it from others that were there before, as its id.
+        table_path: The path of the source.
+        identity: A text that distinguishes the source from earlier tables at its path, such as its
+            id.
     """
     return f"data-{_uuid_of(table_path, identity)}"
 
 
-def _name(directory: str, path: str, add: AddFile) -> str:
+def _copy_name(directory: str, path: str, add: AddFile) -> str:
     partition = partition_directory(add.partition_values)
     name = f"part-{_uuid_of(path, str(add.size), str(add.modification_time))}.parquet"
     return "/".join(filter(None, (directory, partition, name)))
@@ -111,9 +112,9 @@ def _uuid_of(*parts: str) -> uuid.UUID:
 def _copy_all(
     copies: Sequence[FileCopy], source: TableRef, table: TableRef, root: str, copy: CopyFiles
 ) -> None:
-    """Make the copies that are not in the directory `root` yet, and make sure that all last."""
+    """Make the copies that the directory `root` lacks, and make all copies durable."""
     access = table.data_access()
-    table.data_paths.ensure_not_led_out(root)  # anybody can tell the name beforehand
+    table.data_paths.ensure_not_led_out(root)  # others can guess the name in advance
     sizes = {each.path: each.size_bytes for each in files_below(root, access)}
     left = [each for each in copies if sizes.get(each.target) != each.size_bytes]
     if is_on_disk(table.table_path):
@@ -132,17 +133,22 @@ def _copied_vectors(
     directory: str,
     register: Callable[[str], None],
 ) -> list[DeletionVectorDescriptor | None]:
-    """The vectors of the files, written to the directory of the copies."""
+    """Write the files' vectors into the directory of the copies."""
     vectors = [add.deletion_vector for add in adds]
     known = [vector for vector in vectors if vector is not None]
     rows = read_deletion_vectors(known, source.data_paths, source.data_access())
-    place = replace(table, table_path=join(table.table_path, directory))
-    written = iter(write_deletion_vectors(rows, place, register))
-    return [None if vector is None else _within(next(written), directory) for vector in vectors]
+    target = replace(table, table_path=join(table.table_path, directory))
+    written = iter(write_deletion_vectors(rows, target, register))
+    return [
+        None if vector is None else _relative_to_table(next(written), directory)
+        for vector in vectors
+    ]
 
 
-def _within(vector: DeletionVectorDescriptor, directory: str) -> DeletionVectorDescriptor:
-    """The description as the table has it, and not the directory."""
+def _relative_to_table(
+    vector: DeletionVectorDescriptor, directory: str
+) -> DeletionVectorDescriptor:
+    """Return the descriptor relative to the table, not to the directory."""
     if vector.storage_type != _RELATIVE:
         return vector
     return replace(vector, path_or_inline_dv=directory + vector.path_or_inline_dv)

@@ -1,4 +1,4 @@
-"""Whether the files of a version are still there, before another version relies on them."""
+"""A check that a version's files still exist, before another version relies on them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _NAMED_FILES = 100
 
 
 def ensure_files_there(table: TableRef, version: int, files: pa.Table, way_out: str) -> None:
-    """Refuse what needs files that were deleted, be it data or deletion vectors.
+    """Refuse a version whose data files or deletion vectors were deleted.
 
-    With `spark.sql.files.ignoreMissingFiles` it does nothing.
+    With `spark.sql.files.ignoreMissingFiles` it checks nothing.
 
     Args:
-        table: The table whose files they are.
-        version: The version that they are part of.
+        table: The table that has the files.
+        version: The version that has the files.
         files: Rows of `FILES_SCHEMA`.
-        way_out: What the caller can do instead, as a sentence.
+        way_out: A sentence that says what the caller can do instead.
 
     Raises:
         TableError: Files are gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`, fields `version`,
-            `num_missing` and `paths`, at most 100 of them).
+            `num_missing` and `paths`, which has at most 100 of them).
     """
     if table.options.ignore_missing_files:
         return

@@ -1,15 +1,15 @@
-"""RESTORE: bringing a table back to an older version, in one commit (spec 10.13).
+"""RESTORE: set a table back to an older version, in one commit (spec 10.13).
 
 1. The files of the two versions are compared. A file with another deletion vector counts as another
    file.
-2. Files that only the older version has are added again, and must still be there. Files that only
-   the newest version has are removed.
-3. The metadata become those of the older version, except for what must not go back
+2. Files that only the older version has are added again, and must still exist. Files that only the
+   newest version has are removed.
+3. The metadata become those of the older version, except for values that must not go back
    (`restored_metadata`). The protocol only gains features.
-4. One attempt is made to commit that: a RESTORE can't be rebased onto another commit.
+4. The commit is tried once, since a RESTORE can't be rebased onto another commit.
 
-No version is lost: the history goes on, and a RESTORE can be undone by another one. The files of
-both versions are Arrow columns, from the log that was read to the lines that are written.
+No version is lost: the history continues, and another RESTORE can undo this one. The files of both
+versions stay Arrow columns, from the log that is read to the lines that are written.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _KINDS = {
     TIMESTAMP_TOO_EARLY: "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
 }
-"""What Delta calls times outside the history where a table is restored to one."""
+"""Delta's kinds for a RESTORE to a time outside the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredTable:
-    """What a RESTORE did; the names are those of Delta's columns.
+    """The result of a RESTORE, with the names of Delta's columns.
 
     Attributes:
-        version: The version that it made.
+        version: The version that it committed.
         table_size_after_restore: The sizes of the table's files, summed.
-        num_of_files_after_restore: How many files the table has.
-        num_removed_files: How many of the files before are no longer part of the table.
-        num_restored_files: How many files are part of it again.
+        num_of_files_after_restore: The number of files in the table.
+        num_removed_files: The number of earlier files that are no longer part of the table.
+        num_restored_files: The number of files that are part of it again.
         removed_files_size: The sizes of the removed files, summed.
         restored_files_size: The sizes of the restored files, summed.
     """
@@ -72,11 +72,11 @@ class RestoredTable:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTo:
-    """Which version to go back to: one of the first two is given.
+    """The version to go back to; one of the first two fields is given.
 
     Attributes:
-        version: Its number.
-        timestamp_ms: A time, in epoch milliseconds: the newest version that is not younger.
+        version: The version number.
+        timestamp_ms: A time in epoch milliseconds, for the newest version that is not younger.
         timestamp: The time as the caller wrote it, for the history.
     """
 
@@ -88,7 +88,7 @@ class RestoreTo:
 def restore(
     txn: OptimisticTransaction, to: RestoreTo, load: Callable[[int], Snapshot]
 ) -> RestoredTable | None:
-    """Bring the table back to a version.
+    """Set the table back to a version.
 
     Args:
         txn: A transaction that has just begun.
@@ -96,24 +96,24 @@ def restore(
         load: Loads a version by its number.
 
     Returns:
-        What was done; None if the table is at that version.
+        The result; None if the table is already at that version.
 
     Raises:
-        TableError: There is no such version, or none any more (kinds
+        TableError: The version does not exist or no longer exists (kinds
             `DELTA_CANNOT_RESTORE_TABLE_VERSION`, `DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER` and
             `..._GREATER`). Or files of it are gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`, fields
             `paths` and `num_missing`), and `spark.sql.files.ignoreMissingFiles` is not set.
         ConcurrentWriteException: Another commit came first.
         ProtocolError: The table has, or had, a feature that this engine can't write.
 
-    Nothing is written if any of these is raised.
+    If one of these is raised, nothing is written.
     """
     txn.ensure_writable()
-    version = _version(txn, to)
+    version = _version_to_restore(txn, to)
     if version == txn.read_version:
         return None
     target, current = load(version), txn.snapshot
-    to_add, to_remove = _differences(target, current)
+    to_add, to_remove = _compare_files(target, current)
     to_add = with_restored_ids(to_add, to_remove, target, current)
     ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
     metadata = restored_metadata(target.metadata, current.metadata)
@@ -129,11 +129,13 @@ def restore(
         restored_files_size=exact_sum(to_add["size"]),
     )
     files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms())
-    txn.commit_large((*domains, *restored_mark(target, current)), _operation(done, to), files=files)
+    txn.commit_large(
+        (*domains, *restored_mark(target, current)), _restore_operation(done, to), files=files
+    )
     return done
 
 
-def _version(txn: OptimisticTransaction, to: RestoreTo) -> int:
+def _version_to_restore(txn: OptimisticTransaction, to: RestoreTo) -> int:
     table, latest = txn.table, txn.snapshot
     if to.timestamp_ms is not None:
         return _version_at(table, to.timestamp_ms, latest)
@@ -163,7 +165,7 @@ def _version_at(table: TableRef, timestamp_ms: int, latest: Snapshot) -> int:
         raise TableError(f"{error.args[0]} Nothing was written.", kind=kind) from error
 
 
-def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
+def _restore_operation(done: RestoredTable, to: RestoreTo) -> Operation:
     metrics = {
         "tableSizeAfterRestore": done.table_size_after_restore,
         "numOfFilesAfterRestore": done.num_of_files_after_restore,
@@ -176,30 +178,30 @@ def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
     return Operation("RESTORE", parameters).with_metrics(metrics)
 
 
-def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
-    """The files that only the older version has, and those that only the newest one has."""
+def _compare_files(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
+    """Return the files that only the older version has, and those that only the newest has."""
     older, newest = target.files, current.files
-    places = pc.index_in(table_keys(older), value_set=table_keys(newest))
-    of_newest = pa.array(range(newest.num_rows), places.type)
-    to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=places.drop_null())))
-    is_gone = places.is_null()
+    indices = pc.index_in(table_keys(older), value_set=table_keys(newest))
+    of_newest = pa.array(range(newest.num_rows), indices.type)
+    to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=indices.drop_null())))
+    is_gone = indices.is_null()
     if target.has_active("rowTracking"):
-        # A file that has lost its row ids since then, or has others, is added again with them.
-        is_gone = pc.or_(is_gone, _are_numbered_otherwise(older, newest, places))
+        # A file that has lost its row ids, or has others now, is added again with the old ones.
+        is_gone = pc.or_(is_gone, _are_numbered_otherwise(older, newest, indices))
     return older.filter(is_gone), to_remove
 
 
-def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, places: pa.Array) -> pa.Array:
-    """Which files of an older version have row ids or versions that they lack in the newest.
+def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, indices: pa.Array) -> pa.Array:
+    """Tell which older files have row ids or versions that they lack in the newest version.
 
     Args:
-        older: Rows of `Snapshot.files`.
-        newest: The same of the newest version.
-        places: For each of the older ones, its place among the newest; null for none.
+        older: Rows of `Snapshot.files` of the older version.
+        newest: Rows of `Snapshot.files` of the newest version.
+        indices: For each older file, its index among the newest files; null if it has none.
     """
     found = pa.array([False] * older.num_rows, pa.bool_())
     for name in ("baseRowId", "defaultRowCommitVersion"):
-        were, are = older[name].combine_chunks(), newest[name].combine_chunks().take(places)
+        were, are = older[name].combine_chunks(), newest[name].combine_chunks().take(indices)
         is_other = pc.fill_null(pc.not_equal(were, are), True)
         found = pc.or_(found, pc.and_(were.is_valid(), is_other))
     return found

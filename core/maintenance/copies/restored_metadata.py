@@ -1,9 +1,9 @@
-"""What RESTORE makes of an older version's metadata and domains (spec 10.13).
+"""The metadata and domains that RESTORE takes from an older version (spec 10.13).
 
-Schema, partitioning and properties are the older version's, to the letter. What keeps numbers and
-ids unique never goes back: identity columns keep the numbers that they have given out, and mapped
-columns the ids. In-commit timestamps that are on stay on, since the same version as before, and
-versions that are protected from the cleanup of the log stay so.
+Schema, partitioning and properties are exactly those of the older version. Values that keep numbers
+and ids unique never go back: the last values of identity columns, and the ids of mapped columns.
+In-commit timestamps that are on stay on, with the same first version. Versions that are protected
+from log cleanup stay protected.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ _MAX_ID = COLUMN_MAPPING_PREFIX + "maxColumnId"
 
 
 def restored_metadata(target: Metadata, current: Metadata) -> Metadata:
-    """The metadata of a table that is restored.
+    """Return the metadata of the restored table.
 
     Args:
-        target: Those of the version that it is restored to.
-        current: Those that it has.
+        target: The metadata of the version to go back to.
+        current: The metadata of the newest version.
     """
     metadata = _with_marks(target, current)
-    return replace(metadata, configuration=_configuration(target, current))
+    return replace(metadata, configuration=_restored_configuration(target, current))
 
 
 def restored_domains(
     target: Mapping[str, DomainMetadata], current: Mapping[str, DomainMetadata]
 ) -> tuple[DomainMetadata, ...]:
-    """The domain actions of a RESTORE: how the rows are clustered is as it was.
+    """Return the domain actions of a RESTORE, which only set the clustering back.
 
-    All other domains stay as they are: those of users, and that of row tracking, whose ids never
-    go back.
+    All other domains stay as they are: those of users, and row tracking, whose ids never go back.
     """
     before, after = current.get(CLUSTERING_DOMAIN), target.get(CLUSTERING_DOMAIN)
     if after is not None:
@@ -67,7 +66,7 @@ def _with_marks(target: Metadata, current: Metadata) -> Metadata:
     return replace(target, schema_string=schema_to_json(advanced))
 
 
-def _configuration(target: Metadata, current: Metadata) -> dict[str, str]:
+def _restored_configuration(target: Metadata, current: Metadata) -> dict[str, str]:
     before, after = TableMetadata.of(current), TableMetadata.of(target)
     configuration = dict(target.configuration)
     if after.is_mapped:

@@ -1,17 +1,17 @@
-"""DROP FEATURE: a table that fewer engines are refused by (spec 6.4).
+"""DROP FEATURE: remove a table feature from the protocol (spec 6.4).
 
-1. What the feature has left in the newest version is taken out, by commits of their own
+1. The feature's traces are removed from the newest version, by commits of their own
    (`feature_removal`).
-2. Features that concern writers alone are then dropped by one commit.
-3. Older versions need readers that know the others. So either the log of these versions is
-   protected: three checkpoints are written, so that no reader of the newest version meets them, and
-   the feature `checkpointProtection` tells writers which versions only an engine that knows their
-   features may clean up. Or, with TRUNCATE HISTORY, the feature is dropped once the log no longer
-   holds a version that uses it.
-4. The commit that drops it is tried again on the newest version if another came first, after a look
-   whether that has brought the feature back.
+2. A feature that only writers need is then dropped by one commit.
+3. Older versions may need readers that know a reader feature. Without TRUNCATE HISTORY, the log of
+   these versions is protected: three checkpoints keep readers of the newest version away from it,
+   and the feature `checkpointProtection` tells writers which versions only an engine that knows
+   their features may clean up. With TRUNCATE HISTORY, the feature is dropped once the log has no
+   version that uses it.
+4. If another commit wins against the one that drops the feature, it is tried again on the newest
+   version, unless that version uses the feature again.
 
-Each run goes on where the one before was stopped.
+Each run continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _DOMAINS = {_OF_ROW_IDS: ROW_TRACKING_DOMAIN, _CLUSTERING: CLUSTERING_DOMAIN}
 
 @dataclass(frozen=True, slots=True)
 class DropRequest:
-    """Which feature is dropped, and what becomes of the history.
+    """The feature to drop and how its history is treated.
 
     Attributes:
-        feature: Its name.
-        truncates_history: Whether the log of versions that are older than a day is cut off, instead
-            of being protected.
+        feature: The feature's name.
+        truncates_history: Whether the log of versions older than a day is deleted instead of
+            protected.
     """
 
     feature: str
@@ -73,78 +73,78 @@ class DropRequest:
 
 
 def drop_feature(table: CaredFor, request: DropRequest) -> CommitResult:
-    """Take a feature out of a table's protocol.
+    """Remove a feature from a table's protocol.
 
     Args:
         table: The table.
-        request: Which feature.
+        request: The feature and how its history is treated.
 
     Returns:
-        The commit that has dropped it.
+        The commit that dropped the feature.
 
     Raises:
-        UsageError: The feature can't be dropped, by its name or as the table is (kinds
+        UsageError: The feature can't be dropped, or can't be dropped from this table (kinds
             `DELTA_FEATURE_DROP_...`).
         SchemaError: CHECK constraints need it (kind `DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE`).
-        ProtocolError: Older versions need it still (kinds
+        ProtocolError: Older versions still need the feature (kinds
             `DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD`,
             `DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST`,
             `DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD`); or the table
             can't be written to.
         TableError: A checkpoint could not be written (kind `DELTA_FEATURE_DROP_CHECKPOINT_FAILED`).
-        DeltaConcurrentModificationException: Other commits came first, again and again.
+        DeltaConcurrentModificationException: Other commits won against every attempt.
 
-    What was committed before an error stays, and the next run goes on from there.
+    Commits made before an error stay, and the next run continues from there.
     """
     txn = table.begin()
     txn.ensure_writable(to_alter=True)
-    request = replace(request, feature=_droppable(txn.snapshot, request))
+    request = replace(request, feature=_ensure_droppable(txn.snapshot, request))
     name, options = request.feature, txn.table.options
     if name == _PROTECTION:
         return _drop_protection(table, request)
     has_removed = remove_traces(table, name)
     if not FEATURES[name].reader_writer:
-        return _drop(table, request)
+        return _commit_drop(table, request)
     if not request.truncates_history and options.fast_drop_feature_enabled:
         for _ in range(_BARRIERS):
-            _barrier(table)
-        return _drop(table, request, protects=True)
+            _commit_barrier(table)
+        return _commit_drop(table, request, protects=True)
     _ensure_history_is_free(table, request, has_removed=has_removed)
-    return _drop(table, request)
+    return _commit_drop(table, request)
 
 
-def _droppable(snapshot: Snapshot, request: DropRequest) -> str:
-    """The feature's name as the protocol has it, if it may be dropped."""
+def _ensure_droppable(snapshot: Snapshot, request: DropRequest) -> str:
+    """Return the feature's name as the protocol has it, or refuse to drop it."""
     given = request.feature
     row = FEATURES.get(given) or feature_by_any_case(given)
     if row is None:
         if canonical_name(given) in PROPERTIES:
-            raise _refused(
+            raise _cannot_drop(
                 f"it is a table property and not a feature. Unset the property {quoted(given)}",
                 given,
                 "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY",
             )
-        raise _refused(
+        raise _cannot_drop(
             "this engine does not know it. Use one that does",
             given,
             "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
         )
     name = row.name
     if name not in TRACES:
-        raise _refused(
+        raise _cannot_drop(
             "dropping this feature is not supported. Write the rows to a new table",
             name,
             "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
         )
     present = implied_features(snapshot.protocol)
     if name not in present:
-        raise _refused(
+        raise _cannot_drop(
             f"the table's protocol does not have it; it has {listed(sorted(present))}",
             name,
             "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
         )
     if request.truncates_history and not row.reader_writer and name != _PROTECTION:
-        raise _refused(
+        raise _cannot_drop(
             "it needs no truncation of the history. Leave TRUNCATE HISTORY out",
             name,
             "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
@@ -158,7 +158,7 @@ def _ensure_not_needed(snapshot: Snapshot, name: str, present: frozenset[str]) -
         each for each in present if each in FEATURES and name in FEATURES[each].requires
     )
     if dependent:
-        raise _refused(
+        raise _cannot_drop(
             f"other features of the table need it: {listed(dependent)}. Drop these first",
             name,
             "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
@@ -173,7 +173,7 @@ def _ensure_not_needed(snapshot: Snapshot, name: str, present: frozenset[str]) -
             kind="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
             feature=name,
         )
-    raise _refused(
+    raise _cannot_drop(
         "columns or properties of the table use it, and it can't be taken out of them. Drop these "
         "columns, unset the property, or write the rows to a new table",
         name,
@@ -181,8 +181,8 @@ def _ensure_not_needed(snapshot: Snapshot, name: str, present: frozenset[str]) -
     )
 
 
-def _barrier(table: CaredFor) -> None:
-    """An empty commit with a checkpoint: readers begin there, and not before."""
+def _commit_barrier(table: CaredFor) -> None:
+    """Make an empty commit with a checkpoint, so that readers begin there and no earlier."""
     table.commit(lambda _: Alteration(Operation("Empty Commit")))
     txn = table.begin()
     try:
@@ -197,13 +197,13 @@ def _barrier(table: CaredFor) -> None:
         ) from error
 
 
-def _drop(table: CaredFor, request: DropRequest, *, protects: bool = False) -> CommitResult:
-    """Make the commit that drops the feature, on the newest version."""
+def _commit_drop(table: CaredFor, request: DropRequest, *, protects: bool = False) -> CommitResult:
+    """Commit the drop of the feature on the newest version."""
     for tries in range(1, _TRIES + 1):
         txn = table.begin()
         if in_use(request.feature, txn.snapshot):
             break
-        txn.update_metadata(_metadata(txn, request.feature, protects=protects))
+        txn.update_metadata(_metadata_without(txn, request.feature, protects=protects))
         protocol = without_feature(txn.snapshot.protocol, request.feature)
         if protects:
             protocol = with_features(protocol, [_PROTECTION])
@@ -227,7 +227,7 @@ def _drop(table: CaredFor, request: DropRequest, *, protects: bool = False) -> C
     )
 
 
-def _metadata(txn: OptimisticTransaction, feature: str, *, protects: bool) -> Metadata:
+def _metadata_without(txn: OptimisticTransaction, feature: str, *, protects: bool) -> Metadata:
     configuration = dict(txn.metadata.configuration)
     if feature == _OF_ROW_IDS:
         for key in ROW_TRACKING_PROPERTIES:
@@ -243,10 +243,10 @@ def _metadata(txn: OptimisticTransaction, feature: str, *, protects: bool) -> Me
 
 
 def _ensure_history_is_free(table: CaredFor, request: DropRequest, *, has_removed: bool) -> None:
-    """Refuse to drop a feature that versions in the log need, after an attempt to cut these off."""
+    """Cut off old versions, and refuse to drop a feature that remaining versions need."""
     if has_removed:
-        _barrier(table)  # so that all before it can be cut off in time
-        raise _waits(
+        _commit_barrier(table)  # so that everything before it can be cut off later
+        raise _must_wait(
             f"Dropping {request.feature} was partially successful. The newest version does not use "
             "it any more, but versions in the history do",
             table,
@@ -254,10 +254,10 @@ def _ensure_history_is_free(table: CaredFor, request: DropRequest, *, has_remove
             "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
         )
     if request.truncates_history:
-        _truncate(table)
+        _truncate_log(table)
     txn = table.begin()
     if history_has_traces(request.feature, txn.table, txn.snapshot):
-        raise _waits(
+        raise _must_wait(
             f"The feature {request.feature} can't be dropped, since versions in the history use it",
             table,
             request.feature,
@@ -267,33 +267,33 @@ def _ensure_history_is_free(table: CaredFor, request: DropRequest, *, has_remove
 
 def _drop_protection(table: CaredFor, request: DropRequest) -> CommitResult:
     if not request.truncates_history:
-        raise _refused(
+        raise _cannot_drop(
             "it goes only with the history that it protects. Say TRUNCATE HISTORY",
             request.feature,
             "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
-    _truncate(table)
+    _truncate_log(table)
     txn = table.begin()
     protected = txn.snapshot.properties.require_checkpoint_protection_before_version
     if earliest_recreatable_version(txn.table.store, txn.table.log_path) < protected:
-        raise _waits(
+        raise _must_wait(
             "The feature checkpointProtection can't be dropped, since the history holds versions "
             "with features that were dropped",
             table,
             request.feature,
             "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
         )
-    return _drop(table, request)
+    return _commit_drop(table, request)
 
 
-def _truncate(table: CaredFor) -> None:
+def _truncate_log(table: CaredFor) -> None:
     txn = table.begin()
     options, clock = txn.table.options, txn.table.clock
     write_checkpoint(txn.table.store, txn.snapshot, options=options, clock=clock)
     truncate_history(txn.table.store, txn.snapshot, options=options, clock=clock)
 
 
-def _waits(problem: str, table: CaredFor, feature: str, kind: str) -> ProtocolError:
+def _must_wait(problem: str, table: CaredFor, feature: str, kind: str) -> ProtocolError:
     configuration = table.snapshot.metadata.configuration
     kept = configuration.get("delta.logRetentionDuration", "30 days")
     cut = configuration.get("delta.dropFeatureTruncateHistory.retentionDuration", "24 hours")
@@ -306,7 +306,7 @@ def _waits(problem: str, table: CaredFor, feature: str, kind: str) -> ProtocolEr
     )
 
 
-def _refused(problem: str, feature: str, kind: str) -> UsageError:
+def _cannot_drop(problem: str, feature: str, kind: str) -> UsageError:
     return UsageError(
         f"The feature {shown(feature)} can't be dropped: {problem}. Nothing was written.",
         kind=kind,

@@ -1,7 +1,7 @@
-"""Taking the traces of a table feature out of the newest version, by commits of their own.
+"""The removal of a feature's traces from the newest version, by commits of their own.
 
-Each function looks at what is there and goes on from that; so a DROP FEATURE that was stopped is
-run again. Each says whether it has committed anything.
+Each function looks at the newest version and continues from there, so that an interrupted DROP
+FEATURE can be run again. Each returns whether it has committed anything.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class CaredFor:
-    """A table whose feature is dropped, and what writes files of it.
+    """A table whose feature is dropped, with the functions that write its files.
 
     Attributes:
         begin: Starts a transaction on the newest version.
-        purge: Writes those files again that have deletion vectors, as REORG does.
-        write: Writes files again in this process; the transaction may change the metadata.
+        purge: Rewrites the files that have deletion vectors, as REORG does.
+        write: Rewrites files in this process. The transaction may change the metadata.
     """
 
     begin: Callable[[], OptimisticTransaction]
@@ -76,26 +76,26 @@ class CaredFor:
         return self.begin().snapshot
 
     def commit(self, change: Change) -> CommitResult | None:
-        """Make one commit; None if there was nothing to do."""
+        """Make one commit, and return None if there was nothing to do."""
         return alter(self.begin, change)
 
 
 def remove_traces(table: CaredFor, name: str) -> bool:
-    """Take the traces of a feature out of the newest version.
+    """Remove the traces of a feature from the newest version.
 
     Returns:
         Whether anything was committed.
 
     Raises:
         SchemaError: Columns have names that only column mapping allows.
-        DeltaConcurrentModificationException: Other commits came first. What was committed before
-            stays, and the next run goes on.
+        DeltaConcurrentModificationException: Other commits won. Commits made before stay, and the
+            next run continues.
     """
     remove = _REMOVALS.get(name)
     return remove is not None and remove(table)
 
 
-def _unset(table: CaredFor, *keys: str) -> bool:
+def _unset_properties(table: CaredFor, *keys: str) -> bool:
     known = table.snapshot.metadata.configuration
     present = [key for key in keys if key in known]
     if not present:
@@ -108,7 +108,7 @@ def _unset(table: CaredFor, *keys: str) -> bool:
 
 
 def _without_vectors(table: CaredFor) -> bool:
-    made = _unset(table, "delta.enableDeletionVectors")
+    made = _unset_properties(table, "delta.enableDeletionVectors")
     traces = TRACES["deletionVectors"]
     for _ in range(_TRIES):
         if not traces.files(table.snapshot).num_rows:
@@ -119,9 +119,9 @@ def _without_vectors(table: CaredFor) -> bool:
 
 
 def _bury_vectors(txn: OptimisticTransaction) -> Alteration | None:
-    """Note the files of vectors as removed, so that VACUUM keeps them as long as their versions.
+    """Record vector files as removed, so that VACUUM keeps them as long as their versions.
 
-    Engines that don't know vectors would take them for files that nobody needs.
+    An engine that does not know vectors would delete them as files that nobody needs.
     """
     removed, paths = txn.snapshot.tombstones, txn.snapshot.data_paths
     root = txn.table.table_path.rstrip("/") + "/"
@@ -151,7 +151,7 @@ def _without_mapping(table: CaredFor) -> bool:
         for key, text in before.metadata.configuration.items()
         if not key.startswith(COLUMN_MAPPING_PREFIX)
     }
-    # As in a RESTORE, the metadata are taken to the letter; the files below have them, too.
+    # As in a RESTORE, the metadata are taken exactly as given, since the new files have them, too.
     txn.update_metadata_for_table_restore(
         replace(before.metadata, schema_string=schema_to_json(schema), configuration=kept),
         before.protocol,
@@ -172,13 +172,13 @@ def _without_mapping(table: CaredFor) -> bool:
         ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
         size = sum(add.size for add in adds)
         operation = Operation("REMOVE COLUMN MAPPING").with_metrics({"numOutputBytes": size})
-        # Not rebased: a file that another commit adds has the columns by their physical names.
+        # Not rebased: files that another commit adds use the physical names.
         pending.commit_large(txn, actions, operation)
     return True
 
 
 def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMetadata, ...]:
-    """The domain of clustering, which names its columns as files do."""
+    """Return the clustering domain with the columns' new names in files."""
     columns = clustering_columns(before.domain_metadata, before.schema)
     return (clustering_domain(columns, schema),) if columns else ()
 
@@ -188,24 +188,24 @@ def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMet
 
 @dataclass(frozen=True, slots=True)
 class _Retyping(Rearrangement):
-    """Asks for files of old types to be written again."""
+    """A request to rewrite files that hold old types."""
 
     old_types: Arrangement = field(default_factory=Purge)
     purges: bool = True
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
-        """See `Rearrangement.arrangement`."""
+        """Return the arrangement that rewrites files of old types."""
         del snapshot, options
         return self.old_types
 
 
 @dataclass(frozen=True, slots=True)
 class _OldTypes(Purge):
-    """The files that hold a column in the type that it had before, each alone if need be.
+    """Files that hold a column in an earlier type; a file may be rewritten alone.
 
     Attributes:
-        access: How the files are reached.
-        known: The paths of files that hold no such column, as far as they were looked at.
+        access: The access to the files.
+        known: The paths of files that are known to hold no such column.
     """
 
     access: DataAccess | None = None
@@ -214,7 +214,7 @@ class _OldTypes(Purge):
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """See `Arrangement.bins`."""
+        """Group the files that hold an earlier type into bins."""
         return bins_of(
             self.among(candidates, snapshot),
             snapshot.partition_schema,
@@ -223,8 +223,11 @@ class _OldTypes(Purge):
         )
 
     def among(self, files: pa.Table, snapshot: Snapshot) -> pa.Table:
-        """Those of the files that are to be written again, by their footers."""
-        widened, by_id = _widened(snapshot.schema), snapshot.properties.column_mapping_mode == "id"
+        """Return the files that have to be rewritten, judged by their footers."""
+        widened, by_id = (
+            _widened_columns(snapshot.schema),
+            snapshot.properties.column_mapping_mode == "id",
+        )
         paths = snapshot.data_paths.full_paths(files["path"].combine_chunks()).to_pylist()
         unknown = [path for path in paths if path not in self.known]
         read = partial(stored_columns, access=self.access)
@@ -235,14 +238,14 @@ class _OldTypes(Purge):
         return files.filter(pa.array([path not in self.known for path in paths], pa.bool_()))
 
 
-def _widened(schema: StructType) -> StructType:
-    """The columns of which a type was changed, be it that of a part."""
+def _widened_columns(schema: StructType) -> StructType:
+    """Return the columns whose type was changed, at any depth."""
     plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
     return StructType(tuple(item for item in schema if item not in plain.fields))
 
 
 def _without_widening(table: CaredFor) -> bool:
-    made = _unset(table, "delta.enableTypeWidening")
+    made = _unset_properties(table, "delta.enableTypeWidening")
     if TYPE_CHANGES not in table.snapshot.metadata.schema_string:
         return made
     old_types = _OldTypes(access=table.begin().table.data_access())
@@ -250,7 +253,7 @@ def _without_widening(table: CaredFor) -> bool:
         optimize(table.begin, table.write, _Retyping(old_types=old_types))
         txn = table.begin()
         if old_types.among(txn.snapshot.files, txn.snapshot).num_rows:
-            continue  # another commit, such as a RESTORE, has brought one
+            continue  # another commit, such as a RESTORE, has added one
         try:
             _forget_types(txn)
         except ConcurrentWriteException:
@@ -267,12 +270,12 @@ def _without_widening(table: CaredFor) -> bool:
 
 
 def _forget_types(txn: OptimisticTransaction) -> None:
-    """Commit that no file of this version holds a column in another type than the table's."""
+    """Commit metadata without type changes, once all files hold the table's types."""
     schema = TableMetadata.of(txn.metadata).declared_schema
     plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
-    told = json.loads(schema_to_json(_widened(schema)))["fields"]
+    fields = json.loads(schema_to_json(_widened_columns(schema)))["fields"]
     txn.update_metadata(replace(txn.metadata, schema_string=schema_to_json(plain)))
-    txn.commit_large((), Operation("DROP FEATURE", {"columns": json_text(told)}))
+    txn.commit_large((), Operation("DROP FEATURE", {"columns": json_text(fields)}))
 
 
 # Features of writers
@@ -286,7 +289,7 @@ def _with_classic_checkpoints(table: CaredFor) -> bool:
 
 
 def _without_timestamps(table: CaredFor) -> bool:
-    return _unset(table, "delta.enableInCommitTimestamps")
+    return _unset_properties(table, "delta.enableInCommitTimestamps")
 
 
 def _without_row_ids(table: CaredFor) -> bool:
@@ -297,13 +300,13 @@ def _without_row_ids(table: CaredFor) -> bool:
         table.commit(lambda txn: set_properties(txn, off))
         made = True
     for batch in count():
-        if table.commit(partial(_unnumbered, batch=batch)) is None:
+        if table.commit(partial(_remove_row_ids, batch=batch)) is None:
             return made or batch > 0
     return made
 
 
-def _unnumbered(txn: OptimisticTransaction, batch: int) -> Alteration | None:
-    """Take the ids of the next files away; None if no file is left."""
+def _remove_row_ids(txn: OptimisticTransaction, batch: int) -> Alteration | None:
+    """Remove the row ids of the next files; return None if no file is left."""
     left = TRACES["rowTracking"].files(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
     if not left.num_rows:
         return None
@@ -317,7 +320,7 @@ def _unnumbered(txn: OptimisticTransaction, batch: int) -> Alteration | None:
 
 def _without_domains(table: CaredFor) -> bool:
     def change(txn: OptimisticTransaction) -> Alteration | None:
-        # Those of the system are left over: the features that they belong to were dropped before.
+        # Only system domains are left by then. Their features were dropped before.
         known = txn.snapshot.stored_domains.values()
         removed = tuple(replace(item, removed=True) for item in known)
         if not removed:
@@ -327,7 +330,7 @@ def _without_domains(table: CaredFor) -> bool:
     return table.commit(change) is not None
 
 
-def _unclustered(table: CaredFor) -> bool:
+def _without_clustering(table: CaredFor) -> bool:
     snapshot = table.snapshot
     if not clustering_columns(snapshot.domain_metadata, snapshot.schema):
         return False
@@ -345,6 +348,6 @@ _REMOVALS: Mapping[str, Callable[[CaredFor], bool]] = MappingProxyType(
         "inCommitTimestamp": _without_timestamps,
         "rowTracking": _without_row_ids,
         "domainMetadata": _without_domains,
-        "clustering": _unclustered,
+        "clustering": _without_clustering,
     }
 )

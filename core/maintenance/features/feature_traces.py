@@ -1,7 +1,7 @@
-"""What a table feature leaves in metadata, in files and in the log, and which features can go.
+"""The traces of a table feature in metadata, files and log, and the features that can be dropped.
 
-A feature is dropped once nothing in the newest version needs it. Readers of older versions need it
-still, if it concerns readers; then the log of these versions is either protected or truncated.
+A feature is dropped once the newest version does not need it. If readers need the feature, they
+still need it for older versions. The log of these versions is then protected or truncated.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ ROW_TRACKING_PROPERTIES = (
 _V2_CHECKPOINT = "v2Checkpoint"
 
 
-def _never(_: object) -> bool:
+def _is_never_active(_: object) -> bool:
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What shows that a feature is in use.
+    """The traces that show that a feature is in use.
 
     Attributes:
-        in_metadata: Whether metadata use it.
-        column: The column of a version's files that is null where a file does not use it.
-        is_removable: Whether DROP FEATURE can take the traces away itself.
+        in_metadata: Tells whether metadata use it.
+        column: The column of a version's files that is null if a file does not use the feature.
+        is_removable: Whether DROP FEATURE can remove the traces itself.
         has_domains: Whether metadata domains use it.
     """
 
-    in_metadata: Callable[[TableMetadata], bool] = _never
+    in_metadata: Callable[[TableMetadata], bool] = _is_never_active
     column: str | None = None
     is_removable: bool = True
     has_domains: bool = False
 
     def in_version(self, snapshot: Snapshot) -> bool:
-        """Whether a version uses the feature."""
+        """Tell whether a version uses the feature."""
         if self.in_metadata(TableMetadata.of(snapshot.metadata)):
             return True
         if self.has_domains and snapshot.stored_domains:
@@ -75,14 +75,14 @@ class Traces:
         return self.column is not None and self.files(snapshot).num_rows > 0
 
     def files(self, snapshot: Snapshot) -> pa.Table:
-        """The files of a version that use the feature."""
+        """Return the files of a version that use the feature."""
         files = snapshot.files
         if self.column is None:
             return files.slice(0, 0)
         return files.filter(pc.is_valid(files[self.column]))
 
     def in_actions(self, actions: Iterable[Action]) -> bool:
-        """Whether a commit uses the feature."""
+        """Tell whether a commit uses the feature."""
         return any(
             (isinstance(each, Metadata) and self.in_metadata(TableMetadata.of(each)))
             or (
@@ -98,8 +98,8 @@ def _schema_has(key: str) -> Callable[[TableMetadata], bool]:
     return lambda table: key in table.schema_string
 
 
-def _by_its_row(name: str) -> Callable[[TableMetadata], bool]:
-    return FEATURES[name].is_active or _never
+def _rule_of_feature(name: str) -> Callable[[TableMetadata], bool]:
+    return FEATURES[name].is_active or _is_never_active
 
 
 def _has_in_commit_timestamps(table: TableMetadata) -> bool:
@@ -113,8 +113,8 @@ def _has_in_commit_timestamps(table: TableMetadata) -> bool:
 _WIDENING = Traces(
     lambda table: table.properties.enable_type_widening or TYPE_CHANGES in table.schema_string
 )
-_VARIANTS = Traces(_by_its_row("variantType"), is_removable=False)
-_SHREDDING = Traces(_by_its_row("variantShredding"), is_removable=False)
+_VARIANTS = Traces(_rule_of_feature("variantType"), is_removable=False)
+_SHREDDING = Traces(_rule_of_feature("variantShredding"), is_removable=False)
 TRACES: Mapping[str, Traces] = {
     "deletionVectors": Traces(
         lambda table: table.properties.enable_deletion_vectors, "deletionVector"
@@ -130,7 +130,7 @@ TRACES: Mapping[str, Traces] = {
     "variantType-preview": _VARIANTS,
     "variantShredding": _SHREDDING,
     "variantShredding-preview": _SHREDDING,
-    "timestampNtz": Traces(_by_its_row("timestampNtz"), is_removable=False),
+    "timestampNtz": Traces(_rule_of_feature("timestampNtz"), is_removable=False),
     "inCommitTimestamp": Traces(_has_in_commit_timestamps),
     "rowTracking": Traces(lambda table: table.properties.enable_row_tracking, "baseRowId"),
     "checkConstraints": Traces(lambda table: bool(table.properties.constraints), None, False),
@@ -142,12 +142,12 @@ TRACES: Mapping[str, Traces] = {
 
 
 def in_use(name: str, snapshot: Snapshot) -> bool:
-    """Whether a version uses a feature that can be dropped."""
+    """Tell whether a version uses a feature that can be dropped."""
     return TRACES[name].in_version(snapshot)
 
 
 def history_has_traces(name: str, table: TableRef, latest: Snapshot) -> bool:
-    """Whether a version that the log still holds uses a feature.
+    """Tell whether a version that the log still has uses a feature.
 
     Raises:
         TableError, StorageError: The log can't be read.

@@ -1,8 +1,8 @@
-"""What an OPTIMIZE or a REORG does with the files that it is given (spec 10.14, 2.16).
+"""The ways in which OPTIMIZE and REORG write files again (spec 10.14, 2.16).
 
-- Compaction puts small files together, and a purge those with deletion vectors.
+- Compaction puts small files together. A purge rewrites files that have deletion vectors.
 - Z-order arranges all rows of a partition by some columns.
-- Clustering arranges those rows of a clustered table that are not arranged yet; see `cubes`.
+- Clustering arranges the rows of a clustered table that are not arranged yet; see `cubes`.
 """
 
 from __future__ import annotations
@@ -39,48 +39,48 @@ _UNORDERED = ("variant", "void")
 
 
 class Arrangement:
-    """One of the ways in which files are written again.
+    """One way to write files again.
 
     Attributes:
         keeps_single: Whether a file that is alone in its bin is written again.
-        order: How the rows of a bin are arranged; None for the order of the files.
-        parameters: What the history tells of it, beside the predicate.
+        order: How the rows of a bin are arranged; None to keep the order of the files.
+        parameters: The operation parameters for the history, without the predicate.
     """
 
     keeps_single: ClassVar[bool] = True
 
     @property
     def order(self) -> RowOrder | None:
-        """See the class."""
+        """The order of the rows in a bin; see the class."""
         return None
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """See the class."""
+        """The operation parameters for the history; see the class."""
         return {"zOrderBy": json_text([]), "clusterBy": json_text([]), "auto": False}
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """The files that are written again, those of a bin together."""
+        """Group the files that are to be written again into bins."""
         raise NotImplementedError
 
     def marked(self, add: AddFile, bin_id: str) -> AddFile:
-        """A new file of a bin, as the log tells of it."""
+        """Return a new file of a bin as the log records it."""
         del bin_id
         return add
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction(Arrangement):
-    """Few large files for many small ones."""
+    """Many small files become few large ones."""
 
     keeps_single: ClassVar[bool] = False
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """Those that are small, and those of which many rows are deleted."""
+        """Group the small files and those with many deleted rows into bins."""
         wanted = worth_compacting(
             candidates,
             min_bytes=options.optimize_min_file_size,
@@ -91,25 +91,25 @@ class Compaction(Arrangement):
 
 @dataclass(frozen=True, slots=True)
 class Purge(Arrangement):
-    """REORG ... APPLY (PURGE): what is deleted or dropped is nowhere any more.
+    """REORG ... APPLY (PURGE): deleted rows and dropped columns leave the files.
 
-    These are files with deletion vectors, and files that hold a column that was dropped.
+    It rewrites files with deletion vectors, and files that hold a dropped column.
 
     Attributes:
-        columns_of: Gives the columns of a file, by its full path; None to take vectors alone.
+        columns_of: Returns the columns of a file, by its full path; None to look at vectors only.
     """
 
     columns_of: ColumnsOf | None = None
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """See `Arrangement`."""
+        """The operation parameters for the history."""
         return {"applyPurge": True}
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """All that have a vector, or a column too many, and no others."""
+        """Group the files that have a vector or a dropped column into bins."""
         is_wanted = pc.is_valid(candidates["deletionVector"])
         if self.columns_of is not None:
             has_more = with_dropped_columns(candidates, snapshot, self.columns_of)
@@ -124,8 +124,8 @@ class ZOrdering(Arrangement):
     """All rows of a partition, arranged by some columns.
 
     Attributes:
-        columns: Their logical paths.
-        given: The same as they were given, for the history.
+        columns: The logical paths of the columns.
+        given: The same paths as the user wrote them, for the history.
     """
 
     columns: tuple[ColumnPath, ...]
@@ -133,18 +133,18 @@ class ZOrdering(Arrangement):
 
     @property
     def order(self) -> RowOrder | None:
-        """See `Arrangement`."""
+        """The order of the rows in a bin."""
         return RowOrder(self.columns)
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """See `Arrangement`."""
+        """The operation parameters for the history."""
         return {**Arrangement().parameters, "zOrderBy": json_text(_texts(self.given))}
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """All files of each partition."""
+        """Group all files of each partition into one bin."""
         del options
         size = exact_sum(candidates["size"]) if candidates.num_rows else 0
         schema = snapshot.partition_schema
@@ -157,7 +157,7 @@ class Clustering(Arrangement):
 
     Attributes:
         columns: The logical paths of the clustering columns.
-        is_full: Also those that are arranged by other columns.
+        is_full: Whether rows that are arranged by other columns are arranged again, too.
     """
 
     columns: tuple[ColumnPath, ...]
@@ -165,19 +165,19 @@ class Clustering(Arrangement):
 
     @property
     def order(self) -> RowOrder | None:
-        """See `Arrangement`."""
+        """The order of the rows in a bin."""
         return RowOrder(self.columns, is_hilbert=True)
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """See `Arrangement`."""
-        told = {"clusterBy": json_text(_texts(self.columns)), "isFull": self.is_full}
-        return {**Arrangement().parameters, **told}
+        """The operation parameters for the history."""
+        parameters_of_cube = {"clusterBy": json_text(_texts(self.columns)), "isFull": self.is_full}
+        return {**Arrangement().parameters, **parameters_of_cube}
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """Those that `Cubes` finds, up to the size of a cube in each bin."""
+        """Group the files that `Cubes` chooses into bins of up to the size of a cube."""
         wanted = Cubes.of(candidates, self.columns).worth_clustering(
             stable_bytes=options.optimize_stable_cube_size, is_full=self.is_full
         )
@@ -185,23 +185,23 @@ class Clustering(Arrangement):
         return bins_of(wanted, snapshot.partition_schema, max_bytes=target, keeps_single=True)
 
     def marked(self, add: AddFile, bin_id: str) -> AddFile:
-        """A file of the cube that the bin becomes."""
+        """Return the file with the tags of the cube that the bin becomes."""
         tags = {**(add.tags or {}), **cube_tags(bin_id, self.columns)}
         return replace(add, tags=tags, clustering_provider=PROVIDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Rearrangement:
-    """What an OPTIMIZE or a REORG is asked for.
+    """A request for an OPTIMIZE or a REORG.
 
     Attributes:
-        chosen: The files of the partitions that are asked for, judged exactly: each that matches,
-            and no other; None for all.
-        text: What chose them, as SQL for the history.
-        purges: REORG ... APPLY (PURGE); see `Purge`.
+        chosen: Returns exactly the files of the partitions that the predicate chooses; None for all
+            files.
+        text: The predicate as SQL, for the history.
+        purges: Whether it is REORG ... APPLY (PURGE); see `Purge`.
         columns_of: See `Purge`.
-        z_order_by: The columns of ZORDER BY, in any case; none for no Z-order.
-        is_full: OPTIMIZE FULL; see `Clustering`.
+        z_order_by: The columns of ZORDER BY, in any case; empty for no Z-order.
+        is_full: Whether it is OPTIMIZE FULL; see `Clustering`.
     """
 
     chosen: Callable[[Snapshot], pa.Table] | None = None
@@ -212,19 +212,20 @@ class Rearrangement:
     columns_of: ColumnsOf | None = None
 
     def candidates(self, snapshot: Snapshot) -> pa.Table:
-        """The files of the partitions, rows of `Snapshot.files`."""
+        """Return the files of the chosen partitions, as rows of `Snapshot.files`."""
         return snapshot.files if self.chosen is None else self.chosen(snapshot)
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
-        """How that is done in a version of the table.
+        """Choose how a version of the table is arranged.
 
         Raises:
-            UsageError: The table is clustered, and has an order of its own (kind
-                `DELTA_CLUSTERING_WITH_ZORDER_BY`), or it is not, and FULL is asked for
-                (`DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`), or a column of Z-order is one of the
-                partitions (`DELTA_ZORDERING_ON_PARTITION_COLUMN`).
-            SchemaError: There is no such column (`DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST`), or it
-                has no statistics (`DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`).
+            UsageError: ZORDER BY was given for a clustered table (kind
+                `DELTA_CLUSTERING_WITH_ZORDER_BY`); or FULL for a table that is not clustered
+                (`DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`); or a column of Z-order is a partition column
+                (`DELTA_ZORDERING_ON_PARTITION_COLUMN`).
+            SchemaError: A column of Z-order does not exist
+                (`DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST`), or it has no statistics
+                (`DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`).
         """
         if self.purges:
             return Purge(self.columns_of)

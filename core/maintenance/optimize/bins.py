@@ -1,4 +1,4 @@
-"""Which files OPTIMIZE puts together (spec 10.14), as columns: no Python object per file."""
+"""How OPTIMIZE groups files into bins (spec 10.14), in columns without a Python object per file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["bins_now", "bins_of", "worth_compacting"]
 
 
 def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: float) -> pa.Table:
-    """The files that are small, or have many deleted rows.
+    """Return the files that are small or have many deleted rows.
 
-    A file with a vector is included, too, if it is not known how many of its rows are deleted.
+    It includes a file with a vector if the number of its deleted rows is unknown.
 
     Args:
         files: Rows of `Snapshot.files`.
-        min_bytes: A file of at least so many bytes is large enough.
-        max_deleted_ratio: The share of deleted rows above which a file is written again.
+        min_bytes: A file of at least this many bytes is large enough.
+        max_deleted_ratio: A file with a larger share of deleted rows is written again.
     """
     num_rows = FileStatistics(files, StructType()).num_records.cast(pa.float64())
     vectors = files["deletionVector"].combine_chunks()
@@ -42,17 +42,18 @@ def bins_of(
     keeps_single: bool = False,
     zone: str = "UTC",
 ) -> list[pa.Table]:
-    """The files in bins, each to become one file.
+    """Group files into bins, each of which is to become one file.
 
-    Partitions are told apart by their values, however the log spells them; times also by their
-    texts, for one without a zone is in that of whoever reads it. In each, the files are
-    taken from the smallest on, until the next one would make the bin too large.
+    Two files are of one partition if their values are equal, however the log spells them. Times
+    must also have equal texts: readers take a time without a zone in their own zone. Within a
+    partition, files are taken from the smallest on, until the next one would make the bin too
+    large.
 
     Args:
         files: Rows of `Snapshot.files`.
         partition_fields: The fields of the partition columns.
-        max_bytes: How large the files of a bin may be together.
-        keeps_single: Keep files that are alone in their bin.
+        max_bytes: The most bytes that the files of a bin may have together.
+        keeps_single: Whether to keep a bin that has one file.
         zone: The time zone in which timestamps without one were written.
     """
     if not files.num_rows:
@@ -60,36 +61,36 @@ def bins_of(
     values = partition_columns_of(files, partition_fields, zone=zone)
     keys = [*values.columns, *_texts_of_times(files, partition_fields)]
     names = [f"p{at}" for at in range(len(keys))]
-    plain = pa.table(list(map(_plain, keys)), names=names)
+    plain = pa.table(list(map(_encode_as_numbers, keys)), names=names)
     order = plain if names else pa.table({"none": pa.nulls(files.num_rows, pa.int8())})
     order = order.append_column("size", files["size"]).append_column("path", files["path"])
     sorting = [(name, "ascending") for name in order.column_names]
-    places = pc.sort_indices(order, sort_keys=sorting)
-    ordered = files.take(places)
-    starts = _starts(order.select(order.column_names[:-2]).take(places))
+    indices = pc.sort_indices(order, sort_keys=sorting)
+    ordered = files.take(indices)
+    starts = _find_group_starts(order.select(order.column_names[:-2]).take(indices))
     sizes = ordered["size"].to_numpy()
     bins: list[pa.Table] = []
     for start, end in zip(starts, [*starts[1:], files.num_rows], strict=True):
-        bins += [ordered.slice(at, size) for at, size in _filled(sizes, start, end, max_bytes)]
+        bins += [ordered.slice(at, size) for at, size in _fill_bins(sizes, start, end, max_bytes)]
     return bins if keeps_single else [found for found in bins if found.num_rows > 1]
 
 
 def bins_now(
     bins: Sequence[pa.Table], live: pa.Table, *, keeps_single: bool = False
 ) -> list[pa.Table]:
-    """The bins with their files as a newer version has them, less those that it has not.
+    """Return the bins with the files of a newer version, without the files that it lacks.
 
     Args:
-        bins: What `bins_of` gave for an older version.
-        live: Rows of `Snapshot.files` of the newer one.
-        keeps_single: Keep files that are alone in their bin.
+        bins: The result of `bins_of` for an older version.
+        live: Rows of `Snapshot.files` of the newer version.
+        keeps_single: Whether to keep a bin that has one file.
     """
     wanted = pa.concat_tables(bins)["path"]
     fewest = 1 if keeps_single else 2
-    places = pc.index_in(canonical_paths(wanted), value_set=canonical_paths(live["path"]))
+    indices = pc.index_in(canonical_paths(wanted), value_set=canonical_paths(live["path"]))
     first, found = 0, []
     for files in bins:
-        found.append(live.take(places.slice(first, files.num_rows).drop_null()))
+        found.append(live.take(indices.slice(first, files.num_rows).drop_null()))
         first += files.num_rows
     return [files for files in found if files.num_rows >= fewest]
 
@@ -102,24 +103,27 @@ def _texts_of_times(files: pa.Table, partition_fields: StructType) -> list[pa.Ch
     ]
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers that are equal where the values are; Arrow sorts and compares few types."""
+def _encode_as_numbers(column: pa.ChunkedArray) -> pa.Array:
+    """Encode values as numbers that are equal where the values are.
+
+    Arrow sorts and compares few types.
+    """
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64())
 
 
-def _starts(keys: pa.Table) -> list[int]:
-    """The places in sorted keys at which other ones begin."""
+def _find_group_starts(keys: pa.Table) -> list[int]:
+    """Return the row numbers at which a new key begins, in sorted keys."""
     differs = np.zeros(keys.num_rows, bool)
     differs[0] = True
     for column in keys.columns:
         values = pc.fill_null(column.cast(pa.int64()), -1).to_numpy()
         differs[1:] |= values[1:] != values[:-1]
-    return [int(place) for place in np.flatnonzero(differs)]
+    return [int(index) for index in np.flatnonzero(differs)]
 
 
-def _filled(sizes: np.ndarray, start: int, end: int, max_bytes: int) -> list[tuple[int, int]]:
-    """Where each bin of one partition begins, and how many files it has."""
+def _fill_bins(sizes: np.ndarray, start: int, end: int, max_bytes: int) -> list[tuple[int, int]]:
+    """Return where each bin of one partition begins, and how many files it has."""
     bins = []
     sums = np.cumsum(sizes[start:end])
     at = 0

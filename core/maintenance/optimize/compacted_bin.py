@@ -1,8 +1,8 @@
-"""One bin of an OPTIMIZE: the files that were put together, and what became of them meanwhile.
+"""One bin of an OPTIMIZE: its old files, its new files and the changes made meanwhile.
 
-While the new files were written, another commit may have deleted rows of the old ones by vectors.
-Where it is known which row went where, these rows are deleted in the new files as well, so that the
-work of the bin is not lost. Without that, or if an old file is gone, the bin is dropped.
+While the new files are written, another commit may delete rows of the old files by vectors. If it
+is known where each row is in the new files, these rows are deleted there, too, so that the work is
+not lost. If that is unknown, or an old file is gone, the bin is dropped.
 """
 
 from __future__ import annotations
@@ -39,53 +39,53 @@ __all__ = ["CompactedBin", "GoneRows", "InOrder", "Trace", "live_files"]
 _GONE = "DELTA_FILE_NOT_FOUND_DETAILED"
 
 GoneRows: TypeAlias = tuple[BitMap64, BitMap64]
-"""Of one old file, the rows that were deleted when it was read, and those deleted since."""
+"""For one old file: the rows deleted when it was read, and the rows deleted since."""
 
 
 class Trace(Protocol):
-    """Tells where rows of the old files are in the new ones."""
+    """Finds rows of the old files in the new files."""
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """The places of rows, counted through the new files in their order; None if unknown.
+        """Return the positions of rows, counted through the new files in order; None if unknown.
 
         Args:
-            gone: For each of the old files.
+            gone: The deleted rows of each old file.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Rows that the new files have in the order of the old ones.
+    """Rows that have the same order in the new files as in the old files.
 
     Attributes:
-        counts: How many live rows each of the old files had, as they were read.
+        counts: The number of live rows in each old file when it was read.
     """
 
     counts: tuple[int, ...]
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """See `Trace`."""
+        """Return the positions of rows; see `Trace`."""
         moved, first = BitMap64(), 0
         for (before, rows), count in zip(gone, self.counts, strict=True):
-            places = _places(before, rows, first)
+            new_positions = _positions_in_new_files(before, rows, first)
             first += count
-            if places and places.max() >= first:
-                return None  # the file has no such row
-            moved |= places
+            if new_positions and new_positions.max() >= first:
+                return None  # the file has fewer rows
+            moved |= new_positions
         return moved
 
 
 @dataclass(frozen=True, slots=True)
 class CompactedBin:
-    """Files that were written together, and the files that have their rows now.
+    """The old files of a bin and the new files that have their rows.
 
     Attributes:
         read: The old files as they were read, in the order in which their rows were written.
-        written: The new files as they were written; none where no row was left.
+        written: The new files as they were written; empty if no row was left.
         before: The old files as the newest version has them.
-        after: The new files, with what was deleted meanwhile.
-        trace: Finds rows of the old files in the new ones; None if nothing can.
+        after: The new files without the rows deleted meanwhile.
+        trace: Finds rows of the old files in the new files; None if that is impossible.
     """
 
     read: tuple[AddFile, ...]
@@ -102,41 +102,41 @@ class CompactedBin:
         written: WrittenFiles,
         trace: Trace | None,
     ) -> CompactedBin:
-        """A bin that was just written.
+        """Make a bin from files that were just written.
 
         Args:
             txn: The transaction, whose metadata name the columns of the new files.
             files: The old files, as rows of `Snapshot.files`.
-            written: The new ones.
+            written: The new files.
             trace: See the attribute.
         """
         read, new = add_files(files), written.adds
         values = read[0].partition_values
         if all(add.partition_values == values for add in read):
-            # As the log spells them: a time without a zone stays one.
+            # Keep the log's spelling: a time without a zone stays one.
             spelled = {after: values.get(before) for before, after in _partition_names(txn)}
             new = tuple(replace(add, partition_values=spelled) for add in new)
         return cls(read, new, read, new, trace)
 
     def marked(self, mark: Callable[[AddFile], AddFile]) -> CompactedBin:
-        """A bin that was just written, with its new files as `mark` makes them."""
+        """Return a bin that was just written, after `mark` has changed its new files."""
         new = tuple(map(mark, self.written))
         return replace(self, written=new, after=new)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
-        """What to commit: no data changes."""
+        """Return the actions to commit, which change no data."""
         removes = (replace(add.remove(now_ms), data_change=False) for add in self.before)
         return (*removes, *(replace(add, data_change=False) for add in self.after))
 
     def followed(
         self, live: Mapping[str, AddFile], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """The bin, changed for what happened meanwhile; None if it can't be committed.
+        """Return the bin with the newest version's changes; None if it can't be committed.
 
         Args:
-            live: The files of the newest version among all old ones, by their canonical paths.
+            live: The old files of all bins that the newest version has, by their canonical paths.
             table: The table.
-            pending: Looks after vectors that are written.
+            pending: Keeps track of vectors that are written.
 
         Raises:
             TableError: A vector is damaged.
@@ -151,38 +151,38 @@ class CompactedBin:
         if self.trace is None:
             return None
         try:
-            return self._marked(found, self.trace, table, pending)
+            return self._without_deleted_rows(found, self.trace, table, pending)
         except TableError as error:
             if error.kind != _GONE:
                 raise
-            # VACUUM without retention has removed a vector that the old files had when they were
-            # read. Which rows went since can't be told then.
+            # A VACUUM without retention has removed a vector that an old file had when it was read.
+            # It is unknown then which rows were deleted since.
             return None
 
-    def _marked(
+    def _without_deleted_rows(
         self,
         now: tuple[AddFile, ...],
         trace: Trace,
         table: TableRef,
         pending: UncommittedFiles,
     ) -> CompactedBin | None:
-        """The bin, without the rows that were deleted in the old files since they were read."""
+        """Return the bin without the rows deleted from the old files since they were read."""
         gone_before = deleted_rows(table, self.read)
         gone_now = deleted_rows(table, now)
         if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
-            return None  # rows are back
+            return None  # deleted rows are live again
         gone = [(old, new - old) for old, new in zip(gone_before, gone_now, strict=True)]
         moved = trace(gone)
         sizes = [num_rows(add.stats) or 0 for add in self.written]
         if moved is None or len(moved) != sum(len(rows) for _, rows in gone):
-            return None  # not all of them are known
+            return None  # some positions are unknown
         if moved and moved.max() >= sum(sizes):
-            return None  # rows of the new files were not counted
+            return None  # the row counts of the new files are unknown
         starts = [0, *accumulate(sizes)]
         chosen = [
             ChosenRows(add, rows, BitMap64(), size)
             for add, start, size in zip(self.written, starts, sizes, strict=False)
-            if (rows := _within(moved, start, size))
+            if (rows := _rows_of_file(moved, start, size))
         ]
         marked = MarkedFiles.write(table, chosen, pending)
         changed = {file.before.path: file.after for file in marked.marked}
@@ -192,7 +192,7 @@ class CompactedBin:
 
 
 def live_files(snapshot: Snapshot, bins: Sequence[CompactedBin]) -> Mapping[str, AddFile]:
-    """Those of the bins' old files that are in a version, by their canonical paths."""
+    """Return the bins' old files that a version has, by their canonical paths."""
     wanted = {canonical_path(add.path) for found in bins for add in found.before}
     is_wanted = pc.is_in(
         canonical_paths(snapshot.files["path"]), value_set=pa.array(sorted(wanted), pa.string())
@@ -207,23 +207,23 @@ def _same_vector(one: AddFile, other: AddFile) -> bool:
 
 
 def _partition_names(txn: OptimisticTransaction) -> Iterator[tuple[str, str]]:
-    """By what name each partition column goes in the files that are there, and in new ones."""
+    """Return each partition column's physical name in the old files and in new files."""
     after = TableMetadata.of(txn.metadata).schema
     for item in txn.snapshot.partition_schema:
         renamed = after.find(item.name)
         yield item.physical_name, (item if renamed is None else renamed).physical_name
 
 
-def _places(gone: BitMap64, rows: BitMap64, first: int) -> BitMap64:
-    """Where rows of an old file stand in the new ones, of which its first row is row `first`."""
+def _positions_in_new_files(gone: BitMap64, rows: BitMap64, first: int) -> BitMap64:
+    """Return the positions of old rows in the new files; the file's first row is row `first`."""
     positions = np.frombuffer(rows.to_array(), np.uint64)
     before = np.searchsorted(np.frombuffer(gone.to_array(), np.uint64), positions)
     moved = positions - before.astype(np.uint64) + np.uint64(first)
     return BitMap64(array("Q", moved.tobytes()))
 
 
-def _within(rows: BitMap64, start: int, size: int) -> BitMap64:
-    """Those of the rows in a file that begins at a row, counted from its own first row."""
+def _rows_of_file(rows: BitMap64, start: int, size: int) -> BitMap64:
+    """Return the rows that lie in one file, counted from its first row."""
     own = BitMap64()
     own.add_range(start, start + size)
     return (rows & own).shift(-start)

@@ -1,8 +1,8 @@
-"""Which files of a clustered table OPTIMIZE writes again (spec 10.14, 6.3).
+"""The files of a clustered table that OPTIMIZE writes again (spec 10.14, 6.3).
 
-An OPTIMIZE arranges the files of a bin together; what comes of them is a cube, and each of its
-files is tagged with the cube's id and the clustering columns, as delta-spark tags them. Later runs
-put the cube together with newer files until it is large enough, and then leave it alone.
+An OPTIMIZE arranges the files of a bin together. Its new files form a cube, and each is tagged with
+the cube's id and the clustering columns, as delta-spark tags them. Later runs merge the cube with
+newer files until it is large enough, and then leave it alone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from optimist.core.values.foreign_json import parse_json
 __all__ = ["PROVIDER", "Cubes", "cube_tags"]
 
 PROVIDER = "liquid"
-"""What files that were clustered name in `clusteringProvider`: delta-spark's way of doing so."""
+"""The `clusteringProvider` of clustered files, as delta-spark writes it."""
 _ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 
 
 def cube_tags(cube: str, columns: Sequence[ColumnPath]) -> Mapping[str, str]:
-    """The tags of a file of a cube.
+    """Return the tags for a file of a cube.
 
     Args:
         cube: The id of the cube.
@@ -40,13 +40,13 @@ def cube_tags(cube: str, columns: Sequence[ColumnPath]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Cubes:
-    """The files of a table as clustering sees them.
+    """The files of a table with their cubes.
 
     Attributes:
         files: Rows of `Snapshot.files`.
-        ids: For each, the id of its cube; null if it is in none.
-        is_ours: For each, whether it may be clustered with others: it is in a cube by the same
-            columns, or in none. Others need `OPTIMIZE FULL`.
+        ids: The cube id of each file; null if it is in no cube.
+        is_ours: Whether each file may be clustered with others: it is in no cube, or in a cube by
+            the same columns. All others need `OPTIMIZE FULL`.
     """
 
     files: pa.Table
@@ -55,13 +55,15 @@ class Cubes:
 
     @classmethod
     def of(cls, files: pa.Table, columns: Sequence[ColumnPath]) -> Cubes:
-        """The files, for a table that is clustered by these columns."""
+        """Find the cubes of files in a table with these clustering columns."""
         tags = files["tags"].combine_chunks()
         ids, by = (pc.map_lookup(tags, name, "first").cast(pa.string()) for name in (_ID, _COLUMNS))
         in_cube = pc.and_(pc.is_valid(ids), pc.is_valid(by))
         texts = by.dictionary_encode()
         wanted = json.loads(_columns_text(columns))
-        is_same = pa.array([_parsed(text) == wanted for text in texts.dictionary.to_pylist()])
+        is_same = pa.array(
+            [_parse_columns(text) == wanted for text in texts.dictionary.to_pylist()]
+        )
         same = pc.fill_null(is_same.cast(pa.bool_()).take(texts.indices), False)
         provider = files["clusteringProvider"].combine_chunks()
         known = pc.fill_null(pc.equal(provider, PROVIDER), True)
@@ -69,11 +71,11 @@ class Cubes:
         return cls(files, pc.if_else(in_cube, ids, None), is_ours)
 
     def worth_clustering(self, *, stable_bytes: int, is_full: bool) -> pa.Table:
-        """The files to write again.
+        """Return the files to write again.
 
         Args:
-            stable_bytes: A cube of so many bytes of live rows is left alone.
-            is_full: Also write files again that are clustered by other columns.
+            stable_bytes: A cube with at least this many bytes of live rows is left alone.
+            is_full: Whether to write files again that are clustered by other columns.
         """
         found = pa.table({"id": self.ids, "size": _live_bytes(self.files)}).filter(self.is_ours)
         cubes = found.group_by("id").aggregate([("size", "sum")])
@@ -88,7 +90,7 @@ class Cubes:
 
 
 def _live_bytes(files: pa.Table) -> pa.ChunkedArray:
-    """The bytes of each file (as doubles, which can't overflow), less its deleted rows' share."""
+    """Return the live bytes of each file, as doubles, which can't overflow."""
     num_rows = FileStatistics(files, StructType()).num_records
     among = pc.max_element_wise(num_rows, 1, skip_nulls=False).cast(pa.float64())
     share = pc.divide(live_rows(files, num_rows).cast(pa.float64()), among)
@@ -99,7 +101,7 @@ def _columns_text(columns: Sequence[ColumnPath]) -> str:
     return json.dumps([path_text(path) for path in columns], separators=(",", ":"))
 
 
-def _parsed(text: str) -> object:
+def _parse_columns(text: str) -> object:
     try:
         return parse_json(text)
     except ValueError:

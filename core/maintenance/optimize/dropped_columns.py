@@ -1,6 +1,6 @@
-"""Which files still hold a column that was dropped, for REORG ... APPLY (PURGE) (spec 10.14).
+"""The files that still hold a dropped column, for REORG ... APPLY (PURGE) (spec 10.14).
 
-DROP COLUMN leaves the files of a mapped table as they are, with the values of the column.
+DROP COLUMN does not change the files of a mapped table; they keep the column's values.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _READERS = 8
 
 
 def columns_by_footers(table: TableRef) -> ColumnsOf:
-    """What gives the columns of one of a table's files, by its full path; see `stored_columns`."""
+    """Return a function that reads a file's columns from its footer; see `stored_columns`."""
     return partial(stored_columns, access=table.data_access())
 
 
 def with_dropped_columns(
     files: pa.Table, snapshot: Snapshot, columns_of: ColumnsOf
 ) -> pa.BooleanArray:
-    """Which files hold a column, or a field of a struct, that the table does not have any more.
+    """Tell which files hold a column, or a field of a struct, that the table no longer has.
 
-    Footers are read only if a column was dropped since the columns have ids.
+    Footers are read only if a column was dropped after columns got ids.
 
     Args:
         files: Rows of `Snapshot.files`.
-        snapshot: The version that they are of.
+        snapshot: The version of the files.
         columns_of: Called by several threads.
     """
     schema, properties = snapshot.schema, snapshot.properties
@@ -57,5 +57,5 @@ def with_dropped_columns(
 
 
 def _num_ids(schema: StructType) -> int:
-    """How many fields of a schema, at any depth, have an id."""
+    """Count the fields of a schema, at any depth, that have an id."""
     return len({item.metadata.get(COLUMN_ID) for _, item in walk_fields(schema)} - {None})

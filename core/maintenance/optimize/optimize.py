@@ -1,16 +1,17 @@
-"""OPTIMIZE and REORG: files are written again, few for many; no row changes (spec 10.14, 2.16).
+"""OPTIMIZE and REORG: rewrite many files as few, without a change of rows (spec 10.14, 2.16).
 
-1. In the partitions that a predicate names, the files that are small, or of which many rows are
-   deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once,
-   and a later batch takes its files as the newest version has them by then.
-   Z-order and clustering take other files, and arrange their rows; see `arrangements`.
-2. Each bin is written as one file, in this process or on Spark; one that is arranged as several.
-3. One commit, which changes no data, replaces the old files of a batch by the new ones.
-4. After a conflict the same files are committed again on the newest version: old files that lost
-   rows meanwhile lose them in the new files as well, and bins of which an old file is gone are
+1. In the partitions that a predicate chooses, small files and files with many deleted rows are
+   grouped into bins; see `bins`. `optimize.batchSize` limits the bytes of bins in one commit. Each
+   later batch takes its files from the version that is newest then. Z-order and clustering choose
+   other files and arrange their rows; see `arrangements`.
+2. Each bin is written as one file, in this process or by Spark. A bin that is arranged may become
+   several files.
+3. One commit per batch replaces the old files by the new ones. It changes no data.
+4. After a conflict the same files are committed again on the newest version. Rows that were deleted
+   from old files meanwhile are deleted from the new files, too. A bin that lost an old file is
    dropped; see `compacted_bin`. So a conflict costs a bin and not the run.
 
-An OPTIMIZE never makes other writers fail: a DELETE, UPDATE or MERGE beside it finds its rows in
+An OPTIMIZE never makes other writers fail: a concurrent DELETE, UPDATE or MERGE finds its rows in
 the new files (spec 2.12).
 """
 
@@ -55,7 +56,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class BinWriter(Protocol):
-    """Writes bins on one plane."""
+    """The writer of bins, in this process or by Spark."""
 
     def __call__(
         self,
@@ -64,10 +65,10 @@ class BinWriter(Protocol):
         pending: UncommittedFiles,
         order: RowOrder | None,
     ) -> Sequence[CompactedBin]:
-        """Write each of the bins, rows of `Snapshot.files`, into files of its own.
+        """Write each bin, as rows of `Snapshot.files`, into files of its own.
 
-        Where an order is given, the rows of a bin are arranged by it, and files of the wanted size
-        are cut from that; else a bin becomes one file.
+        With an order, the rows of a bin are arranged by it and cut into files of the wanted size.
+        Without an order, a bin becomes one file.
         """
         ...
 
@@ -75,17 +76,17 @@ class BinWriter(Protocol):
 def optimize(
     begin: Callable[[], OptimisticTransaction], write: BinWriter, wanted: Rearrangement
 ) -> Optimized:
-    """Write files of a table again, few for many.
+    """Write many files of a table again as few.
 
     Args:
         begin: Starts a transaction on the newest version.
         write: Writes the bins.
-        wanted: Which files.
+        wanted: The files to rewrite, and how.
 
     Raises:
-        UsageError: The table can't be arranged like that; see `Rearrangement`.
-        DeltaConcurrentModificationException: Other commits came first, again and again. What
-            earlier batches have committed stays.
+        UsageError: The table can't be arranged like this; see `Rearrangement`.
+        DeltaConcurrentModificationException: Other commits won against every attempt. Earlier
+            batches stay committed.
         TableError: A file is outside the table, or can't be read.
         StorageError: The file system failed.
     """
@@ -96,7 +97,7 @@ def optimize(
     started_ms = clock.now_ms()
     candidates = wanted.candidates(snapshot)
     bins = arrangement.bins(candidates, snapshot, options)
-    batches = list(_batches(bins, options.optimize_batch_size))
+    batches = list(_split_into_batches(bins, options.optimize_batch_size))
     landed: list[CompactedBin] = []
     version = None
     for number, batch in enumerate(batches):
@@ -118,10 +119,10 @@ def optimize(
 
 
 def ensure_no_clustering(text: str, snapshot: Snapshot) -> None:
-    """Refuse a condition on partitions where the table is clustered.
+    """Refuse a partition predicate for a clustered table.
 
     Raises:
-        UsageError: It is (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
+        UsageError: The table is clustered (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
     """
     if clustering_columns(snapshot.domain_metadata, snapshot.schema):
         raise UsageError(
@@ -133,14 +134,14 @@ def ensure_no_clustering(text: str, snapshot: Snapshot) -> None:
 
 
 def ensure_of_partitions(names: Iterable[str], snapshot: Snapshot) -> None:
-    """Refuse a condition that names other columns than those of the partitions.
+    """Refuse a predicate that names columns other than partition columns.
 
     Args:
-        names: The top-level columns that it names, in any case.
+        names: The top-level columns of the predicate, in any case.
         snapshot: The table.
 
     Raises:
-        UsageError: It does (kind `DELTA_NON_PARTITION_COLUMN_REFERENCE`).
+        UsageError: It names such a column (kind `DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     known = {name.lower() for name in snapshot.partition_columns}
     for name in sorted(names):
@@ -166,17 +167,17 @@ class _Batch:
     def run(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table]
     ) -> tuple[CommitResult | None, Sequence[CompactedBin]]:
-        """Write the bins and commit them; the commit is None where no bin was left.
+        """Write the bins and commit them; the commit is None if no bin is left.
 
         Raises:
-            TableError: Rows were doubled or lost, by the statistics of the files (kind
+            TableError: The files' statistics show that rows were doubled or lost (kind
                 `DELTA_NUM_RECORDS_MISMATCH`).
         """
         with UncommittedFiles(txn) as pending:
-            written = self._written(txn, bins, pending)
+            written = self._write_bins(txn, bins, pending)
             for found in written:
                 ensure_balanced(found.actions(0), RowBalance.EQUAL, self._operation)
-            commit, landed = self._commit(txn, written, pending)
+            commit, landed = self._commit_bins(txn, written, pending)
         kept = {add.path for found in landed for add in found.after}
         dropped = [add for found in written for add in found.after if add.path not in kept]
         if dropped:
@@ -192,7 +193,7 @@ class _Batch:
         predicate = json_text([] if text is None else [text])
         return {"predicate": predicate, **self.arrangement.parameters}
 
-    def _written(
+    def _write_bins(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table], pending: UncommittedFiles
     ) -> list[CompactedBin]:
         arrangement, clock = self.arrangement, txn.table.clock
@@ -201,7 +202,7 @@ class _Batch:
             for found in self.write(txn, bins, pending, arrangement.order)
         ]
 
-    def _commit(
+    def _commit_bins(
         self,
         txn: OptimisticTransaction,
         written: Sequence[CompactedBin],
@@ -214,15 +215,15 @@ class _Batch:
             tries += 1
             try:
                 operation = Operation(self._operation, self._parameters())
-                told = operation.with_metrics(commit_metrics(bins))
-                return pending.commit(txn, _actions(bins, txn), told), bins
+                described = operation.with_metrics(commit_metrics(bins))
+                return pending.commit(txn, _actions_of(bins, txn), described), bins
             except DeltaConcurrentModificationException:
                 is_late = clock.monotonic_s() - start_s > policy.budget_s
                 if txn.may_be_in_table or tries > policy.max_attempts or is_late:
                     raise
             if tries > 1:
                 clock.sleep(pause_s(tries - 1, policy, clock))
-            txn = self._again(first)
+            txn = self._begin_again(first)
             live = live_files(txn.snapshot, bins)
             followed = [found.followed(live, txn.table, pending) for found in bins]
             bins = [found for found in followed if found is not None]
@@ -233,8 +234,8 @@ class _Batch:
                 )
         return None, ()
 
-    def _again(self, first: OptimisticTransaction) -> OptimisticTransaction:
-        """A transaction on the newest version, for which the new files still fit."""
+    def _begin_again(self, first: OptimisticTransaction) -> OptimisticTransaction:
+        """Begin again on the newest version, if the new files still fit it."""
         txn = self.begin()
         old, new = first.snapshot, txn.snapshot
         is_same = are_same_but_for_marks(old.metadata, new.metadata)
@@ -247,7 +248,7 @@ class _Batch:
         return txn
 
 
-def _actions(bins: Sequence[CompactedBin], txn: OptimisticTransaction) -> tuple[Action, ...]:
+def _actions_of(bins: Sequence[CompactedBin], txn: OptimisticTransaction) -> tuple[Action, ...]:
     now_ms = txn.table.clock.now_ms()
     return tuple(action for found in bins for action in found.actions(now_ms))
 
@@ -256,8 +257,10 @@ def _files_before(bins: Sequence[CompactedBin]) -> pa.Table:
     return files_table(add for found in bins for add in found.before)
 
 
-def _batches(bins: Sequence[pa.Table], max_bytes: int | None) -> Iterator[list[pa.Table]]:
-    """The bins of each commit: of at least so many bytes; all in one where that is None."""
+def _split_into_batches(
+    bins: Sequence[pa.Table], max_bytes: int | None
+) -> Iterator[list[pa.Table]]:
+    """Split the bins into commits of at least so many bytes; None puts all into one."""
     batch: list[pa.Table] = []
     num_bytes = 0
     for found in bins:

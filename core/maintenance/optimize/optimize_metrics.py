@@ -1,4 +1,4 @@
-"""What an OPTIMIZE tells: its history and its caller, by the names that Delta has (spec 8.3)."""
+"""The metrics of an OPTIMIZE for its history and its caller, with Delta's names (spec 8.3)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class FileSizes:
     """The sizes of some files, in bytes.
 
     Attributes:
-        smallest: The smallest; None where there is no file.
-        largest: The largest.
-        num_files: How many there are.
-        total: All of them together.
+        smallest: The smallest size; None if there are no files.
+        largest: The largest size; None if there are no files.
+        num_files: The number of files.
+        total: The sizes, summed.
     """
 
     smallest: int | None
@@ -34,23 +34,23 @@ class FileSizes:
 
     @classmethod
     def of(cls, sizes: Sequence[int]) -> FileSizes:
-        """Those of files of these sizes."""
+        """Summarize the sizes of files."""
         return cls(min(sizes, default=None), max(sizes, default=None), len(sizes), sum(sizes))
 
     @property
     def mean(self) -> float:
-        """The mean; 0 where there is no file."""
+        """The mean size; 0 if there are no files."""
         return self.total / self.num_files if self.num_files else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CubeCounts:
-    """The files that an OPTIMIZE of a clustered table looked at.
+    """The files that an OPTIMIZE of a clustered table considered.
 
     Attributes:
-        num_cubes: How many cubes there were that it could arrange again; see `cubes`.
-        in_cubes: The files of these.
-        others: Those in no cube, or, but for OPTIMIZE FULL, in one by other columns.
+        num_cubes: The number of cubes that it could rewrite; see `cubes`.
+        in_cubes: The files of these cubes.
+        others: The files in no cube and, without FULL, files in cubes by other columns.
     """
 
     num_cubes: int
@@ -59,7 +59,7 @@ class CubeCounts:
 
     @classmethod
     def of(cls, files: pa.Table, clustering: Clustering) -> CubeCounts:
-        """The counts for files, rows of `Snapshot.files`, of a table that is clustered so."""
+        """Count the files of a clustered table, given as rows of `Snapshot.files`."""
         cubes = Cubes.of(files, clustering.columns)
         inside = pc.and_(pc.or_(cubes.is_ours, clustering.is_full), pc.is_valid(cubes.ids))
         sizes = (files.filter(mask)["size"].to_pylist() for mask in (inside, pc.invert(inside)))
@@ -69,22 +69,22 @@ class CubeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """What an OPTIMIZE did.
+    """The result of an OPTIMIZE.
 
     Attributes:
-        version: The newest version that it made; None if there was nothing to do.
+        version: The newest version that it committed; None if there was nothing to do.
         added: The files that it wrote.
-        removed: The files that these have taken the place of.
-        num_partitions: How many partitions it worked on.
-        num_bins: How many groups of files it put together.
-        num_batches: How many commits it wanted to make.
-        num_considered: How many files it looked at.
-        num_vectors_removed: How many deletion vectors are gone.
-        num_rows_purged: How many rows, deleted by these, are in no file any more.
+        removed: The files that these replaced.
+        num_partitions: The number of partitions that it changed.
+        num_bins: The number of bins that it committed.
+        num_batches: The number of commits that it planned.
+        num_considered: The number of files that it considered.
+        num_vectors_removed: The number of deletion vectors that it removed.
+        num_rows_purged: The number of deleted rows that no file holds any more.
         is_z_ordered: Whether it arranged rows in Z-order.
-        cubes: What it looked at of a clustered table; None for other tables.
-        started_ms: When it began, in milliseconds since the epoch.
-        ended_ms: When it ended.
+        cubes: The files of a clustered table that it considered; None for other tables.
+        started_ms: The time when it began, in epoch milliseconds.
+        ended_ms: The time when it ended, in epoch milliseconds.
     """
 
     version: int | None
@@ -111,13 +111,13 @@ def optimized(
     num_batches: int,
     period_ms: tuple[int, int],
 ) -> Optimized:
-    """What was done, from the bins that were committed."""
-    removed = _before(bins)
+    """Summarize the bins that were committed."""
+    removed = _files_before(bins)
     vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
     partitions = {tuple(sorted(add.partition_values.items())) for add in removed}
     return Optimized(
         version=version,
-        added=FileSizes.of([add.size for add in _after(bins)]),
+        added=FileSizes.of([add.size for add in _files_after(bins)]),
         removed=FileSizes.of([add.size for add in removed]),
         num_partitions=len(partitions),
         num_bins=len(bins),
@@ -135,8 +135,8 @@ def optimized(
 
 
 def commit_metrics(bins: Sequence[CompactedBin]) -> dict[str, object]:
-    """The metrics of one commit."""
-    added, removed = _after(bins), _before(bins)
+    """Return the metrics of one commit."""
+    added, removed = _files_after(bins), _files_before(bins)
     sizes = sorted(add.size for add in added)
     quarters = {
         "minFileSize": 0.0,
@@ -158,9 +158,9 @@ def commit_metrics(bins: Sequence[CompactedBin]) -> dict[str, object]:
     }
 
 
-def _before(bins: Sequence[CompactedBin]) -> list[AddFile]:
+def _files_before(bins: Sequence[CompactedBin]) -> list[AddFile]:
     return [add for found in bins for add in found.before]
 
 
-def _after(bins: Sequence[CompactedBin]) -> list[AddFile]:
+def _files_after(bins: Sequence[CompactedBin]) -> list[AddFile]:
     return [add for found in bins for add in found.after]

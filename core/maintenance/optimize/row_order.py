@@ -1,9 +1,9 @@
-"""Which rows go into which file, where OPTIMIZE arranges rows by several columns (spec 10.14).
+"""The assignment of rows to files where OPTIMIZE arranges rows by several columns (spec 10.14).
 
-A sample of the rows tells two things. Of each column, the bounds that cut its values into 256
-ranges with as many rows each: a value's rank is its range. And the places on the curve that cut the
-rows into files of the same size. Rows with one place may fill several files, so a place is made
-finer by eight bits that say nothing of the row.
+A sample of the rows gives two things. For each column it gives the bounds that cut the values into
+256 ranges with equally many rows; the rank of a value is the number of its range. It also gives the
+positions on the curve that cut the rows into files of equal size. Rows with the same position may
+fill several files. So eight random bits are appended to each position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optimist.core.values.exact_sums import exact_sum
 __all__ = ["SAMPLED_ROWS", "TIE_BITS", "FileLayout", "RowOrder", "num_files_of", "num_rows_of"]
 
 SAMPLED_ROWS = 100_000
-"""About so many rows are looked at for the bounds."""
+"""The approximate number of rows that are sampled for the bounds."""
 TIE_BITS = 8
 
 
@@ -34,7 +34,7 @@ class RowOrder:
 
     Attributes:
         columns: The logical paths of the columns.
-        is_hilbert: Along Hilbert's curve, which takes at most six columns; else in Z-order.
+        is_hilbert: Whether rows follow Hilbert's curve, for at most six columns, and not Z-order.
     """
 
     columns: tuple[ColumnPath, ...]
@@ -42,19 +42,20 @@ class RowOrder:
 
     @property
     def digits(self) -> list[list[int]]:
-        """For each column, what its ranks add to a row's number in Z-order."""
-        return [z_digits(place, len(self.columns)) for place in range(len(self.columns))]
+        """The amount that each rank of each column adds to a row's number in Z-order."""
+        return [z_digits(index, len(self.columns)) for index in range(len(self.columns))]
 
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """Into which of some files each row goes.
+    """The file that each row goes to.
 
     Attributes:
         order: The order of rows.
-        bounds: For each column, ascending and without nulls, the values at which its ranges begin;
-            a rank is the number of bounds that are not above a value. Nulls have rank 0.
-        splits: Ascending, the places, finer by `TIE_BITS`, at which all files but the first begin.
+        bounds: For each column, the values at which its ranges begin, ascending and without nulls.
+            A rank is the number of bounds that are not above a value. Nulls have rank 0.
+        splits: The positions, with their `TIE_BITS`, at which all files but the first begin,
+            ascending.
     """
 
     order: RowOrder
@@ -65,62 +66,62 @@ class FileLayout:
     def of(
         cls, order: RowOrder, sample: Sequence[pa.Array | pa.ChunkedArray], num_files: int
     ) -> FileLayout:
-        """The layout for rows that are like those of a sample.
+        """Make the layout for rows that are distributed like a sample.
 
         Args:
             order: The order of rows.
             sample: The values of the order's columns in the rows of the sample.
-            num_files: How many files there are to be.
+            num_files: The number of files to make.
         """
-        bounds = tuple(_bounds(_whole(values)) for values in sample)
+        bounds = tuple(_rank_bounds(_combine_chunks(values)) for values in sample)
         free = cls(order, bounds, ())
         ties = np.random.default_rng(0).integers(0, 1 << TIE_BITS, len(sample[0]))
-        places = np.sort(free._places(sample, ties))
-        cuts = np.arange(1, num_files) * len(places) // num_files if len(places) else ()
-        return cls(order, bounds, tuple(int(places[cut]) for cut in cuts))
+        positions = np.sort(free._positions(sample, ties))
+        cuts = np.arange(1, num_files) * len(positions) // num_files if len(positions) else ()
+        return cls(order, bounds, tuple(int(positions[cut]) for cut in cuts))
 
     def file_numbers(
         self, columns: Sequence[pa.Array | pa.ChunkedArray], ties: np.ndarray
     ) -> np.ndarray:
-        """The number of each row's file, from 0.
+        """Return the number of each row's file, from 0.
 
         Args:
             columns: The values of the order's columns.
             ties: For each row, a number below `1 << TIE_BITS`.
         """
         splits = np.array(self.splits, np.int64)
-        found: np.ndarray = np.searchsorted(splits, self._places(columns, ties), side="right")
+        found: np.ndarray = np.searchsorted(splits, self._positions(columns, ties), side="right")
         return found
 
-    def _places(
+    def _positions(
         self, columns: Sequence[pa.Array | pa.ChunkedArray], ties: np.ndarray
     ) -> np.ndarray:
-        places = np.zeros(len(columns[0]), np.int64)
+        positions = np.zeros(len(columns[0]), np.int64)
         for values, bounds, digits in zip(columns, self.bounds, self.order.digits, strict=True):
-            places += np.array(digits, np.int64)[_ranks(_whole(values), bounds)]
+            positions += np.array(digits, np.int64)[_rank_values(_combine_chunks(values), bounds)]
         if self.order.is_hilbert:
-            places = hilbert_places(places, len(self.order.columns))
-        finer: np.ndarray = np.add(places << TIE_BITS, ties)
+            positions = hilbert_places(positions, len(self.order.columns))
+        finer: np.ndarray = np.add(positions << TIE_BITS, ties)
         return finer
 
 
 def num_files_of(files: pa.Table, max_bytes: int) -> int:
-    """How many files a bin becomes, so that none has many more than so many bytes."""
+    """Compute how many files a bin becomes, so that none is much larger than `max_bytes`."""
     return max(exact_sum(files["size"]) // max_bytes, 1)
 
 
 def num_rows_of(files: pa.Table) -> int | None:
-    """How many rows files have, deleted ones included; None where their statistics lack it."""
+    """Count the files' rows, deleted ones included; None if statistics lack a count."""
     counts = FileStatistics(files, StructType()).num_records
     return None if counts.null_count else exact_sum(counts)
 
 
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _combine_chunks(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _bounds(values: pa.Array) -> pa.Array:
-    """At most 255 values, which cut the others into ranges with about as many rows each."""
+def _rank_bounds(values: pa.Array) -> pa.Array:
+    """Return at most 255 values that cut the others into ranges with about equally many rows."""
     ordered = values.drop_null()
     ordered = ordered.take(pc.sort_indices(ordered))
     size, num_ranges = len(ordered), 1 << MAX_RANK_BITS
@@ -128,16 +129,16 @@ def _bounds(values: pa.Array) -> pa.Array:
     return ordered.take(cuts).unique() if size else ordered
 
 
-def _ranks(values: pa.Array, bounds: pa.Array) -> np.ndarray:
-    """How many of the bounds are not above each value; 0 for nulls.
+def _rank_values(values: pa.Array, bounds: pa.Array) -> np.ndarray:
+    """Count the bounds that are not above each value; 0 for nulls.
 
-    By sorting, which Arrow does for all types that have bounds.
+    It sorts, since Arrow sorts all types that have bounds.
     """
     both = pa.concat_arrays([bounds, values])
-    # The sort is stable, so a bound stands before the values that equal it.
-    places = pc.sort_indices(both).to_numpy()
+    # The sort is stable, so a bound comes before the values that equal it.
+    positions = pc.sort_indices(both).to_numpy()
     ranks = np.empty(len(both), np.int64)
-    ranks[places] = np.cumsum(places < len(bounds))
+    ranks[positions] = np.cumsum(positions < len(bounds))
     found = ranks[len(bounds) :]
     found[values.is_null().to_numpy(zero_copy_only=False)] = 0
     return found

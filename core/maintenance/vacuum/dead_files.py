@@ -1,10 +1,10 @@
-"""Files that are to be deleted, kept aside on the local disk until their number is known.
+"""Files that VACUUM will delete, kept on the local disk until their number is known.
 
-VACUUM tells in the log how many files it is about to delete, before it deletes the first. The list
-may have millions of files, so it is kept on the disk and not in memory.
+VACUUM records in the log how many files it will delete, before it deletes the first. The list may
+have millions of files, so it is kept on the disk and not in memory.
 
-What is put aside comes in batches of any length: those of a listing from which most was sifted out,
-or one for each commit. It is given back in pages, so that the requests that delete it are full.
+Rows arrive in batches of any length, from a filtered listing or one per commit. They are returned
+in pages, so that each delete request is full.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from optimist.core.data.storage.listed_files import LISTED_SCHEMA
 __all__ = ["DeadFiles"]
 
 _PAGE_ROWS = 64_000
-"""A multiple of how many objects a store deletes by one request."""
+"""A multiple of the number of objects that a store deletes by one request."""
 
 
 class DeadFiles:
-    """Rows of `LISTED_SCHEMA` in a temporary file, as a context; for one thread.
+    """Rows of `LISTED_SCHEMA` in a temporary file, as a context manager for one thread.
 
     Attributes:
-        num_files: How many files there are.
+        num_files: The number of files.
         size_bytes: Their sizes, summed.
-        num_directories: How many directories there are.
+        num_directories: The number of directories.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class DeadFiles:
         self._file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Put rows aside."""
+        """Store rows for later."""
         files = batch.filter(pc.invert(batch.column("is_directory")))
         self.num_files += files.num_rows
         self.num_directories += batch.num_rows - files.num_rows
@@ -65,16 +65,16 @@ class DeadFiles:
         self._waiting.append(batch)
         self._num_waiting += batch.num_rows
         if self._num_waiting >= _PAGE_ROWS:
-            self._write(self._num_waiting // _PAGE_ROWS * _PAGE_ROWS)
+            self._write_rows(self._num_waiting // _PAGE_ROWS * _PAGE_ROWS)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in pages of equal length but for the last; afterwards none can be added."""
-        self._write(self._num_waiting)
+        """Return all rows, in full pages except the last; nothing can be added afterwards."""
+        self._write_rows(self._num_waiting)
         self._writer.close()
         self._file.seek(0)
         yield from pa.ipc.open_stream(self._file)
 
-    def _write(self, num_rows: int) -> None:
+    def _write_rows(self, num_rows: int) -> None:
         if not num_rows:
             return
         rows = pa.Table.from_batches(self._waiting, LISTED_SCHEMA).combine_chunks()

@@ -1,4 +1,4 @@
-"""The deletion of files and directories of one table, and of nothing outside it."""
+"""The deletion of a table's files and directories, and of nothing outside the table."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class DeletionRule:
-    """How files of a table are deleted. A small value that tasks of Spark may carry.
+    """How files of a table are deleted, as a small value that Spark tasks can carry.
 
     Attributes:
         paths: The table's paths.
-        access: How its files are reached.
-        num_threads: How many batches one process deletes at a time.
+        access: The access to its files.
+        num_threads: The number of batches that one process deletes at a time.
     """
 
     paths: DataPaths
@@ -43,19 +43,19 @@ class DeletionRule:
 
     @classmethod
     def of(cls, table: TableRef) -> DeletionRule:
-        """The rule of a table, by its options."""
+        """Make the rule of a table from its options."""
         options = table.options
         in_order = is_on_disk(table.table_path) and not options.vacuum_parallel_delete_enabled
         threads = options.vacuum_parallel_delete_parallelism or _THREADS
         return cls(table.data_paths, table.data_access(), 1 if in_order else threads)
 
     def full_path(self, path: str) -> str:
-        """The full path of a file, by its relative path."""
+        """Return the full path of a file, from its relative path."""
         return join(self.paths.table_path, path)
 
 
 DeleteFiles: TypeAlias = Callable[[Sequence[Sequence[str]], DeletionRule], Iterable[int]]
-"""Deletes files, given in batches of relative paths; returns numbers of files, as they are gone."""
+"""Deletes batches of relative paths, and returns counts of files as they are deleted."""
 
 
 def delete_here(batches: Sequence[Sequence[str]], rule: DeletionRule) -> Iterable[int]:
@@ -67,14 +67,14 @@ def delete_here(batches: Sequence[Sequence[str]], rule: DeletionRule) -> Iterabl
 
 
 def delete_batch(paths: Sequence[str], rule: DeletionRule) -> int:
-    """Delete files by their relative paths; one that is gone already is fine.
+    """Delete files by their relative paths. A file that is already gone is ignored.
 
     Returns:
-        How many files these are.
+        The number of given files.
 
     Raises:
         StorageError: The store or the file system failed.
-        TableError: A symbolic link by now leads out of the table.
+        TableError: A symbolic link now leads out of the table.
     """
     full = list(map(rule.full_path, paths))
     for folder in sorted({parent_of(path) for path in full}):
@@ -87,49 +87,49 @@ def delete_batch(paths: Sequence[str], rule: DeletionRule) -> int:
 
 
 class Deletion:
-    """Deletes, and counts what it has deleted; for one thread.
+    """Deletes files and counts them, for one thread.
 
     Args:
         table: The table.
-        told: Called with `num_files` now and then.
+        on_progress: Called with `num_files` now and then.
         delete: Deletes the files.
 
     Attributes:
-        num_files: How many files it has deleted.
+        num_files: The number of files deleted so far.
     """
 
     def __init__(
-        self, table: TableRef, told: Callable[[int], None], delete: DeleteFiles = delete_here
+        self, table: TableRef, on_progress: Callable[[int], None], delete: DeleteFiles = delete_here
     ) -> None:
         self.num_files = 0
         self._rule = DeletionRule.of(table)
-        self._told = told
+        self._on_progress = on_progress
         self._delete_files = delete
 
     def delete(self, paths: pa.Array) -> None:
-        """Delete files by their relative paths; one that is gone already is fine.
+        """Delete files by their relative paths. A file that is already gone is ignored.
 
         Raises:
-            StorageError: The store or the file system failed; those before are deleted.
-            TableError: A symbolic link by now leads out of the table.
+            StorageError: The store or the file system failed. Earlier files are deleted.
+            TableError: A symbolic link now leads out of the table.
         """
         note_change_begun()
         batches = [paths.slice(at, _BATCH).to_pylist() for at in range(0, len(paths), _BATCH)]
         for count in self._delete_files(batches, self._rule):
             self.num_files += count
-            self._told(self.num_files)
+            self._on_progress(self.num_files)
 
     def delete_empty_directories(self, paths: Sequence[str]) -> None:
-        """Delete directories that are empty, those within others first. Only disks have any."""
+        """Delete empty directories, inner ones first. Only disks have directories."""
         for path in sorted(paths, key=lambda path: path.count("/"), reverse=True):
             full = self._rule.full_path(path)
             self._rule.paths.ensure_not_led_out(full)
-            with suppress(OSError):  # it is not empty, or gone
+            with suppress(OSError):  # it is not empty, or already gone
                 Path(strip_file_scheme(full)).rmdir()
 
 
 def _remove_sum(path: str) -> None:
-    """Remove the checksum that Hadoop writes beside each file of a local disk."""
+    """Remove the checksum file that Hadoop writes beside each file of a local disk."""
     folder, name = os.path.split(path)
     with suppress(OSError):
         Path(folder, f".{name}.crc").unlink()

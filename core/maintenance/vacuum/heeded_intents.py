@@ -1,9 +1,9 @@
-"""What VACUUM spares for writers whose files no version names yet (spec 10.12).
+"""The files that VACUUM keeps for writers, before any version names them (spec 10.12).
 
-Order makes it safe, whatever the retention. A writer makes its intent, then its files, then its
-commit, and only then ends the intent. VACUUM finds candidates, then looks for intents, then at the
-newest version, and then deletes. So of a file that VACUUM found, the intent was there before; if
-VACUUM does not see it, the commit came before, and the newest version has it.
+The order of steps makes this safe, whatever the retention. A writer makes its intent, then its
+files, then its commit, and only then ends the intent. VACUUM finds candidates, then lists intents,
+then reads the newest version, and then deletes. So a file that VACUUM found had an intent before.
+If VACUUM does not see that intent, the commit came first, and the newest version has the file.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = ["HeededIntents", "Named"]
 
 _HOUR_MS = 60 * 60 * 1000
 _MARGIN_MS = 5 * 60 * 1000
-"""Servers of one store may differ in their clocks: a file may seem older than its intent."""
+"""Servers of one store may have different clocks, so a file may seem older than its intent."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeededIntents:
-    """The intents at one moment.
+    """The intents of writers at one moment.
 
     Attributes:
-        num_live: How many may still guard files.
-        since_ms: Files from this time on may be theirs; None without any.
-        stale: Those that guard nothing any more, each as its name and how that is known.
+        num_live: The number of intents that may still protect files.
+        since_ms: The time from which files may belong to them; None if there are no intents.
+        stale: The intents that protect nothing any more, each with its name and the evidence.
     """
 
     num_live: int
@@ -48,11 +48,11 @@ class HeededIntents:
 
     @classmethod
     def find(cls, table: TableRef, *, removes_stale: bool) -> HeededIntents:
-        """Look for intents; candidates were found before.
+        """List the intents, after the candidates were found.
 
         Args:
             table: The table.
-            removes_stale: Whether stale intents are removed.
+            removes_stale: Whether to remove stale intents.
 
         Raises:
             StorageError: The store or the file system failed.
@@ -79,11 +79,11 @@ class HeededIntents:
 
 
 class Named:
-    """Which files a version names as removed, so that no writer's commit is yet to name them.
+    """The files that a version records as removed, which no writer can still be about to commit.
 
     Args:
         snapshot: A version.
-        since_ms: Only files that were removed from this time on are wanted.
+        since_ms: Files that were removed earlier are left out.
     """
 
     def __init__(self, snapshot: Snapshot, since_ms: int) -> None:
@@ -96,7 +96,7 @@ class Named:
             self._chunks.append(relative_vector_paths(rows, snapshot.data_paths))
 
     def are_named(self, paths: pa.Array) -> pa.Array:
-        """Which of these relative paths are."""
+        """Tell which of these relative paths the version records as removed."""
         named = pa.array([False] * len(paths), pa.bool_())
         for chunk in self._chunks:
             named = pc.or_(named, pc.is_in(paths, value_set=chunk.drop_null()))
@@ -105,8 +105,8 @@ class Named:
 
 def _judge_local(table: TableRef, status: FileStatus, removes_stale: bool) -> str | None:
     table.data_paths.ensure_not_led_out(status.path)
-    ask: Callable[[str], bool | None] = remove_unless_held if removes_stale else is_held
-    held = ask(strip_file_scheme(status.path))
+    check_lock: Callable[[str], bool | None] = remove_unless_held if removes_stale else is_held
+    held = check_lock(strip_file_scheme(status.path))
     if held is None:
         return _judge_by_age(table, status, removes_stale)
     return None if held else "no process holds its lock"

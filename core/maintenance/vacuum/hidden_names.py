@@ -1,9 +1,9 @@
-"""Which names below a table VACUUM never looks at (spec 10.12).
+"""The names below a table that VACUUM ignores (spec 10.12).
 
-Names that begin with `_` or `.` are hidden: the log above all, and what other tools keep there. So
-is a directory with a log of its own: it is another table; and what a symbolic link leads to, as the
-log may name files by way of it. Not hidden are partition directories,
-change files, indexes, and what Spark's tasks have left within the directory of one write.
+Names that begin with `_` or `.` are hidden: the log, and files of other tools. A directory with a
+log of its own is hidden, since it is another table. The target of a symbolic link is hidden, since
+the log may name files through the link. Partition directories, change files, indexes, and files
+that Spark's tasks left in the directory of one write are not hidden.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _OF_TASKS = "_temporary"
 
 
 class HiddenNames:
-    """The rule for one table.
+    """The hidden names of one table.
 
     Args:
-        partition_columns: The names of its partition columns, logical and physical ones.
+        partition_columns: The logical and physical names of its partition columns.
     """
 
     def __init__(self, partition_columns: Iterable[str]) -> None:
@@ -38,14 +38,14 @@ class HiddenNames:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> HiddenNames:
-        """The rule for a version of a table."""
+        """Make the rule for a version of a table."""
         logical = snapshot.partition_columns
         return cls((*logical, *(snapshot.physical_name(name) for name in logical)))
 
     def enters(self, parent: str, name: str) -> bool:
-        """Whether a name in a directory, given by its relative path, is looked at.
+        """Tell whether VACUUM enters a name in a directory, given by its relative path.
 
-        A log within the table is noted: what lies beside it `lies_apart`.
+        A log below the table is noted, so that `lies_apart` knows its directory.
         """
         if name == LOG_DIRECTORY:
             if parent:
@@ -56,14 +56,14 @@ class HiddenNames:
         return name == _OF_TASKS and _OF_ONE_WRITE.search(parent) is not None
 
     def shows(self, path: str, *, is_named: bool = False) -> bool:
-        """Whether a relative path may be deleted at all.
+        """Tell whether a relative path may be deleted.
 
         Args:
             path: The path.
-            is_named: The table's log says that the file was removed, so it is one of its own: just
-                the log itself is not touched, nor the intents. Partition directories of a table
-                that is partitioned otherwise by now may begin with `_` or `.`. Else each name is
-                one that is looked at.
+            is_named: Whether the table's log records the file as removed, so that it belongs to the
+                table. Then only the log and the intents are protected, since old partition
+                directories may begin with `_` or `.`. Otherwise each name of the path must be one
+                that `enters` accepts.
         """
         names = path.split("/")
         if not path or any(name in ("", ".", "..") or "\0" in name for name in names):
@@ -73,7 +73,7 @@ class HiddenNames:
         return all(self.enters("/".join(names[:at]), name) for at, name in enumerate(names))
 
     def lies_apart(self, path: str) -> bool:
-        """Whether a relative path is, or lies in, another table or what a link leads to."""
+        """Tell whether a relative path lies in another table or in the target of a link."""
         names = path.split("/")
         above = ("/".join(names[:end]) for end in range(1, len(names) + 1))
-        return any(place in self.apart for place in above)
+        return any(directory in self.apart for directory in above)

@@ -1,4 +1,4 @@
-"""VACUUM USING INVENTORY: the caller's list of files, in place of a listing (spec 10.12)."""
+"""VACUUM USING INVENTORY: the caller's list of files instead of a listing (spec 10.12)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ INVENTORY_SCHEMA = pa.schema(
         ("modificationTime", pa.int64()),
     ]
 )
-"""The columns of an inventory, as in Delta; times in epoch milliseconds."""
+"""The columns of an inventory, as in Delta. Times are in epoch milliseconds."""
 
 
 def inventory_pages(given: Iterable[pa.RecordBatch], paths: DataPaths) -> Iterator[pa.RecordBatch]:
-    """The rows of an inventory as a listing shows them; those outside the table are left out.
+    """Convert an inventory to rows of a listing, without files outside the table.
 
     Args:
-        given: Batches with the columns of `INVENTORY_SCHEMA` and perhaps others. Paths are full, or
-            relative to the table, and not percent-encoded.
-        paths: Where the table is.
+        given: Batches with the columns of `INVENTORY_SCHEMA` and possibly others. Paths are full,
+            or relative to the table, and not percent-encoded.
+        paths: The table's paths.
 
     Raises:
         UsageError: A column is missing, or has another type (kind
@@ -55,7 +55,7 @@ def inventory_pages(given: Iterable[pa.RecordBatch], paths: DataPaths) -> Iterat
 
 
 def _ensure_columns(schema: pa.Schema) -> None:
-    wrong = [name for name in INVENTORY_SCHEMA.names if not _fits(schema, name)]
+    wrong = [name for name in INVENTORY_SCHEMA.names if not _has_column(schema, name)]
     if wrong:
         raise UsageError(
             f"The inventory of a VACUUM has no columns {listed(wrong)} of the right types. Nothing "
@@ -66,11 +66,11 @@ def _ensure_columns(schema: pa.Schema) -> None:
         )
 
 
-def _fits(schema: pa.Schema, name: str) -> bool:
-    place = schema.get_field_index(name)
-    if place < 0:
+def _has_column(schema: pa.Schema, name: str) -> bool:
+    index = schema.get_field_index(name)
+    if index < 0:
         return False
-    given, wanted = schema.field(place).type, INVENTORY_SCHEMA.field(name).type
+    given, wanted = schema.field(index).type, INVENTORY_SCHEMA.field(name).type
     if pa.types.is_string(wanted):
         return bool(pa.types.is_string(given) or pa.types.is_large_string(given))
     return bool(pa.types.is_integer(given) if pa.types.is_integer(wanted) else given == wanted)

@@ -1,7 +1,7 @@
-"""The files that a version within the retention period needs (spec 10.12).
+"""The files that VACUUM must keep for versions within the retention period (spec 10.12).
 
-These are the live files, the removed ones whose time is not up, and the files of the deletion
-vectors of both. They are Arrow columns of paths relative to the table.
+These are the live files, the removed files whose retention has not ended, and the deletion vector
+files of both. They are Arrow columns of paths relative to the table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)"
 
 
 class KeptPaths:
-    """The paths that VACUUM may not touch, by one version of the table.
+    """The paths that VACUUM must not delete, for one version of the table.
 
     Args:
         snapshot: The newest version.
@@ -43,22 +43,22 @@ class KeptPaths:
 
     def __init__(self, snapshot: Snapshot, delete_before_ms: int) -> None:
         self.version = snapshot.version
-        self._chunks = list(_kept(snapshot, delete_before_ms))
+        self._chunks = list(_collect_kept(snapshot, delete_before_ms))
 
     def are_kept(self, paths: pa.Array) -> pa.Array:
-        """Which of these relative paths are kept."""
-        asked = _one_slash(paths)
-        kept = pa.array([False] * len(asked), pa.bool_())
+        """Tell which of these relative paths are kept."""
+        wanted = _one_slash(paths)
+        kept = pa.array([False] * len(wanted), pa.bool_())
         for chunk in self._chunks:
-            kept = pc.or_(kept, pc.is_in(asked, value_set=chunk))
+            kept = pc.or_(kept, pc.is_in(wanted, value_set=chunk))
         return kept
 
 
 def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
-    """The paths of a log's references, relative to the table; null for those outside it.
+    """Return the log's paths relative to the table; null for files outside the table.
 
-    Nothing is opened. A reference that names a file of the table by another way, such as a URL or
-    directories that are symbolic links, means that file.
+    No file is opened. A path that names a file of the table in another way, as by a URL or through
+    symbolic links, is resolved to that file.
     """
     decoded = canonical_paths(references)
     is_odd = pc.match_substring_regex(decoded, _ODD)
@@ -70,26 +70,26 @@ def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
 
 
 def relative_vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
-    """The relative paths of the files that hold the vectors of data files, each once."""
+    """Return the relative paths of the data files' vector files, each once."""
     below = (path_below(full, paths) for full in vector_paths(files, paths).to_pylist())
     return pa.array([path for path in below if path], pa.string())
 
 
-def _kept(snapshot: Snapshot, delete_before_ms: int) -> Iterator[pa.Array]:
+def _collect_kept(snapshot: Snapshot, delete_before_ms: int) -> Iterator[pa.Array]:
     paths, num_files, size_bytes = snapshot.data_paths, 0, 0
     for batch in snapshot.iter_files(_AT_A_TIME):
         num_files += batch.num_rows
         size_bytes += pc.sum(batch.column("size"), min_count=0).as_py()
-        yield from _named(batch, paths)
+        yield from _paths_of_batch(batch, paths)
     snapshot.ensure_agrees(num_files=num_files, size_bytes=size_bytes)
     is_recent = pc.greater_equal(
         pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0)), delete_before_ms
     )
     for batch in snapshot.iter_tombstones(_AT_A_TIME):
-        yield from _named(batch.filter(is_recent), paths)
+        yield from _paths_of_batch(batch.filter(is_recent), paths)
 
 
-def _named(batch: pa.RecordBatch, paths: DataPaths) -> Iterator[pa.Array]:
+def _paths_of_batch(batch: pa.RecordBatch, paths: DataPaths) -> Iterator[pa.Array]:
     references = batch.column("path")
     found = [relative_paths(references, paths).drop_null()]
     if batch.column("deletionVector").null_count < batch.num_rows:
@@ -100,32 +100,34 @@ def _named(batch: pa.RecordBatch, paths: DataPaths) -> Iterator[pa.Array]:
             yield from _led_to(named, paths)
         decoded = canonical_paths(references)
         odd = decoded.filter(pc.match_substring_regex(decoded, _ODD)).to_pylist()
-        yield _below(map(paths.spelled_text, odd), paths)
+        yield _real_paths_below(map(paths.spelled_text, odd), paths)
 
 
 def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
-    """What is opened in place of those relative paths that are symbolic links.
+    """Resolve relative paths that are symbolic links to the paths that they open.
 
-    A walk does not meet a link in a directory that is hidden, and LITE walks nowhere.
+    A listing does not meet links in a hidden directory, and LITE lists nothing.
     """
     root = strip_file_scheme(paths.table_path)
-    folders = _folders(named).dictionary_encode()
+    folders = _folders_of(named).dictionary_encode()
     for number, folder in enumerate(folders.dictionary.to_pylist()):
         links = _links_in(f"{root}/{folder}", root)
         if links:
             here = named.filter(pc.equal(folders.indices, number)).to_pylist()
-            yield _below((f"{root}/{path}" for path in here if name_of(path) in links), paths)
+            yield _real_paths_below(
+                (f"{root}/{path}" for path in here if name_of(path) in links), paths
+            )
 
 
-def _below(named: Iterable[str], paths: DataPaths) -> pa.Array:
-    """The relative paths of what is opened by some full paths, within the table."""
+def _real_paths_below(named: Iterable[str], paths: DataPaths) -> pa.Array:
+    """Return the real paths of full paths, relative to the table; those outside are left out."""
     opened = (os.path.realpath(strip_file_scheme(path)) for path in named if _NUL not in path)
     below = (path_below(path, paths) for path in opened)
     return pa.array([path for path in below if path], pa.string())
 
 
 def _links_in(folder: str, directory: str) -> set[str]:
-    """The names of the symbolic links in a directory; none if there can't be such a one."""
+    """Return the names of the symbolic links in a directory; empty if it can't exist."""
     if _NUL in folder:
         return set()
     with storage_errors("listed", directory):
@@ -139,10 +141,10 @@ def _links_in(folder: str, directory: str) -> set[str]:
 
 
 def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
-    """Relative paths whose directories are none of them links; null where they lead out."""
+    """Resolve the directories of relative paths; null if they lead out of the table."""
     root = strip_file_scheme(paths.table_path)
     real_root = os.path.realpath(root).rstrip("/") + "/"
-    folders = _folders(named).dictionary_encode()
+    folders = _folders_of(named).dictionary_encode()
     given = folders.dictionary.to_pylist()
     full = [f"{root}/{folder}" for folder in given]
     real = [(path if _NUL in path else os.path.realpath(path)).rstrip("/") + "/" for path in full]
@@ -154,16 +156,16 @@ def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
     return pc.binary_join_element_wise(spelled, names, "")
 
 
-def _folders(paths: pa.Array) -> pa.Array:
-    """The directories of relative paths, with a slash at the end."""
+def _folders_of(paths: pa.Array) -> pa.Array:
+    """Return the directories of relative paths, with a slash at the end."""
     return pc.replace_substring_regex(paths, _NAME, "")
 
 
 def path_below(text: str, paths: DataPaths) -> str | None:
-    """A decoded path relative to the table; None outside of it."""
+    """Return a decoded path relative to the table; None if it is outside."""
     path = paths.spelled_text(text)
     if _NUL in path:
-        return None  # no file is called so
+        return None  # no file can have this name
     plain = without_dots(path) or path
     if paths.origin.is_local:
         root = os.path.realpath(strip_file_scheme(paths.table_path)).rstrip("/") + "/"

@@ -1,8 +1,8 @@
-"""VACUUM LITE: what is to be deleted, from the log alone (spec 10.12).
+"""VACUUM LITE: find the files to delete in the log alone (spec 10.12).
 
-The commits since the last VACUUM and before the retention period say which files they removed, and
-which change files they wrote. No directory is listed, so files that no commit has named stay.
-`_last_vacuum_info` in the log says how far the last VACUUM has come.
+The commits since the last VACUUM and before the retention period name the files that they removed
+and the change files that they wrote. No directory is listed, so files that no commit has named
+stay. `_last_vacuum_info` in the log says how far the last VACUUM came.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _KEY = "latestCommitVersionOutsideOfRetentionWindow"
 
 @dataclass(frozen=True, slots=True)
 class CommitsToVacuum:
-    """A run of commits that are older than the retention period.
+    """A range of commits that are older than the retention period.
 
     Attributes:
-        first: The first that no VACUUM has dealt with.
-        last: The last; below `first` if there are none.
+        first: The first version that no VACUUM has handled.
+        last: The last version; below `first` if there are none.
     """
 
     first: int
@@ -47,10 +47,11 @@ class CommitsToVacuum:
     def of(
         cls, table: TableRef, snapshot: Snapshot, delete_before_ms: int, *, is_lite: bool
     ) -> CommitsToVacuum:
-        """The commits, by the log.
+        """Find the commits in the log.
 
         Raises:
-            TableError: LITE, and some of them were cleaned up (kind `DELTA_CANNOT_VACUUM_LITE`).
+            TableError: For LITE, some of these commits were cleaned up (kind
+                `DELTA_CANNOT_VACUUM_LITE`).
         """
         first = _last_vacuumed(table, snapshot.version) + 1
         commits = list_commit_files(table.store, table.log_path, 0, snapshot.version)
@@ -65,7 +66,7 @@ class CommitsToVacuum:
                 first_there=commits[0][0] if commits else None,
             )
         if not is_lite and commits and commits[0][1].modified_ms < delete_before_ms:
-            # A listing finds whatever the commits before have removed: they are older still.
+            # A listing finds the files that earlier commits removed; they are even older.
             first = max(first, commits[0][0])
         last = first - 1
         for version, status in commits:
@@ -75,16 +76,16 @@ class CommitsToVacuum:
 
 
 def removed_pages(table: TableRef, commits: CommitsToVacuum) -> Iterator[pa.RecordBatch]:
-    """What the commits removed or wrote as changes, a batch of `LISTED_SCHEMA` for each of them."""
+    """Yield a batch of `LISTED_SCHEMA` per commit, with its removed files and change files."""
     listed = list_commit_files(table.store, table.log_path, commits.first, commits.last)
     for _, status in listed:
-        page = _removed(read_commit(table.store, status.path), table)
+        page = _removed_files(read_commit(table.store, status.path), table)
         if page.num_rows:
             yield page
 
 
 def record_vacuumed(table: TableRef, commits: CommitsToVacuum) -> None:
-    """Note that all these commits were dealt with, for the next VACUUM LITE."""
+    """Record for the next VACUUM LITE that these commits were handled."""
     body = json.dumps({_KEY: commits.last}, separators=(",", ":"))
     table.store.put_overwrite(join(table.log_path, LAST_VACUUM), body.encode())
 
@@ -97,18 +98,18 @@ def _last_vacuumed(table: TableRef, newest: int) -> int:
         return -1
     except (ValueError, LookupError, TypeError):
         return -1  # a hint; without it more commits are read
-    # A version that is yet to come is that of another log, which was here before.
+    # A version in the future belongs to another log that was at this path before.
     return version if type(version) is int and -1 <= version <= newest else -1
 
 
-def _removed(actions: tuple[Action, ...], table: TableRef) -> pa.RecordBatch:
+def _removed_files(actions: tuple[Action, ...], table: TableRef) -> pa.RecordBatch:
     removes = [action for action in actions if isinstance(action, RemoveFile)]
-    named: list[RemoveFile | AddCDCFile] = [*removes]
-    named += (action for action in actions if isinstance(action, AddCDCFile))
-    data = relative_paths(pa.array([a.path for a in named], pa.string()), table.data_paths)
+    known: list[RemoveFile | AddCDCFile] = [*removes]
+    known += (action for action in actions if isinstance(action, AddCDCFile))
+    data = relative_paths(pa.array([a.path for a in known], pa.string()), table.data_paths)
     removed = pa.Table.from_batches([file_actions_batch(removes)])
     vectors = relative_vector_paths(removed, table.data_paths)
-    sizes = pa.array([a.size or 0 for a in named] + [0] * len(vectors), pa.int64())
+    sizes = pa.array([a.size or 0 for a in known] + [0] * len(vectors), pa.int64())
     paths = pa.concat_arrays([data, vectors])
     count = len(paths)
     columns = [paths, sizes, pa.array([0] * count, pa.int64()), pa.array([False] * count)]

@@ -1,4 +1,4 @@
-"""How old a dead file must be before VACUUM deletes it (spec 10.12)."""
+"""The age that a dead file must have before VACUUM deletes it (spec 10.12)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Retention:
 
     Attributes:
         default_ms: The table's `delta.deletedFileRetentionDuration`.
-        specified_ms: What the caller asked for, if that counts.
-        is_checked: Whether less than the default is refused.
+        specified_ms: The retention that the caller gave, if it counts.
+        is_checked: Whether a retention below the default is refused.
     """
 
     default_ms: int
@@ -30,15 +30,15 @@ class Retention:
 
     @classmethod
     def of(cls, snapshot: Snapshot, hours: float | None, options: EngineOptions) -> Retention:
-        """The retention, from the hours that the caller gave, if any.
+        """Compute the retention from the hours that the caller gave, if any.
 
-        As in Delta, hours other than 0 count only where `vacuum.retentionWindowIgnore.enabled` is
-        off: the property is what writers and readers rely on.
+        As in Delta, hours other than 0 count only if `vacuum.retentionWindowIgnore.enabled` is off:
+        writers and readers rely on the property.
 
         Raises:
-            UsageError: The hours are negative or no number (kind
-                `DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE`); or fewer than the property, and that is
-                not allowed (kind `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`).
+            UsageError: The hours are negative or not a number (kind
+                `DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE`); or fewer than the property, and the check
+                is on (kind `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`).
         """
         default_ms = snapshot.properties.deleted_file_retention_ms
         if hours is not None and not (math.isfinite(hours) and hours >= 0):
@@ -56,7 +56,7 @@ class Retention:
 
     @property
     def kept_ms(self) -> int:
-        """How long files are kept after they were removed."""
+        """The time for which files are kept after their removal."""
         return self.default_ms if self.specified_ms is None else self.specified_ms
 
     def _ensure_long_enough(self) -> None:

@@ -1,18 +1,17 @@
-"""VACUUM: the files that no version within the retention period needs are deleted (spec 10.12).
+"""VACUUM: delete the files that no version within the retention period needs (spec 10.12).
 
-1. The retention is checked; it gives the time before which files are dead.
-2. Candidates are found, page by page: by a listing of the table's directory (FULL), from the log
-   (LITE), or in a list that the caller gives. Of files that are listed, only old ones count.
-3. Those that the newest version keeps are sifted out. The others are put aside on the local disk.
-   Then the intents of writers are looked for, and what they may guard is sifted out.
-4. VACUUM START is committed, and tells how many there are.
-5. The newest version is looked at once more: a writer may have committed meanwhile what it had
-   written before. Files that this version does not keep, either, are deleted; then directories that
-   are empty, on a disk.
+1. The retention is checked. It gives the time before which removed files are dead.
+2. Candidates are found, page by page: from a listing of the table's directory (FULL), from the log
+   (LITE), or from a list that the caller gives. Of listed files, only old ones count.
+3. Files that the newest version keeps are filtered out. The others are stored on the local disk.
+   Then the writers' intents are listed, and files that they may protect are filtered out.
+4. VACUUM START is committed with the number of files.
+5. The newest version is read once more, since a writer may have committed older files meanwhile.
+   Files that this version does not keep either are deleted, and on a disk then empty directories.
 6. VACUUM END is committed.
 
-A run that is killed leaves fewer dead files, and the next run finds the rest. Step 5 makes that
-safe: what it deletes was there before the version at which it looks.
+If a run is killed, the next run finds the rest. Step 5 makes that safe: it deletes only files that
+existed before the version that it reads.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ __all__ = ["VacuumProgress", "VacuumRequest", "Vacuumed", "vacuum"]
 
 @dataclass(frozen=True, slots=True)
 class VacuumProgress:
-    """How far a VACUUM has come.
+    """The progress of a VACUUM.
 
     Attributes:
-        num_listed: How many files were looked at.
-        num_dead: How many of them are to be deleted.
-        num_deleted: How many have been.
+        num_listed: The number of files that were looked at.
+        num_dead: The number of files to delete.
+        num_deleted: The number of files that are deleted.
     """
 
     num_listed: int
@@ -64,13 +63,13 @@ class VacuumProgress:
 
 @dataclass(frozen=True, slots=True)
 class VacuumRequest:
-    """What is asked of a VACUUM.
+    """The request for a VACUUM.
 
     Attributes:
-        retention_hours: How long removed files are kept; None for the table's property.
-        dry_run: Nothing is to be deleted.
-        mode: `FULL`, `LITE`, or None for what the options say.
-        inventory: Batches with the files to look at, instead of a listing; see `inventory_pages`.
+        retention_hours: The hours for which removed files are kept; None for the table's property.
+        dry_run: Whether nothing is deleted.
+        mode: `FULL`, `LITE`, or None for the mode of the options.
+        inventory: Batches with the files to look at instead of a listing; see `inventory_pages`.
         progress: Called after each page, and after each batch of deletions.
         delete: Deletes the files.
     """
@@ -85,14 +84,15 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What a VACUUM has deleted; a dry run: what it would have.
+    """The result of a VACUUM; for a dry run, what it would delete.
 
     Attributes:
-        num_files: How many files.
-        size_bytes: Their sizes, summed, as far as they are known.
-        paths: Their full paths, of a dry run; else empty.
-        num_live_intents: How many intents of writers it has heeded.
-        stale_intents: Those that guard nothing any more, each as its name and how that is known.
+        num_files: The number of files.
+        size_bytes: Their known sizes, summed.
+        paths: Their full paths for a dry run, otherwise empty.
+        num_live_intents: The number of writers' intents that it respected.
+        stale_intents: The intents that protect nothing any more, each with its name and the
+            evidence.
     """
 
     num_files: int
@@ -107,20 +107,20 @@ def vacuum(start: Callable[[], OptimisticTransaction], request: VacuumRequest) -
 
     Args:
         start: Begins a transaction on the newest version.
-        request: What is asked.
+        request: The mode, the retention and the callbacks.
 
     Raises:
         UsageError: The retention or the mode is wrong; see `Retention`. Nothing was deleted.
         ProtocolError: The table has a feature that this engine can't write. Nothing was deleted.
-        TableError: The log is damaged, or LITE can't tell what to delete (kind
+        TableError: The log is damaged, or LITE can't find out what to delete (kind
             `DELTA_CANNOT_VACUUM_LITE`). Nothing was deleted.
-        StorageError: The store failed. Some files may be deleted; run it again to go on.
+        StorageError: The store failed. Some files may be deleted; run it again to continue.
     """
     return _Vacuum(start, request).run()
 
 
 class _Vacuum:
-    """One VACUUM; single use, and for one thread."""
+    """One VACUUM, for one run and one thread."""
 
     def __init__(self, start: Callable[[], OptimisticTransaction], request: VacuumRequest) -> None:
         txn = start()
@@ -141,23 +141,25 @@ class _Vacuum:
             self._table, self._snapshot, self._before_ms, is_lite=self._is_lite
         )
         with DeadFiles() as found, DeadFiles() as ours, DeadFiles() as unguarded:
-            self._find(self._candidates(commits), found)
-            # Only now: see `heeded_intents`.
+            self._collect_dead(self._find_candidates(commits), found)
+            # Only now; see `heeded_intents`.
             is_dry = self._request.dry_run
             intents = HeededIntents.find(self._table, removes_stale=not is_dry)
             dead = self._without_guarded(self._without_those_apart(found, ours), unguarded, intents)
-            told = partial(Vacuumed, num_live_intents=intents.num_live, stale_intents=intents.stale)
+            result = partial(
+                Vacuumed, num_live_intents=intents.num_live, stale_intents=intents.stale
+            )
             if is_dry:
-                return told(dead.num_files, dead.size_bytes, self._full_paths(dead))
+                return result(dead.num_files, dead.size_bytes, self._full_paths(dead))
             log = VacuumLog(self._table, self._start)
             log.begin(self._retention, dead)
-            num_deleted, size_bytes = self._delete(dead, log)
+            num_deleted, size_bytes = self._delete_files(dead, log)
         if self._request.inventory is None:
             record_vacuumed(self._table, commits)
-        return told(num_deleted, size_bytes, pa.array([], pa.string()))
+        return result(num_deleted, size_bytes, pa.array([], pa.string()))
 
-    def _candidates(self, commits: CommitsToVacuum) -> Iterator[pa.RecordBatch]:
-        """What may be dead, by its age or by the log."""
+    def _find_candidates(self, commits: CommitsToVacuum) -> Iterator[pa.RecordBatch]:
+        """Yield the files that may be dead, by their age or by the log."""
         if self._is_lite:
             yield from removed_pages(self._table, commits)
             return
@@ -172,21 +174,21 @@ class _Vacuum:
         )
         for page in pages:
             modified_ms = page.column("modified_ms")
-            self._count(page)
-            # A time of 0 tells none, and nothing is known to be old then.
+            self._count_page(page)
+            # A time of 0 means unknown; such a file is not known to be old.
             is_old = pc.and_(pc.greater(modified_ms, 0), pc.less(modified_ms, self._before_ms))
             yield page.filter(is_old)
 
-    def _count(self, page: pa.RecordBatch) -> None:
+    def _count_page(self, page: pa.RecordBatch) -> None:
         num_directories = pc.sum(page.column("is_directory"), min_count=0).as_py()
         self._num_directories += num_directories
         self._num_listed += page.num_rows - num_directories
 
-    def _find(self, candidates: Iterator[pa.RecordBatch], dead: DeadFiles) -> None:
+    def _collect_dead(self, candidates: Iterator[pa.RecordBatch], dead: DeadFiles) -> None:
         kept = KeptPaths(self._snapshot, self._before_ms)
         for page in candidates:
             dead.add(self._dead_of(page, kept))
-            self._tell(dead, 0)
+            self._report_progress(dead, 0)
 
     def _dead_of(self, page: pa.RecordBatch, kept: KeptPaths) -> pa.RecordBatch:
         page = page.filter(pc.invert(kept.are_kept(page.column("path"))))
@@ -194,9 +196,9 @@ class _Vacuum:
         shows = [self._names.shows(path, is_named=is_named) for path in paths]
         return page.filter(pa.array(shows, pa.bool_()))
 
-    def _delete(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:
-        told = partial(self._tell, dead)
-        deletion = Deletion(self._table, told, self._request.delete)
+    def _delete_files(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:
+        result = partial(self._report_progress, dead)
+        deletion = Deletion(self._table, result, self._request.delete)
         size_bytes, is_completed = 0, False
         try:
             directories: list[str] = []
@@ -217,7 +219,7 @@ class _Vacuum:
         return deletion.num_files, size_bytes
 
     def _without_those_apart(self, found: DeadFiles, ours: DeadFiles) -> DeadFiles:
-        """What is left once it is known which directories are other tables, or led to by links."""
+        """Filter out files in directories that are other tables or targets of links."""
         if not self._names.apart:
             return found
         for page in found.batches():
@@ -230,20 +232,20 @@ class _Vacuum:
     def _without_guarded(
         self, found: DeadFiles, unguarded: DeadFiles, intents: HeededIntents
     ) -> DeadFiles:
-        """What no writer's intent may guard: old files, and those that a version has removed."""
+        """Return the files that no writer's intent may protect: old files, and removed files."""
         if intents.since_ms is None or self._is_lite:
             return found
         named = Named(self._start().snapshot, intents.since_ms)
         for page in found.batches():
             is_old = pc.less(page.column("modified_ms"), intents.since_ms)
             is_free = pc.or_(is_old, named.are_named(page.column("path")))
-            # A directory that is empty now may be the one in which a writer makes its next file.
+            # An empty directory may be the one in which a writer makes its next file.
             is_free = pc.and_(is_free, pc.invert(page.column("is_directory")))
             unguarded.add(page.filter(is_free))
         return unguarded
 
     def _still_dead(self, dead: DeadFiles) -> Iterator[pa.RecordBatch]:
-        """What is dead by the newest version, of files that were all there before it."""
+        """Yield the files that are still dead by a version that is newer than all of them."""
         if not dead.num_files and not dead.num_directories:
             return
         kept = KeptPaths(self._start().snapshot, self._before_ms)
@@ -258,10 +260,10 @@ class _Vacuum:
             found.append(pc.binary_join_element_wise(root, names, ""))
         return pa.concat_arrays(found)
 
-    def _tell(self, dead: DeadFiles, num_deleted: int) -> None:
+    def _report_progress(self, dead: DeadFiles, num_deleted: int) -> None:
         if self._request.progress is not None:
-            told = VacuumProgress(self._num_listed, dead.num_files, num_deleted)
-            self._request.progress(told)
+            result = VacuumProgress(self._num_listed, dead.num_files, num_deleted)
+            self._request.progress(result)
 
 
 def _is_lite(request: VacuumRequest, default: bool) -> bool:

@@ -1,4 +1,4 @@
-"""The two commits by which a VACUUM tells the history of itself (spec 8.1, 8.3, 10.12)."""
+"""The two commits by which a VACUUM records itself in the history (spec 8.1, 8.3, 10.12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMES = ("", "file", "wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "hdfs")
 
 
 class VacuumLog:
-    """Commits the start and the end, where that is on.
+    """Commits the start and the end of a VACUUM, if vacuum logging is on.
 
     Args:
         table: The table.
@@ -27,13 +27,15 @@ class VacuumLog:
     """
 
     def __init__(self, table: TableRef, start: Callable[[], OptimisticTransaction]) -> None:
-        asked = table.options.vacuum_logging_enabled
-        self._is_on = scheme_of(table.table_path) in _SCHEMES if asked is None else asked
+        is_asked_for = table.options.vacuum_logging_enabled
+        self._is_on = (
+            scheme_of(table.table_path) in _SCHEMES if is_asked_for is None else is_asked_for
+        )
         self._start = start
-        self._untold: Operation | None = None
+        self._delayed: Operation | None = None
 
     def begin(self, retention: Retention, dead: DeadFiles) -> None:
-        """Tell what is about to be deleted; on a full disk, once there is room."""
+        """Record what will be deleted; on a full disk, delay the record until there is room."""
         parameters: dict[str, object] = {
             "retentionCheckEnabled": retention.is_checked,
             "defaultRetentionMillis": retention.default_ms,
@@ -43,20 +45,20 @@ class VacuumLog:
         metrics = {"numFilesToDelete": dead.num_files, "sizeOfDataToDelete": dead.size_bytes}
         operation = Operation("VACUUM START", parameters).with_metrics(metrics)
         try:
-            self._commit(operation)
+            self._commit_empty(operation)
         except StorageError as error:
             if error.kind != NO_SPACE:
                 raise
-            self._untold = operation  # VACUUM is what makes room
+            self._delayed = operation  # the deletion will make room
 
     def end(self, *, is_completed: bool, num_files: int, num_directories: int) -> None:
-        """Tell what was deleted, and how it ended."""
-        if self._untold is not None:
-            self._commit(self._untold)
+        """Record what was deleted, and whether all was."""
+        if self._delayed is not None:
+            self._commit_empty(self._delayed)
         status = "COMPLETED" if is_completed else "FAILED"
         metrics = {"numDeletedFiles": num_files, "numVacuumedDirectories": num_directories}
-        self._commit(Operation("VACUUM END", {"status": status}).with_metrics(metrics))
+        self._commit_empty(Operation("VACUUM END", {"status": status}).with_metrics(metrics))
 
-    def _commit(self, operation: Operation) -> None:
+    def _commit_empty(self, operation: Operation) -> None:
         if self._is_on:
             self._start().commit((), operation)

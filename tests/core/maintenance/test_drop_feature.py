@@ -279,7 +279,7 @@ def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path, monkeypatch):
     assert dict(log.snapshot().domain_metadata) == {}
     log.alter.set_domain("mine", "{}")
     others = [lambda: log.alter.set_domain("late", "{}")]
-    real = dropping._metadata
+    real = dropping._metadata_without
 
     def overtaken(txn, feature, *, protects):
         if others:
@@ -287,7 +287,7 @@ def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path, monkeypatch):
         return real(txn, feature, protects=protects)
 
     with monkeypatch.context() as patched:
-        patched.setattr(dropping, "_metadata", overtaken)
+        patched.setattr(dropping, "_metadata_without", overtaken)
         assert kind_of(log, "domainMetadata") == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
     log.drop_feature("domainMetadata")
     assert "DOMAIN METADATA CLEANUP" in operations(log)
@@ -450,7 +450,7 @@ def test_the_last_commit_is_tried_again_after_another_and_looks_first(tmp_path, 
         lambda: log.append(rows(20, 21)),
         lambda: log.alter.set_properties({"delta.enableDeletionVectors": "true"}),
     ]
-    real = dropping._metadata
+    real = dropping._metadata_without
 
     def overtaken(txn, feature, *, protects):
         answer = real(txn, feature, protects=protects)
@@ -458,7 +458,7 @@ def test_the_last_commit_is_tried_again_after_another_and_looks_first(tmp_path, 
             others.pop(0)()
         return answer
 
-    monkeypatch.setattr(dropping, "_metadata", overtaken)
+    monkeypatch.setattr(dropping, "_metadata_without", overtaken)
     assert kind_of(log, "deletionVectors") == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
     assert "deletionVectors" in features(log)
     assert [i for i, _ in found(log)] == list(range(21))
@@ -491,14 +491,14 @@ def test_the_file_actions_of_the_last_commit_are_few(tmp_path):
 
 def test_losing_again_and_again_ends_in_a_conflict(tmp_path, monkeypatch):
     log = made(tmp_path, properties={"delta.enableTypeWidening": "true"})
-    real = dropping._metadata
+    real = dropping._metadata_without
 
     def overtaken(txn, feature, *, protects):
         answer = real(txn, feature, protects=protects)
         log.append(rows(20, 21))
         return answer
 
-    monkeypatch.setattr(dropping, "_metadata", overtaken)
+    monkeypatch.setattr(dropping, "_metadata_without", overtaken)
     with pytest.raises(ConcurrentWriteException):
         log.drop_feature("typeWidening")
 

@@ -135,13 +135,13 @@ def test_no_order_of_the_steps_of_an_append_and_a_vacuum_loses_a_row(tmp_path, m
 
 
 def test_a_vacuum_that_looks_for_intents_before_it_lists_would_lose_rows(tmp_path, monkeypatch):
-    find, candidates, seen = HeededIntents.find, module._Vacuum._candidates, []
+    find, candidates, seen = HeededIntents.find, module._Vacuum._find_candidates, []
 
     def looking(self, commits):
         seen[:] = [find(self._table, removes_stale=True)]
         return candidates(self, commits)
 
-    monkeypatch.setattr(module._Vacuum, "_candidates", looking)
+    monkeypatch.setattr(module._Vacuum, "_find_candidates", looking)
     monkeypatch.setattr(HeededIntents, "find", lambda *_, **__: seen[0])
     assert any(losses(tmp_path, monkeypatch))
 
