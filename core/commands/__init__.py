@@ -1,1 +1,1 @@
-"""The engine's part of the commands that change rows, the same with Spark and without it."""
+"""The engine's part of the commands that change rows, shared by Spark and plain Python."""

@@ -1,19 +1,19 @@
-"""Whether a rewrite may copy rows of files outside the table into it.
+"""The check whether a rewrite may copy rows of files outside the table into it.
 
 Reading such a file shows its rows only to a caller who may read it anyway. Rewriting it copies them
-to where the readers of *this* table are: an attacker who can write into the table's folder could
-have a victim fetch a file that only the victim can read. So it is done only where the option
-`optimist.paths.outsideTable` is `any`, or for a shallow clone (spec 10.13):
+to where the readers of *this* table are. An attacker who can write into the table's folder could
+then make a victim copy a file that only the victim can read. So a rewrite does this only if the
+option `optimist.paths.outsideTable` is `any`, or for a shallow clone (spec 10.13):
 
-1. The table's properties name its source, or its history has a CLONE commit that does (clones by
-   other engines have no such properties, and the cleanup of the log takes the commit): the path of
-   another table in the same store, outside this one's directory, and a version.
-2. That table's own log names the file, at that version, in that table's own directory; or outside
-   it, and that table is a clone by these rules, too. Where its log no longer has the version, the
-   newest one decides, with the files that were removed from it and are still on record.
+1. The table's properties name its source, or its history has a CLONE commit that does. (Clones by
+   other engines have no such properties, and the cleanup of the log removes the commit.) The source
+   is the path of another table in the same store, outside this table's directory, with a version.
+2. The source's own log names the file, at that version. The file lies in the source's directory; or
+   it lies outside it, and the source is itself a clone by these rules. If its log no longer has the
+   version, the newest version decides, together with its tombstones.
 
 An attacker could forge properties and history, but not the log of the other table. All that they
-can fetch are rows of another Delta table in the store, one that the victim can read.
+can copy are rows of another Delta table in the store, which the victim can read.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ __all__ = ["CLONE_PROPERTIES", "clone_properties", "ensure_own_rows"]
 
 _SOURCE, _SOURCE_VERSION = "optimist.clone.source", "optimist.clone.sourceVersion"
 CLONE_PROPERTIES = (_SOURCE, _SOURCE_VERSION)
-"""The properties of a shallow clone that name what it was made of."""
+"""The properties of a shallow clone that name its source."""
 
 _PATH_SOURCE = re.compile(r'"?delta\.`(?P<path>.+)`"?', re.IGNORECASE)
 _VERSION = re.compile(r'"?([0-9]{1,18})"?')
 _CLONE = "CLONE"
 _MOST_CLONES = 20
-"""How long a chain of clones of clones is followed."""
+"""The longest chain of clones of clones that is followed."""
 
 
 def clone_properties(source: str, version: int) -> dict[str, str]:
-    """The properties by which a shallow clone remembers what it was made of.
+    """Return the properties by which a shallow clone records its source.
 
     Args:
-        source: The path of the table.
+        source: The path of the source.
         version: Its version.
     """
     return {_SOURCE: source, _SOURCE_VERSION: str(version)}
 
 
 def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operation: str) -> None:
-    """Refuse to rewrite files outside the table, unless they are a clone's or the option allows it.
+    """Refuse to rewrite files outside the table, unless it is a clone or the option allows it.
 
     Args:
         table: The table.
@@ -67,7 +67,7 @@ def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operat
         operation: The name for the message, for example `UPDATE`.
 
     Raises:
-        TableError: One of them is outside the table, and is not excused (kind
+        TableError: A file is outside the table, and no rule allows it (kind
             `OPTIMIST_REWRITE_OF_OUTSIDE_FILE`).
     """
     paths = snapshot.data_paths
@@ -96,10 +96,10 @@ def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operat
 def _cloned_files(
     table: TableRef, snapshot: Snapshot, wanted: pa.Array, most_clones: int = _MOST_CLONES
 ) -> tuple[pa.Array, str]:
-    """The wanted full paths that are files of the clone's source, and why the others are not."""
+    """Return the paths that are files of the clone's source, and the reason for the others."""
     found = pa.array([], pa.string())
     reason = "no CLONE is in the table's history, and no property names what it was cloned from"
-    for source in _sources(table, snapshot):
+    for source in _recorded_sources(table, snapshot):
         left = wanted.filter(pc.invert(pc.is_in(wanted, value_set=found)))
         if not len(left):
             break
@@ -119,7 +119,10 @@ def _files_of_source(
     try:
         theirs = TableRef.of(path, table.store, table.options, table.clock)
         if not _is_elsewhere(theirs, table):
-            return nothing, f"it was cloned from {quoted(path)}, no other table of its store"
+            return (
+                nothing,
+                f"it was cloned from {quoted(path)}, which is not another table of its store",
+            )
         cloned, named = _named_by_source(theirs, version)
         references = pa.concat_arrays([nothing, *named.chunks])
         found = references.filter(
@@ -130,7 +133,7 @@ def _files_of_source(
         reason = f"version {cloned.version} of {quoted(path)} lacks it"
         if not (pc.any(is_outside, min_count=0).as_py() and most_clones):
             return own, reason
-        # The source is a clone itself.
+        # The source is itself a clone.
         farther = cloned.data_paths.full_paths(found.filter(is_outside))
         inherited, reason = _cloned_files(theirs, cloned, farther, most_clones - 1)
         return pa.concat_arrays([own, inherited]), reason
@@ -139,7 +142,7 @@ def _files_of_source(
 
 
 def _named_by_source(table: TableRef, version: int) -> tuple[Snapshot, pa.ChunkedArray]:
-    """A version of a clone's source, and the references to files that tell what is its own."""
+    """Load a version of a clone's source, and the paths of the files that it names."""
     try:
         cloned = load_version(table, version)
         return cloned, cloned.files["path"]
@@ -153,8 +156,8 @@ def _named_by_source(table: TableRef, version: int) -> tuple[Snapshot, pa.Chunke
     return newest, pa.chunked_array(chunks, pa.string())
 
 
-def _sources(table: TableRef, snapshot: Snapshot) -> Iterator[tuple[str, int] | None]:
-    """What the table says that it was cloned from; None for a CLONE that does not say it."""
+def _recorded_sources(table: TableRef, snapshot: Snapshot) -> Iterator[tuple[str, int] | None]:
+    """Yield the recorded sources of the table; None for a CLONE that names no source."""
     noted = _noted_source(snapshot.metadata.configuration)
     if noted is not None:
         yield noted
@@ -175,7 +178,7 @@ def _is_clone(record: CommitRecord) -> bool:
 
 
 def _source_of(commit: CommitRecord) -> tuple[str, int] | None:
-    """Path and version of the table that a clone was made of; None if the commit lacks them."""
+    """Return path and version of a clone's source, or None if the commit lacks them."""
     parameters = (commit.info.operation_parameters if commit.info else None) or {}
     named = _PATH_SOURCE.fullmatch(str(parameters.get("source", "")))
     version = _VERSION.fullmatch(str(parameters.get("sourceVersion", "")))
@@ -184,9 +187,10 @@ def _source_of(commit: CommitRecord) -> tuple[str, int] | None:
 
 
 def _is_elsewhere(theirs: TableRef, ours: TableRef) -> bool:
-    """Whether the source is in our store, and not within our table, where any writer can forge one.
+    """Tell whether the source is in our store and outside our table.
 
-    For local tables the paths are compared after their symbolic links were followed.
+    Any writer of our table could forge a source inside it. For local tables the real paths are
+    compared.
     """
     origin = ours.store.data_origin(ours.table_path)
     their_key, our_key = (origin.key_of(table.table_path) for table in (theirs, ours))

@@ -1,4 +1,4 @@
-"""Which columns a table may be clustered by (spec 6.3, feature `clustering`)."""
+"""The columns that a table may be clustered by (spec 6.3, feature `clustering`)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MAX_CLUSTERING_COLUMNS = 4
 def ensure_may_cluster_by(
     columns: Sequence[tuple[str, ...]], metadata: Metadata
 ) -> tuple[tuple[str, ...], ...]:
-    """The columns as the table spells them; refuses those that no table can be clustered by.
+    """Return the columns in the table's spelling, or refuse those that can't cluster a table.
 
     Args:
         columns: Their logical paths, in any case.
         metadata: The table's metadata.
 
     Raises:
-        SchemaError: There are too many (kind `DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS`), one comes
-            twice (`DELTA_DUPLICATE_COLUMNS_FOUND`), does not exist
+        SchemaError: The columns are too many (kind `DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS`); or one
+            is given twice (`DELTA_DUPLICATE_COLUMNS_FOUND`), does not exist
             (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), has a type without smallest and largest value
             (`DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED`), or gets no statistics by the
             table's properties (`DELTA_CLUSTERING_COLUMN_MISSING_STATS`).
@@ -47,11 +47,11 @@ def ensure_may_cluster_by(
     for given in columns:
         path = named_path(given, table.schema)
         if path is None:
-            raise _unfit((given,), "does not exist", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+            raise _cannot_cluster((given,), "does not exist", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
         if path in found:
-            raise _unfit((path,), "is named twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
+            raise _cannot_cluster((path,), "is named twice", "DELTA_DUPLICATE_COLUMNS_FOUND")
         if path not in leaves or not has_bounds(leaves[path].data_type):
-            raise _unfit(
+            raise _cannot_cluster(
                 (path,),
                 "has a type without smallest and largest value",
                 "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
@@ -60,21 +60,22 @@ def ensure_may_cluster_by(
     counted = stats_columns(table.schema, table.partition_columns, table.properties)
     missing = tuple(path for path in found if path not in counted)
     if missing:
-        raise _unfit(
+        raise _cannot_cluster(
             missing,
             "gets no statistics: by delta.dataSkippingStatsColumns, "
-            f"delta.dataSkippingNumIndexedCols or the partitioning, only {_listed(counted)} do",
+            f"delta.dataSkippingNumIndexedCols or the partitioning, only "
+            f"{_list_columns(counted)} do",
             "DELTA_CLUSTERING_COLUMN_MISSING_STATS",
         )
     return tuple(found)
 
 
-def _listed(paths: Sequence[tuple[str, ...]]) -> str:
-    """Columns in a row, for a message."""
+def _list_columns(paths: Sequence[tuple[str, ...]]) -> str:
+    """Format columns as a list for a message."""
     return listed(map(path_text, paths)) or "none"
 
 
-def _unfit(columns: Sequence[tuple[str, ...]], problem: str, kind: str) -> SchemaError:
+def _cannot_cluster(columns: Sequence[tuple[str, ...]], problem: str, kind: str) -> SchemaError:
     names = tuple(map(path_text, columns))
     return SchemaError(
         f"A table can't be clustered by {shown(listed(names))}: the column {problem}. Nothing was "

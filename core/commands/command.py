@@ -1,12 +1,12 @@
 """The steps of every command that changes a table, with Spark or without it.
 
-1. A write that its application has recorded already is not done again (spec 10.6).
-2. The table must be one that this engine can write.
-3. The command's work plans, writes files, and says what changed.
-4. What it says is refused if rows were doubled or lost on the way.
-5. One commit makes that part of the table, and records the application's progress.
-6. After an error or an interrupt the files that the work wrote are removed, unless a version may
-   hold them.
+1. A write that its application has already recorded is not repeated (spec 10.6).
+2. The table must be writable by this engine.
+3. The command's work plans, writes files, and returns its changes.
+4. Changes that would double or lose rows are refused.
+5. One commit adds the changes to the table, and records the application's progress.
+6. After an error or an interrupt, the files that the work wrote are removed, unless a version may
+   contain them.
 
 So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE, MERGE and
 writes on Spark, and appends of Arrow tables without it.
@@ -32,17 +32,17 @@ __all__ = ["Changes", "Done", "Work", "run_command"]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a command has done, before it is committed.
+    """The result of a command's work, before the commit.
 
     Attributes:
         actions: The actions to commit.
-        operation: The operation for the history, metrics included.
+        operation: The operation for the history, with its metrics.
         must_land: Whether to commit even if nothing changed, instead of leaving that to
             `commit_if_needed`.
-        is_progress: Whether the application's progress is recorded. As in Delta, a DELETE that
-            found nothing makes none.
-        balance: How many rows the actions may add, against those in the files that they remove.
-        counts: How many rows changed, for a command that tells its caller.
+        is_progress: Whether to record the application's progress. As in Delta, a DELETE that finds
+            no rows records none.
+        balance: The number of rows that the actions may add, compared with the removed files.
+        counts: The number of changed rows, for a command that returns it.
     """
 
     actions: tuple[Action, ...]
@@ -55,11 +55,11 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command has done, after its commit.
+    """The result of a command, after its commit.
 
     Attributes:
         commit: The commit; None if there was nothing to record, or the write is recorded already.
-        counts: How many rows changed.
+        counts: The number of changed rows.
     """
 
     commit: CommitResult | None = None
@@ -67,7 +67,7 @@ class Done:
 
 
 Work: TypeAlias = Callable[[UncommittedFiles], Changes]
-"""Does a command's work. It registers what it writes, so that an error leaves no files behind."""
+"""Does a command's work, and registers the files that it writes, for removal after an error."""
 
 
 def run_command(
@@ -77,13 +77,13 @@ def run_command(
 
     Args:
         txn: A transaction that has just begun.
-        work: What the command does.
-        app_txn: Application id and version of a write that may be repeated; None leaves both to
+        work: Does the command's work.
+        app_txn: Application id and version of a write that may be repeated; None to take both from
             the options.
 
     Raises:
-        TableError: Rows were doubled or lost, by the statistics of the files (kind
-            `DELTA_NUM_RECORDS_MISMATCH`). What the transaction raises comes through as well.
+        TableError: The files' statistics show that rows were doubled or lost (kind
+            `DELTA_NUM_RECORDS_MISMATCH`). Errors of the transaction are raised unchanged.
     """
     app_txn = app_txn or conf_txn(txn.table.options)
     if is_replay(txn, app_txn):

@@ -12,7 +12,7 @@ __all__ = ["conf_txn", "is_replay", "progress"]
 
 
 def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
-    """The application id and version of the conf: `write.txnAppId` and `write.txnVersion`.
+    """Return the conf's application id and version: `write.txnAppId` and `write.txnVersion`.
 
     Raises:
         UsageError: Only one of them is set (kind `DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS`).
@@ -31,13 +31,13 @@ def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
 
 
 def is_replay(txn: OptimisticTransaction, app_txn: tuple[str, int] | None) -> bool:
-    """Whether the table records this version of the application, or a later one, already.
+    """Tell whether the table has recorded this version of the application, or a later one.
 
     The look-up counts as a read, so a commit that advances the application meanwhile conflicts.
 
     Raises:
-        UsageError: The version is negative (kind `OPTIMIST_INVALID_ARGUMENT`): -1 stands for an
-            application that has recorded nothing, so the first write would pass for a replay.
+        UsageError: The version is negative (kind `OPTIMIST_INVALID_ARGUMENT`). -1 stands for an
+            application that has recorded nothing, so the first write would look like a replay.
     """
     if app_txn is None:
         return False
@@ -55,7 +55,7 @@ def is_replay(txn: OptimisticTransaction, app_txn: tuple[str, int] | None) -> bo
 def progress(
     txn: OptimisticTransaction, app_txn: tuple[str, int] | None
 ) -> tuple[SetTransaction, ...]:
-    """The action that records the application's version; none for a write without one."""
+    """Return the action that records the application's version; none without an application."""
     if app_txn is None:
         return ()
     app_id, version = app_txn

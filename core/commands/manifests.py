@@ -1,4 +1,4 @@
-"""GENERATE: lists of the newest version's files, for readers that don't know Delta."""
+"""GENERATE: write lists of the newest version's files, for readers that do not know Delta."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MODE = "symlink_format_manifest"
 
 
 def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
-    """Write the manifest of each partition, then remove those of partitions that are gone.
+    """Write the manifest of each partition, and remove manifests of partitions that are gone.
 
     If others commit meanwhile, manifests are written for their versions, too. A reader sees each
-    manifest whole, old or new, but not all of them change at once.
+    manifest whole, old or new. The manifests do not all change at once.
 
     Raises:
         UsageError: `mode` is not `symlink_format_manifest`, in any case (kind
@@ -39,7 +39,7 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
     manifests = SymlinkManifests(table, snapshot)
     written = manifests.bring_up_to_date(all_partitions, is_asked_for=True)
     _remove_stale(table, manifests.snapshot, written)
-    # A partition that has come since may have had its manifest already, and lost it just now.
+    # Another process may have written a new partition's manifest, which was just removed.
     manifests.bring_up_to_date(all_partitions, is_asked_for=True)
 
 

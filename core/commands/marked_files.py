@@ -1,7 +1,7 @@
-"""Deleting rows by vectors: data files stay, and the log says which of their rows are gone.
+"""DELETE by vectors: data files stay, and the log records which of their rows are deleted.
 
-Each file is removed with its old vector and added with its new one, which holds the rows of the old
-one (spec 10.10). A file that is left without rows is only removed.
+Each file is removed with its old vector and added with its new one, which includes the old one's
+rows (spec 10.10). A file without live rows is only removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 _READERS = 8
 _MOST_ROWS = 1 << 36
-"""More than any file has; so many positions still fit into memory as ranges."""
+"""More rows than any file has, but few enough that their ranges fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class ChosenRows:
 
     Attributes:
         file: The file.
-        rows: The positions of the rows in the file, from 0; at least one.
-        deleted: The positions that its vector deletes already.
-        num_rows: How many rows the file has, deleted ones included.
+        rows: The positions of the rows in the file, from 0. At least one.
+        deleted: The positions that the file's vector already deletes.
+        num_rows: The number of rows in the file, deleted ones included.
     """
 
     file: AddFile
@@ -64,13 +64,13 @@ class ChosenRows:
 
     @property
     def are_all(self) -> bool:
-        """Whether no other row of the file is live."""
+        """Whether these are all live rows of the file."""
         return len(self.rows) + len(self.deleted) == self.num_rows
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedFile:
-    """A data file that got another vector."""
+    """A data file that got a new vector."""
 
     before: AddFile
     after: AddFile
@@ -78,11 +78,11 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True)
 class MarkedFiles:
-    """The files after some of their rows were deleted.
+    """The files of a command that deleted some of their rows.
 
     Attributes:
-        marked: Those that have live rows left.
-        emptied: Those that have none, and are removed.
+        marked: The files that still have live rows.
+        emptied: The files without live rows, which are removed.
     """
 
     marked: tuple[MarkedFile, ...] = ()
@@ -92,7 +92,7 @@ class MarkedFiles:
     def write(
         cls, table: TableRef, chosen: Sequence[ChosenRows], pending: UncommittedFiles
     ) -> MarkedFiles:
-        """Delete the chosen rows by vectors, whose files `pending` looks after.
+        """Delete the chosen rows by vectors, and register the vector files in `pending`.
 
         Raises:
             StorageError: A file of vectors can't be written.
@@ -102,7 +102,7 @@ class MarkedFiles:
             [item.deleted | item.rows for item in partly], table, pending.register_path
         )
         return cls(
-            tuple(map(_marked, partly, vectors)),
+            tuple(map(_with_vector, partly, vectors)),
             tuple(item.file for item in chosen if item.are_all),
         )
 
@@ -114,23 +114,23 @@ def choose_rows(
     *,
     deleted: Sequence[BitMap64] | None = None,
 ) -> tuple[ChosenRows, ...]:
-    """The chosen rows of each file, with all else that deleting them needs.
+    """Return the chosen rows of each file, with all that is needed to delete them.
 
     Args:
         table: The table.
         files: Files of one version.
         rows: The positions of the rows to delete, for each file.
-        deleted: What `deleted_rows` gave for the files; None to read it here.
+        deleted: The result of `deleted_rows` for the files; None to read it here.
 
     Raises:
-        TableError: A row is deleted already (kind `DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`); a
-            file does not have that many rows, or can't be read to find out (kind
+        TableError: A row is already deleted (kind `DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`); a
+            file has fewer rows, or can't be read to count them (kind
             `OPTIMIST_UNREADABLE_DATA_FILE`); or a vector is gone or damaged, see
             `read_deletion_vectors` and `ensure_rows_exist`.
     """
     old = deleted_rows(table, files) if deleted is None else deleted
     counts = read_ahead(
-        lambda pair: _count(table, *pair),
+        lambda pair: _count_rows(table, *pair),
         zip(files, rows, strict=True),
         threads=_READERS,
         ahead=2 * _READERS,
@@ -143,7 +143,7 @@ def choose_rows(
 
 
 def deleted_rows(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
-    """The positions that the vector of each file deletes.
+    """Return the positions that the vector of each file deletes.
 
     Raises:
         TableError: A vector is gone or damaged; see `read_deletion_vectors`.
@@ -154,11 +154,11 @@ def deleted_rows(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
 
 
 def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
-    """The files as rows of `Snapshot.files`, with vectors that leave only the chosen rows live.
+    """Return the files as rows of `Snapshot.files`, with only the chosen rows live.
 
-    So a second pass reads exactly these rows; if it evaluated the condition again, it could find
-    others, for example because the condition asks for the time. The files have no statistics,
-    because the log's row counts may be other than those found.
+    A second pass then reads exactly these rows. If it evaluated the condition again, it could find
+    other rows, for example because the condition uses the current time. The files have no
+    statistics, because the log's row counts may differ from those found.
     """
     return files_table(
         replace(item.file, deletion_vector=all_but(item.rows, item.num_rows), stats=None)
@@ -167,15 +167,15 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
 
 
 def without_rows(files: Sequence[AddFile], rows: Sequence[BitMap64]) -> pa.Table:
-    """The files as `only_chosen` gives them, with vectors that delete exactly these rows."""
+    """Return the files as rows of `Snapshot.files`, with exactly these rows deleted."""
     return files_table(
         replace(file, deletion_vector=inline_vector(gone), stats=None)
         for file, gone in zip(files, rows, strict=True)
     )
 
 
-def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:
-    """How many rows a file has: by its statistics, or by its footer if these can't be right."""
+def _count_rows(table: TableRef, file: AddFile, rows: BitMap64) -> int:
+    """Count a file's rows by its statistics, or by its footer if these can't be right."""
     count = num_rows(file.stats)
     if count is not None and rows.max() < count <= _MOST_ROWS:
         return count
@@ -209,7 +209,7 @@ def _ensure_live(item: ChosenRows) -> None:
     )
 
 
-def _marked(item: ChosenRows, vector: DeletionVectorDescriptor) -> MarkedFile:
+def _with_vector(item: ChosenRows, vector: DeletionVectorDescriptor) -> MarkedFile:
     stats = loosen_bounds(
         item.file.stats,
         num_rows=item.num_rows,

@@ -1,4 +1,4 @@
-"""Where and how a transaction writes new data files, with Spark and without it (spec 10.2)."""
+"""The directory and format of a transaction's new data files (spec 10.2)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["new_files"]
 
 
 def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> FileSpec:
-    """The spec of new files in the table's own directory, by the transaction's metadata.
+    """Return the spec of new files in the table's directory, by the transaction's metadata.
 
     Args:
         txn: The transaction.
-        codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
+        codec: The codec if the table's `delta.parquet.compression.codec` names none.
 
     Raises:
         SchemaError: See `ensure_storable`, and `FileSpec.of`.
-        ConfigError: As `FileSpec.of`.
+        ConfigError: See `FileSpec.of`.
     """
     table = txn.table
     schema = txn.table_metadata.schema
     ensure_storable(schema, txn.metadata.partition_columns)
-    # By physical names, of which the schema that REMOVE COLUMN MAPPING writes by has none.
+    # By physical names, which the schema of REMOVE COLUMN MAPPING lacks.
     before = txn.snapshot
     clustering = {
         *clustering_columns(before.domain_metadata, schema),
         *clustering_columns(before.domain_metadata, before.schema),
     }
-    # How far the numbers of identity columns have been given out is told by statistics.
+    # Statistics show how far the numbers of identity columns have been used.
     identities = tuple((column.name,) for column in identity_columns(schema))
     spec = FileSpec.of(
         table.table_path,
@@ -47,7 +47,7 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
     return replace(
         spec,
         stats_columns=identities or None if spec.stats_columns is None else spec.stats_columns,
-        # Where files may have deletion vectors, statistics say whether their bounds are tight.
+        # If files may have deletion vectors, statistics say whether their bounds are tight.
         tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
         access=table.data_access(),
     )

@@ -1,4 +1,4 @@
-"""The error for commands that are known by name and not built yet."""
+"""The error for commands that are known but not built yet."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["not_built_yet"]
 
 
 def not_built_yet(command: str, way_out: str = "Run it with another engine.") -> UsageError:
-    """The error; nothing has happened when it is raised.
+    """Return the error, for use before anything has happened.
 
     Args:
-        command: What users call it, such as `VACUUM`.
-        way_out: What they can do instead, as a sentence.
+        command: The command's name, such as `VACUUM`.
+        way_out: A sentence that says what users can do instead.
     """
     return UsageError(
         f"{command} is not built yet. Nothing was read or written. {way_out}",

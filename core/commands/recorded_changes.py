@@ -1,4 +1,4 @@
-"""Whether a command records what it changes (spec 10.11), with Spark and without it."""
+"""The check whether a command records its changes of rows (spec 10.11)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["records_changes"]
 
 
 def records_changes(txn: OptimisticTransaction) -> bool:
-    """Whether the table has the change data feed on, by the metadata as the transaction has it.
+    """Tell whether the table's change data feed is on, by the transaction's metadata.
 
     Raises:
-        SchemaError: It has, and a column has a name of the feed.
+        SchemaError: The feed is on, and a column has the name of one of the feed's columns.
     """
     ensure_no_cdc_columns(txn.metadata, previous=txn.metadata)
     return TableMetadata.of(txn.metadata).properties.enable_change_data_feed

@@ -1,4 +1,4 @@
-"""What a dynamic overwrite replaces: the partitions it writes to (spec 1.3, 10.6)."""
+"""The partitions that a dynamic overwrite replaces (spec 1.3, 10.6)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["in_partitions", "partition_predicate", "partitions_predicate"]
 
 
 def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:
-    """A predicate that is true for the rows of the partitions in which the files are.
+    """Return a predicate that is true for rows in the partitions of some files.
 
-    Values are compared by what they mean, so two spellings of one instant are one partition.
+    Values are compared by meaning, so two spellings of one instant are one partition.
 
     Args:
         adds: The files of one write.
@@ -40,31 +40,31 @@ def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) 
 def in_partitions(
     files: pa.Table, predicate: Predicate, partition_fields: StructType, zone: str
 ) -> pa.Table:
-    """The files that are in the partitions, and no other.
+    """Return exactly the files that are in the partitions.
 
-    What `filter_files` gives for the predicate may hold more: texts in an order of their own, such
-    as those of `char(n)`, rule no file out there.
+    `filter_files` may return more for the predicate: texts with their own order, such as those of
+    `char(n)`, exclude no file there.
 
     Args:
         files: Rows of `Snapshot.files`.
-        predicate: What `partitions_predicate` gave.
+        predicate: The result of `partitions_predicate`.
         partition_fields: The partition columns.
-        zone: The session's time zone, in which the log's times without one are.
+        zone: The session's time zone, for the log's timestamps without a zone.
     """
     values = partition_columns_of(files, partition_fields, zone=zone)
     return files.filter(row_mask(predicate, values, zone=zone))
 
 
 def partition_predicate(fields: Iterable[StructField], texts: Iterable[str | None]) -> Predicate:
-    """A predicate that is true for the rows with these values of partition columns, at least one.
+    """Return a predicate that is true for rows with these partition values.
 
     Raises:
         TableError: A text does not fit its type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
     """
-    return reduce(and_, map(_equals, fields, texts))
+    return reduce(and_, map(_value_equals, fields, texts))
 
 
-def _equals(field: StructField, text: str | None) -> Predicate:
+def _value_equals(field: StructField, text: str | None) -> Predicate:
     column = Column((field.name,))
     value = parse_partition_value(text, field.data_type, column=field.name)
     if value is None:

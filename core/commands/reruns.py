@@ -1,11 +1,11 @@
-"""Commands that run again after a conflict, where their caller or the options ask for it.
+"""The rerun of commands after a conflict, if their caller or the options ask for it.
 
 1. The command runs in a transaction on the newest version.
-2. If that ends in a conflict, nothing was committed, and the files of the try have been removed.
-3. It waits, as the commit loop does between attempts, and runs again from the start, until it lands
-   or the attempts or the time of the retry policy are used up: then the last conflict is raised.
+2. After a conflict, nothing was committed, and the files of the try have been removed.
+3. It waits, as the commit loop does between attempts, and runs again from the start, until it
+   lands. If the attempts or the time of the retry policy are used up, the last conflict is raised.
 
-A source or a value that is not deterministic is computed anew each time.
+A source or a value that is not deterministic is computed again each time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def run_until_it_lands(
     Args:
         begin: Starts a transaction on the newest version.
         run: Runs the command in it, to its commit.
-        retry: Whether to run again after a conflict; None leaves that to the option
-            `conflict.retry`.
+        retry: Whether to run again after a conflict; None to use the option `conflict.retry`.
 
     Raises:
         DeltaConcurrentModificationException: The conflict of the last try.
@@ -51,13 +50,13 @@ def run_until_it_lands(
             return run(txn)
         except DeltaConcurrentModificationException:
             is_late = clock.monotonic_s() - start_s > policy.budget_s
-            # One that comes from what follows the commit must not have the command done twice.
+            # A conflict raised after the commit landed must not run the command twice.
             if txn.may_be_in_table or tries > policy.max_attempts or is_late:
                 raise
             if tries > 1:
                 clock.sleep(pause_s(tries - 1, policy, clock))
             again = begin()
-            # One that starts no later, as it is bound to what its source read, would meet the same.
+            # A transaction bound to its source's version would not start later and meet the same.
             if again.read_version <= txn.read_version:
                 raise
             txn = again

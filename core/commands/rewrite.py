@@ -1,4 +1,4 @@
-"""Replacing files, or the vectors of files, by others: DELETE, UPDATE and MERGE (spec 10.15)."""
+"""The replacement of files, or of their vectors, by DELETE, UPDATE and MERGE (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The files that are removed, those written in their place, and those that got a vector.
+    """The files that are removed, written instead, or given a new vector.
 
     Attributes:
         removed: The files that are removed.
-        written: The files that take their place.
-        num_matching: How many rows the condition is true for; None if that is every row of the
+        written: The files that replace them.
+        num_matching: The number of rows that the condition matches; None if it is every row of the
             removed files, and they were not counted.
-        marked: The files that stay, and lose rows by a vector.
+        marked: The files that stay, with fewer live rows by a new vector.
     """
 
     removed: tuple[AddFile, ...]
@@ -32,12 +32,12 @@ class Rewrite:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file of the table is touched."""
+        """Whether no file of the table changes."""
         return not (self.removed or self.marked)
 
     @property
     def num_matching_rows(self) -> int | None:
-        """How many rows the condition is true for, by statistics where they were not counted.
+        """The number of rows that the condition matches, by statistics if they were not counted.
 
         None if a file has no such statistics.
         """
@@ -45,16 +45,16 @@ class Rewrite:
 
     @property
     def num_vectors_updated(self) -> int:
-        """How many files had a vector and got another one."""
+        """The number of files that had a vector and got another one."""
         return _num_vectors([file.before for file in self.marked])
 
     @property
     def num_vectors_removed(self) -> int:
-        """How many vectors are gone, those included that were updated."""
+        """The number of vectors that are gone, including those that were replaced."""
         return _num_vectors(self.removed) + self.num_vectors_updated
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
-        """The removes, then the adds, then the files of changes."""
+        """Return the removes, then the adds, then the change files."""
         removed = (*self.removed, *(file.before for file in self.marked))
         return (
             *(add.remove(now_ms) for add in removed),
@@ -63,7 +63,7 @@ class Rewrite:
         )
 
     def metrics(self) -> dict[str, object]:
-        """The history's metrics about files (spec 8.3); commands add theirs about rows and time.
+        """Return the history's metrics about files (spec 8.3); commands add rows and time.
 
         A file that got another vector is neither added nor removed.
         """
@@ -80,5 +80,5 @@ class Rewrite:
 
 
 def _num_vectors(adds: Sequence[AddFile]) -> int:
-    """How many of the files have a deletion vector, which is removed with its file (spec 8.3)."""
+    """Count the files with a deletion vector, which is removed with its file (spec 8.3)."""
     return sum(add.deletion_vector is not None for add in adds)

@@ -1,4 +1,4 @@
-"""Whether a command has kept the rows that it was not asked to remove (spec 10.15)."""
+"""The check that a command kept the rows that it was not to remove (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RowBalance", "ensure_balanced"]
 
 
 class RowBalance(enum.Enum):
-    """How many rows a command may add, against those in the files that it removes."""
+    """The number of rows that a command may add, compared with the removed files."""
 
     ANY = "any number of rows"
     NO_MORE = "at most as many rows"
@@ -21,12 +21,12 @@ class RowBalance(enum.Enum):
 
 
 def ensure_balanced(actions: Sequence[Action], balance: RowBalance, operation: str) -> None:
-    """Refuse a commit that would double rows, or lose rows of a command that removes none.
+    """Refuse a commit that would double rows, or lose rows that it must keep.
 
-    Live rows are counted by statistics. If a file has no such statistics, nothing is refused.
+    Live rows are counted by statistics. If a file has no row count, nothing is refused.
 
     Raises:
-        TableError: The numbers do not fit (kind `DELTA_NUM_RECORDS_MISMATCH`, fields `added` and
+        TableError: The numbers do not match (kind `DELTA_NUM_RECORDS_MISMATCH`, fields `added` and
             `removed`).
     """
     if balance is RowBalance.ANY:

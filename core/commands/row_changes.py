@@ -16,13 +16,13 @@ __all__ = ["changes_of_delete", "changes_of_update"]
 def changes_of_delete(
     rewrite: Rewrite, predicate: str | None, table: TableRef, watch: Stopwatch
 ) -> Changes:
-    """The commit of a DELETE.
+    """Return the commit of a DELETE.
 
     Args:
-        rewrite: What became of the files.
+        rewrite: The replaced files.
         predicate: The condition as SQL; None for all rows.
         table: The table.
-        watch: Started with the command.
+        watch: Measures time since the start of the command.
     """
     metrics = {**rewrite.metrics(), **watch.metrics()}
     num_deleted, num_copied = rewrite.num_matching_rows, rewrite.written.num_rows
@@ -44,7 +44,7 @@ def changes_of_delete(
 def changes_of_update(
     rewrite: Rewrite, predicate: str | None, table: TableRef, watch: Stopwatch
 ) -> Changes:
-    """The commit of an UPDATE; the arguments are those of `changes_of_delete`."""
+    """Return the commit of an UPDATE; the arguments are those of `changes_of_delete`."""
     num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching
     num_updated = num_written if num_matching is None else num_matching
     metrics = {**rewrite.metrics(), **watch.metrics()}

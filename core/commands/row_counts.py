@@ -1,4 +1,4 @@
-"""How many rows a command changed."""
+"""The number of rows that a command changed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ __all__ = ["NO_ROWS", "RowCounts"]
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows of the table changed, and how many were added.
+    """The numbers of rows that were changed and added.
 
     Attributes:
-        updated: Rows that were updated; of a MERGE those that match.
-        updated_by_source: Rows that match none of a MERGE's source and were updated.
-        deleted: Rows that were deleted; of a MERGE those that match.
-        deleted_by_source: Rows that match none of a MERGE's source and were deleted.
-        copied: Rows that were written again as they were.
-        inserted: Rows that were added.
-        is_counted: False where whole files were removed, and the log does not say how many rows
-            they had.
+        updated: Updated rows; for a MERGE those that match a source row.
+        updated_by_source: Updated rows that match no source row of a MERGE.
+        deleted: Deleted rows; for a MERGE those that match a source row.
+        deleted_by_source: Deleted rows that match no source row of a MERGE.
+        copied: Rows that were written again unchanged.
+        inserted: Added rows.
+        is_counted: False if whole files were removed whose row counts the log does not have.
     """
 
     updated: int = 0
@@ -32,19 +31,19 @@ class RowCounts:
 
     @property
     def all_updated(self) -> int:
-        """Rows that were updated."""
+        """All updated rows."""
         return self.updated + self.updated_by_source
 
     @property
     def all_deleted(self) -> int:
-        """Rows that were deleted."""
+        """All deleted rows."""
         return self.deleted + self.deleted_by_source
 
     @property
     def num_affected(self) -> int:
-        """Rows that were changed or added; -1 where they were not counted, as in Delta."""
+        """The rows that were changed or added; -1 if they were not counted, as in Delta."""
         return self.all_updated + self.all_deleted + self.inserted if self.is_counted else -1
 
 
 NO_ROWS = RowCounts()
-"""Nothing changed, or the command does not count."""
+"""The counts if nothing changed, or if the command does not count."""

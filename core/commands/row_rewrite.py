@@ -1,12 +1,12 @@
-"""The one way in which DELETE and UPDATE change rows, with Spark or without it (spec 10.15).
+"""The steps by which DELETE and UPDATE change rows, with Spark or without it (spec 10.15).
 
 1. The files that may hold matching rows are searched.
-2. Where the table has deletion vectors, and the rows were looked for, they are marked in vectors,
-   and what takes their place is written.
-3. Elsewhere the whole files are removed, and what takes their place is written.
+2. If the table has deletion vectors, and the search has found positions, the rows are marked in
+   vectors, and their new rows are written.
+3. Otherwise whole files are removed, and their remaining and new rows are written.
 
-The command decides what is written, and the plane how rows are found and written; a `RowTarget`
-does both. MERGE finds its rows by a join of its own, and shares the second half.
+A `RowTarget` decides what is written, for its command, and how rows are found and written, for its
+plane. MERGE finds its rows by a join of its own, and shares the second half.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ RowCommand: TypeAlias = Literal["DELETE", "UPDATE", "MERGE"]
 
 
 class RowTarget(Protocol):
-    """The rows that one DELETE or UPDATE changes, as a plane finds and writes them."""
+    """The rows that a DELETE or UPDATE changes, found and written with Spark or without it."""
 
     command: ClassVar[RowCommand]
-    """What is done to them."""
+    """The command that changes them."""
 
     @property
     def txn(self) -> OptimisticTransaction:
@@ -43,20 +43,20 @@ class RowTarget(Protocol):
         ...
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:
-        """Those of some files that hold matching rows.
+        """Return the files that hold matching rows.
 
         Args:
             candidates: Rows of `Snapshot.files`.
-            with_rows: Tell which rows match, where rows are read.
+            with_rows: Whether to return the positions of matching rows, if rows are read.
         """
         ...
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
-        """Write what takes the place of rows.
+        """Write the new rows that replace the matching ones, or whole files.
 
         Args:
-            touched: What the search found.
-            chosen: The rows that are going to be marked in vectors; None where whole files go.
+            touched: The result of the search.
+            chosen: The rows to mark in vectors; None if whole files are removed.
         """
         ...
 
@@ -66,13 +66,13 @@ def rewrite_rows(
 ) -> Rewrite:
     """Find the matching rows, and mark them in vectors or remove their files.
 
-    The transaction records that it needs these rows, once they are written.
+    After writing, it records in the transaction that the commit needs these rows.
 
     Args:
-        rows: What finds and writes them.
-        candidates: What `filter_files` gave for the predicate.
-        pending: Looks after what is written.
-        watch: Told how long the search and the writing took.
+        rows: Finds and writes the rows.
+        candidates: The result of `filter_files` for the predicate.
+        pending: Keeps track of the written files.
+        watch: Measures the time for search and writing.
 
     Raises:
         TableError: A file is outside the table, or can't be read.
@@ -91,9 +91,9 @@ def rewrite_rows(
 
 
 def marks_rows(txn: OptimisticTransaction, command: RowCommand) -> bool:
-    """Whether a command marks rows in deletion vectors: the table and the options allow it.
+    """Tell whether a command marks rows in deletion vectors, by the table and the options.
 
-    Elsewhere, and where whole files match, files are removed and written again (spec 10.10).
+    Otherwise, and if a whole file matches, files are removed and written again (spec 10.10).
     """
     snapshot, options = txn.snapshot, txn.table.options
     is_wanted = {
@@ -111,7 +111,7 @@ def marked_or_removed(
     chosen: Sequence[ChosenRows] | None,
     pending: UncommittedFiles,
 ) -> MarkedFiles:
-    """What becomes of the touched files: those of chosen rows get vectors, others are removed.
+    """Give vectors to the touched files with chosen rows, or remove the whole files.
 
     Raises:
         StorageError: A file of vectors can't be written.

@@ -119,7 +119,7 @@ def local_constraint(sql: str, schema: StructType) -> Predicate | None:
     """Parse a constraint that can be evaluated here for any rows; None for one that needs Spark.
 
     Args:
-        sql: Its text, as the table's log has it.
+        sql: The constraint, as the table's log has it.
         schema: The table's schema.
     """
     try:
@@ -130,7 +130,7 @@ def local_constraint(sql: str, schema: StructType) -> Predicate | None:
     types = [column.data_type for column in columns if column is not None]
     if len(types) < len(columns) or any(data_type in _TIMES for data_type in types):
         return None
-    if any(literal.kind.startswith("timestamp") for literal in _literals(predicate)):
+    if any(literal.kind.startswith("timestamp") for literal in _find_literals(predicate)):
         return None
     resolved = ensure_columns(predicate, schema)
     return resolved if is_exact(resolved, schema) else None
@@ -143,7 +143,7 @@ def ensure_constraints_hold(
 
     Args:
         rows: The rows, in the table's columns and types.
-        constraints: Names and texts, each a `local_constraint`.
+        constraints: The constraints by name; each is a `local_constraint`.
         schema: The table's schema.
 
     Raises:
@@ -235,12 +235,12 @@ def _fields(
             yield from _fields(item.data_type, path)
 
 
-def _literals(node: object) -> Iterator[Literal]:
+def _find_literals(node: object) -> Iterator[Literal]:
     if isinstance(node, Literal):
         yield node
     elif isinstance(node, tuple):
         for part in node:
-            yield from _literals(part)
+            yield from _find_literals(part)
     elif is_dataclass(node):
         for item in fields(node):
-            yield from _literals(getattr(node, item.name))
+            yield from _find_literals(getattr(node, item.name))

@@ -1,4 +1,4 @@
-"""How long the parts of a command take, for the history."""
+"""A stopwatch for the parts of a command, for the history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Runs from the start of a command; each lap is a metric, in milliseconds."""
+    """Measures time from the start of a command; each lap is a metric, in milliseconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -19,16 +19,16 @@ class Stopwatch:
         """End a part of the command, which began with the last lap or the start.
 
         Args:
-            metric: The metric that tells how long it took, such as `scanTimeMs`.
+            metric: The name of the metric for its duration, such as `scanTimeMs`.
         """
         last_s, self._lap_s = self._lap_s, self._clock.monotonic_s()
-        self._laps[metric] = _milliseconds(self._lap_s - last_s)
+        self._laps[metric] = _to_milliseconds(self._lap_s - last_s)
 
     def metrics(self) -> dict[str, object]:
-        """The laps so far, and how long the command has taken (`executionTimeMs`)."""
+        """Return the laps so far, and the time since the start (`executionTimeMs`)."""
         total_s = self._clock.monotonic_s() - self._started_s
-        return {"executionTimeMs": _milliseconds(total_s), **self._laps}
+        return {"executionTimeMs": _to_milliseconds(total_s), **self._laps}
 
 
-def _milliseconds(seconds: float) -> int:
+def _to_milliseconds(seconds: float) -> int:
     return round(seconds * 1000)

@@ -1,14 +1,14 @@
-"""SQL that is to stand in a table's log, where every engine that writes has to read it.
+"""SQL for a table's log, in a form that every engine can read.
 
-1. It is an expression of Spark's grammar, and names the table's columns and nothing else.
-2. It is kept as it is written, but for what other engines read in another way or not at all:
-   comments go, names take the schema's spelling, texts stand in single quotes without escapes
-   where they can, and as one where several stand side by side, `==` becomes `=`, `!` becomes
-   `NOT`, and `LONG`, `SHORT` and `BYTE` become `BIGINT`, `SMALLINT` and `TINYINT`. A call without
-   brackets gets them, since it would be a column once there is one of that name. A blank comes
-   between two tokens that would be read as others without it.
-3. Where no Spark is at hand to say which functions there are, they must be Spark's, with as many
-   arguments as these take.
+1. It is an expression of Spark's grammar, and names only columns of the table.
+2. It stays as it was written, except for parts that other engines read differently or not at all:
+   comments are removed, names get the schema's spelling, strings get single quotes without escapes
+   if possible, adjacent strings become one, `==` becomes `=`, `!` becomes `NOT`, and `LONG`,
+   `SHORT` and `BYTE` become `BIGINT`, `SMALLINT` and `TINYINT`. A call without parentheses gets
+   them, since it would be a column once a column has its name. A space separates two tokens that
+   would otherwise be read as other tokens.
+3. If no Spark is there to know the functions, each function must be one of Spark's, with a valid
+   number of arguments.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _TYPES = {"BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT"}
 
 
 def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) -> str:
-    """The text as it goes into the log; a text that is no expression comes back as it is.
+    """Return the SQL for the log, or the text itself if it is not an expression.
 
     Args:
         sql: The expression.
-        schema: The columns that it may name; none for a default.
-        keeps_texts: Whether texts in quotes stay as they are, since the session that wrote them may
+        schema: The columns that it may name; empty for a default.
+        keeps_texts: Whether quoted strings stay as they are, since the session that wrote them may
             read quotes and escapes in its own way.
     """
     try:
@@ -74,18 +74,18 @@ def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) ->
     except NotSqlError:
         return sql
     tokens = tokens_between(sql, 0, len(sql))
-    changes = dict(_marks(tokens)) | dict(_renamed(parsed, sql, schema))
-    changes |= dict(_retyped(parsed, sql))
+    changes = dict(_replace_marks(tokens)) | dict(_respell_names(parsed, sql, schema))
+    changes |= dict(_replace_types(parsed, sql))
     if not keeps_texts:
-        changes |= dict(_texts(tokens)) | dict(_joined_texts(parsed, sql))
-    return _rewritten(sql, tokens, changes)
+        changes |= dict(_requote_texts(tokens)) | dict(_join_texts(parsed, sql))
+    return _apply_changes(sql, tokens, changes)
 
 
 def canonical_schema(schema: StructType, *, keeps_texts: bool) -> StructType:
-    """The schema with what its columns' SQL is in the log; see `canonical_sql`."""
+    """Return the schema with its columns' SQL in the form for the log; see `canonical_sql`."""
     named = {GENERATION_EXPRESSION: schema, "CURRENT_DEFAULT": StructType(())}
 
-    def changed(item: StructField) -> StructField:
+    def canonicalize(item: StructField) -> StructField:
         texts = {key: str(item.metadata[key]) for key in named if key in item.metadata}
         found = {
             key: canonical_sql(text, named[key], keeps_texts=keeps_texts)
@@ -93,26 +93,26 @@ def canonical_schema(schema: StructType, *, keeps_texts: bool) -> StructType:
         }
         return replace(item, metadata={**item.metadata, **found}) if found != texts else item
 
-    return StructType(tuple(map(changed, schema)))
+    return StructType(tuple(map(canonicalize, schema)))
 
 
 def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local: bool) -> None:
-    """Refuse a CHECK constraint that is no condition on a row of the table.
+    """Refuse a CHECK constraint that is not a condition on a row of the table.
 
     Args:
-        name: The constraint.
-        sql: Its text.
+        name: The constraint's name.
+        sql: The constraint's text.
         schema: The table's columns.
-        is_local: Whether no Spark says which functions there are.
+        is_local: Whether no Spark will check the functions.
 
     Raises:
-        SchemaError: It is no expression over the columns (kind `OPTIMIST_INVALID_EXPRESSION`), it
-            needs more than the row (`OPTIMIST_UNSAFE_EXPRESSION`), or its value is none of true,
-            false and null (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`).
+        SchemaError: It is not an expression over the columns (kind `OPTIMIST_INVALID_EXPRESSION`),
+            it needs more than the row (`OPTIMIST_UNSAFE_EXPRESSION`), or its value is not a boolean
+            or null (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`).
     """
     missing = unknown_columns(sql, schema)
     parsed = parse_expression(sql)
-    called = {call.name for call in _calls(parsed)}
+    called = {call.name for call in _find_calls(parsed)}
     beyond = next((what for what, names in _BEYOND_THE_ROW.items() if names & called), None)
     wrong = wrong_call(parsed) if is_local else None
     if missing:
@@ -143,11 +143,11 @@ def _ensure_may_be_boolean(name: str, sql: str, parsed: Expression, schema: Stru
         raise not_boolean(name, sql)
 
 
-def _calls(expression: Expression) -> list[Call]:
+def _find_calls(expression: Expression) -> list[Call]:
     return [node for node in walk(expression) if isinstance(node, Call)]
 
 
-def _marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+def _replace_marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:
     for token in tokens:
         if token.kind == "mark" and token.text == "==":
             yield token.start, "="
@@ -155,14 +155,14 @@ def _marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:
             yield token.start, "NOT "
 
 
-def _texts(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+def _requote_texts(tokens: list[Token]) -> Iterator[tuple[int, str]]:
     for token in tokens:
         if token.kind == "text" and _is_plain(value := read_text(token)):
             yield token.start, f"'{value}'"
 
 
-def _joined_texts(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
-    """One text for several beside each other, which few engines read as one."""
+def _join_texts(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
+    """Yield one string for several adjacent ones, which few engines read as one."""
     for node in walk(parsed):
         if not isinstance(node, Text) or not _is_plain(node.value):
             continue
@@ -174,14 +174,14 @@ def _joined_texts(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a text means the same to all engines in single quotes."""
+    """Tell whether a string in single quotes means the same to all engines."""
     return value.isprintable() and not any(mark in value for mark in "'\\")
 
 
-def _renamed(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
+def _respell_names(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
     for name in free_names(parsed):
         if name.is_call:
-            yield from _called(name, sql, schema)
+            yield from _rewrite_bare_call(name, sql, schema)
             continue
         tokens = [item for item in _tokens_of(name, sql) if item.kind in ("word", "name")]
         for token, spelled in zip(tokens, spelled_path(name.path, schema), strict=True):
@@ -189,8 +189,8 @@ def _renamed(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple
                 yield token.start, quote_identifier(spelled)
 
 
-def _called(name: Name, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
-    """What a call without brackets is, however many columns come: a column now, or a call."""
+def _rewrite_bare_call(name: Name, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
+    """Rewrite a call without parentheses, so that a later column of its name can't replace it."""
     column = schema.find(name.path[0])
     token = next(item for item in _tokens_of(name, sql) if item.kind == "word")
     if column is not None:
@@ -203,7 +203,7 @@ def _tokens_of(name: Name, sql: str) -> list[Token]:
     return tokens_between(sql, name.start, name.end)
 
 
-def _retyped(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
+def _replace_types(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
     for node in walk(parsed):
         if isinstance(node, Cast) and not node.target.fields:
             for token in tokens_between(sql, node.value.end, node.end):
@@ -211,7 +211,7 @@ def _retyped(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
                     yield token.start, _TYPES[token.text.upper()]
 
 
-def _rewritten(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str:
+def _apply_changes(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str:
     pieces: list[str] = []
     end = tokens[0].start if tokens else 0
     for token in tokens:
@@ -226,7 +226,7 @@ def _rewritten(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str
 
 
 def _runs_on(piece: str, following: str) -> bool:
-    """Whether the tokens of two pieces are others without a blank between them."""
+    """Tell whether two pieces would be read as other tokens without a space between them."""
     apart = [token.text for one in (piece, following) for token in _all_tokens(one)]
     return [token.text for token in _all_tokens(piece + following)] != apart
 

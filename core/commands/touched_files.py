@@ -1,4 +1,4 @@
-"""The files in which a command found rows to change, and these rows (spec 10.15)."""
+"""The files in which a command found rows to change, with these rows (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class TouchedFiles:
     """The candidates that hold matching rows.
 
     Attributes:
-        files: Those files, as rows of `Snapshot.files`.
-        num_matching: How many rows match, in all of them; None where every row does.
-        rows: The positions of the matching rows in each of the files; None where they were not
-            asked for, or every row matches.
-        deleted: The positions that the vector of each file deletes, where they were read already.
+        files: The files, as rows of `Snapshot.files`.
+        num_matching: The number of matching rows in all files; None if every row matches.
+        rows: The positions of the matching rows in each file; None if they were not wanted, or if
+            every row matches.
+        deleted: The positions that the vector of each file deletes, if they were read already.
     """
 
     files: pa.Table
@@ -40,11 +40,11 @@ class TouchedFiles:
 
     @property
     def adds(self) -> tuple[AddFile, ...]:
-        """The files as values."""
+        """The files as actions."""
         return add_files(self.files)
 
     def live(self, table: TableRef) -> TouchedFiles:
-        """The matching rows that no vector deletes, for a search that ignored vectors.
+        """Return the matching rows that no vector deletes, after a search that ignored vectors.
 
         Raises:
             TableError: A vector is gone or damaged; see `read_deletion_vectors`.
@@ -60,19 +60,19 @@ class TouchedFiles:
         )
 
     def choose_rows(self, table: TableRef) -> tuple[ChosenRows, ...] | None:
-        """The matching rows, to be deleted by vectors; None where whole files are rewritten."""
+        """Return the matching rows for deletion by vectors; None if whole files are rewritten."""
         if self.rows is None:
             return None
         return choose_rows(table, self.adds, self.rows, deleted=self.deleted)
 
     def others(self, table: TableRef) -> pa.Table:
-        """The files as rows of `Snapshot.files`, whose vectors leave the rows that do not match.
+        """Return the files as rows of `Snapshot.files`, with only the rows that do not match live.
 
-        So a second pass reads what stays as it is, and asks no condition again; see `only_chosen`.
+        A second pass then reads what stays without the condition; see `only_chosen`.
 
         Raises:
             TableError: A vector is gone or damaged; see `read_deletion_vectors`.
-            ValueError: The positions were not asked for, so nobody knows which rows stay.
+            ValueError: The search did not return positions, so the remaining rows are unknown.
         """
         if self.rows is None:
             if self.num_matching is not None and self.files.num_rows:

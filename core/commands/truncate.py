@@ -1,4 +1,4 @@
-"""TRUNCATE TABLE: all files of a table go in one commit (spec 8.1, 8.3)."""
+"""TRUNCATE TABLE: remove all files of a table in one commit (spec 8.1, 8.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def truncate(txn: OptimisticTransaction) -> CommitResult | None:
         The commit, or None if the table has no rows.
 
     Raises:
-        DeltaConcurrentModificationException: Another commit came first. Nothing was removed.
+        DeltaConcurrentModificationException: Another commit won. Nothing was removed.
     """
     watch = Stopwatch(txn.table.clock)
 

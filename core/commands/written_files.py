@@ -14,9 +14,9 @@ class WrittenFiles:
     """The files of one write.
 
     Attributes:
-        adds: The actions that add the files; files without rows were removed already.
-        num_rows: Rows in all of them.
-        changes: The actions that add files with changes of rows (spec 10.11).
+        adds: The actions that add the files. Files without rows were removed already.
+        num_rows: The number of rows in all files.
+        changes: The actions that add change files (spec 10.11).
     """
 
     adds: tuple[AddFile, ...] = ()
@@ -30,5 +30,5 @@ class WrittenFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files but those with changes."""
+        """The size of all files in bytes, without change files."""
         return sum(add.size for add in self.adds)

@@ -1,1 +1,1 @@
-"""ALTER TABLE: changes of a table's metadata, each one commit, with Spark and without it."""
+"""ALTER TABLE: changes of a table's metadata, one commit each, with Spark and without it."""

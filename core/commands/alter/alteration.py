@@ -1,4 +1,4 @@
-"""One ALTER TABLE: what it makes of a table's metadata, and its commit (spec 10.9)."""
+"""One ALTER TABLE: its change of the metadata and its commit (spec 10.9)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Alteration", "Change", "alter", "with_schema"]
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What an ALTER TABLE commits.
+    """The content of the commit of an ALTER TABLE.
 
     Attributes:
         operation: The operation for the history.
-        metadata: The table's metadata from now on; None if they stay.
+        metadata: The table's new metadata; None to keep them.
         actions: Other actions.
         tags: Tags of the commit.
-        features: Table features that the metadata can't tell of; they need `metadata`.
+        features: Table features that do not follow from the metadata. They need `metadata`.
     """
 
     operation: Operation
@@ -37,7 +37,7 @@ class Alteration:
 
 
 Change: TypeAlias = Callable[[OptimisticTransaction], Alteration | None]
-"""Decides what is committed, after all checks; None if there is nothing to do."""
+"""Decides what to commit, after all checks; returns None if there is nothing to do."""
 
 
 def alter(begin: Callable[[], OptimisticTransaction], change: Change) -> CommitResult | None:
@@ -45,15 +45,15 @@ def alter(begin: Callable[[], OptimisticTransaction], change: Change) -> CommitR
 
     Args:
         begin: Starts a transaction on the newest version.
-        change: What is to change; with the option `conflict.retry` it is asked again, in a new
-            transaction, after a conflict.
+        change: Decides what to commit. With the option `conflict.retry` it is called again after a
+            conflict, with a new transaction.
 
     Returns:
         The commit; None if there was nothing to do.
 
     Raises:
-        DeltaConcurrentModificationException: Another commit changed what this one relies on, such
-            as the metadata. Nothing was changed.
+        DeltaConcurrentModificationException: Another commit changed something that this one relies
+            on, such as the metadata. Nothing was changed.
         SchemaError, ConfigError, ProtocolError, UsageError: The change is not allowed.
     """
 
@@ -70,7 +70,7 @@ def alter(begin: Callable[[], OptimisticTransaction], change: Change) -> CommitR
 
 
 def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
-    """The metadata with another schema."""
+    """Return the metadata with another schema."""
     if schema == TableMetadata.of(metadata).declared_schema:
         return metadata
     return replace(metadata, schema_string=schema_to_json(schema))

@@ -1,4 +1,4 @@
-"""CHANGE COLUMN: types, NOT NULL, comments, defaults and places of columns (spec 10.9)."""
+"""CHANGE COLUMN: types, NOT NULL, comments, defaults and positions of columns (spec 10.9)."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ __all__ = ["change_columns", "changed_field"]
 
 _DEFAULT = "CURRENT_DEFAULT"
 Retyping: TypeAlias = Callable[[StructField, StructField, Path, OptimisticTransaction], StructField]
-"""As `changed_type`."""
+"""A function like `changed_type`."""
 
 
 def change_columns(
     txn: OptimisticTransaction, changes: Sequence[ColumnChange], checks: RowChecks
 ) -> Alteration:
-    """Change columns, one after the other, in one commit.
+    """Change columns one after the other, in one commit.
 
     Raises:
-        SchemaError: There is no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), its type can't
-            become the other (see `changed_type`), something reads a column that would get another
-            type (see `ensure_not_read`), a row has no value for a column that would be NOT NULL
-            (`DELTA_NEW_NOT_NULL_VIOLATION`), NOT NULL would stand within an array or a map
-            (`DELTA_NESTED_NOT_NULL_CONSTRAINT`), a part of an array or a map would get more than
-            another type (`DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`), or a default does not fit
-            (`INVALID_DEFAULT_VALUE`).
+        SchemaError: The column does not exist (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`); or its type
+            can't be changed so (see `changed_type`); or a rule reads a column whose type would
+            change (see `ensure_not_read`); or a row has no value for a column that would be NOT
+            NULL (`DELTA_NEW_NOT_NULL_VIOLATION`); or NOT NULL would be inside an array or a map
+            (`DELTA_NESTED_NOT_NULL_CONSTRAINT`); or more than the type of a part of an array or a
+            map would change (`DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`); or a default does not
+            fit (`INVALID_DEFAULT_VALUE`).
     """
     schema = txn.table_metadata.declared_schema
-    told = []
+    described_changes = []
     for change in changes:
         schema = with_types_declared_at(schema, change.path)
         found = field_at(schema, change.path)
@@ -72,22 +72,22 @@ def change_columns(
         changed = changed_field(txn, path, item, change, checks)
         schema = _with_field(schema, path, changed, change)
         about: dict[str, object] = {"column": described(path[:-1], changed)}
-        told.append(about | ({"position": change.text} if change.text else {}))
-    return Alteration(_operation(told), with_schema(txn.metadata, schema))
+        described_changes.append(about | ({"position": change.text} if change.text else {}))
+    return Alteration(_change_operation(described_changes), with_schema(txn.metadata, schema))
 
 
-def _operation(told: Sequence[dict[str, object]]) -> Operation:
-    if len(told) != 1:
-        return Operation("CHANGE COLUMNS", {"columns": json_text(told)})
-    (only,) = told
+def _change_operation(described_changes: Sequence[dict[str, object]]) -> Operation:
+    if len(described_changes) != 1:
+        return Operation("CHANGE COLUMNS", {"columns": json_text(described_changes)})
+    (only,) = described_changes
     column = {"column": json_text(_as_mapping(only["column"]))}
     return Operation("CHANGE COLUMN", {**only, **column})
 
 
 def _as_mapping(value: object) -> dict[str, object]:
-    """A described column; see `described`."""
+    """Return a described column as a mapping; see `described`."""
     if not isinstance(value, dict):
-        raise TypeError(f"{value!r} describes no column")
+        raise TypeError(f"{value!r} does not describe a column")
     return value
 
 
@@ -100,18 +100,18 @@ def changed_field(
     *,
     retyped: Retyping = changed_type,
 ) -> StructField:
-    """The field after a change, which is judged part by part.
+    """Return the field after a change, and check each part of the change.
 
     Args:
         txn: The transaction.
-        path: The way to the field.
+        path: The path of the field.
         item: The field.
         change: The requested change.
-        checks: Judges rules and rows.
+        checks: Checks rules and rows.
         retyped: Gives the field another type.
 
     Raises:
-        SchemaError: As `change_columns`.
+        SchemaError: See `change_columns`.
     """
     changed, table = item, txn.table_metadata
     declared = change.declared
@@ -139,7 +139,7 @@ def changed_field(
 
 
 def _ensure_may_be_required(path: Path, schema: StructType) -> None:
-    """Refuse NOT NULL within arrays and maps, where no writer would keep it."""
+    """Refuse NOT NULL inside arrays and maps, where no writer enforces it."""
     for depth in range(1, len(path)):
         found = type_at(schema, path[:depth])
         if found is not None and isinstance(found[1], ArrayType | MapType):
@@ -183,7 +183,7 @@ def _with_field(
 def _ensure_only_type(
     path: Path, schema: StructType, changed: StructField, change: ColumnChange
 ) -> None:
-    """Refuse for a part of an array or a map what only columns and fields of structs have."""
+    """Refuse any change but the type's for a part of an array or a map."""
     found = field_at(schema, path)
     was_nullable = found is not None and found[1].nullable
     if (

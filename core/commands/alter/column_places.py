@@ -1,4 +1,4 @@
-"""Where columns stand in a schema, and how the history describes them (spec 8.1, 10.9)."""
+"""The positions of columns in a schema, and their descriptions in the history (spec 8.1, 10.9)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ __all__ = ["as_struct", "column_not_found", "described", "inserted", "with_types
 
 
 def as_struct(data_type: DataType) -> StructType:
-    """The type, which is known to be a struct."""
+    """Return the type, which must be a struct."""
     if not isinstance(data_type, StructType):
         raise TypeError(f"{data_type} is not a struct")
     return data_type
 
 
 def inserted(struct: StructType, item: StructField, position: Position) -> StructType:
-    """The struct with a field at a place; at the end where none is given.
+    """Return the struct with a field at a position, or at the end without a position.
 
     Raises:
-        SchemaError: There is no field to put it after (kind `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
+        SchemaError: The field to put it after does not exist (kind
+            `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
     """
     fields = list(struct)
     if position.first:
@@ -45,9 +46,9 @@ def inserted(struct: StructType, item: StructField, position: Position) -> Struc
 
 
 def with_types_declared_at(schema: StructType, path: Path) -> StructType:
-    """The schema, ready for a change within the column that a path leads into.
+    """Prepare the schema for a change inside the column that a path leads into.
 
-    The declared lengths of its texts then stand where the texts are; see `with_declared_types`.
+    The declared lengths of its strings are then stored at the strings; see `with_declared_types`.
     """
     if len(path) < 2:
         return schema
@@ -60,7 +61,7 @@ def with_types_declared_at(schema: StructType, path: Path) -> StructType:
 
 
 def column_not_found(path: Path, schema: StructType) -> SchemaError:
-    """The error for a column that a table, or a struct, does not have."""
+    """Return the error for a column that a table or a struct does not have."""
     return SchemaError(
         f"There is no column {shown(path_text(path))}; the columns are {listed(schema.names)}. "
         "Nothing was written. Use one of these.",
@@ -71,16 +72,16 @@ def column_not_found(path: Path, schema: StructType) -> SchemaError:
 
 
 def described(parents: Path, item: StructField) -> dict[str, object]:
-    """A column as the history describes it; for a type with parts it names only the kind."""
+    """Describe a column for the history; a nested type is described by its kind only."""
     return {
         "name": path_text((*parents, item.name)),
-        "type": _kind(item.data_type),
+        "type": _kind_of_type(item.data_type),
         "nullable": item.nullable,
         "metadata": dict(item.metadata),
     }
 
 
-def _kind(data_type: DataType) -> str:
+def _kind_of_type(data_type: DataType) -> str:
     if isinstance(data_type, StructType):
         return "struct"
     if isinstance(data_type, ArrayType):

@@ -1,4 +1,4 @@
-"""Rules and generated columns that read a column, so that it can't be changed (spec 10.8, 10.9)."""
+"""Rules and generated columns that read a column and so prevent its change (spec 10.8, 10.9)."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _INVARIANTS = "delta.invariants"
 def ensure_not_read(table: TableMetadata, path: Path, what: str) -> None:
     """Refuse to change a column that a constraint, an invariant or a generated column reads.
 
-    SQL counts as reading every column if it can't be parsed here, or names something that is not a
-    column.
+    SQL that can't be parsed here, or that names something that is not a column, counts as reading
+    every column.
 
     Args:
         table: The table's metadata.
-        path: The column, or a part of one.
-        what: What was to be done with it, for the message: "renamed".
+        path: The path of the column or nested field.
+        what: The intended change, for the message, such as "renamed".
 
     Raises:
-        SchemaError: Something reads it (kind `DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE` or
+        SchemaError: A rule reads it (kind `DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE` or
             `DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE`; fields `column`, `reader`,
             `expression`).
     """
-    for reader in _readers(table):
-        if _reads(reader.sql, path, table.declared_schema):
+    for reader in _find_readers(table):
+        if _reads_column(reader.sql, path, table.declared_schema):
             raise SchemaError(
                 f"The column {shown(path_text(path))} can't be {what}, because the "
                 f"{reader.what} {shown(reader.name)} ({shown(reader.sql)}) reads it. Nothing was "
@@ -54,7 +54,7 @@ def ensure_not_read(table: TableMetadata, path: Path, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """SQL of a table that reads columns: what and whose it is."""
+    """SQL of a table that reads columns, with its kind and name."""
 
     what: str
     kind: str
@@ -67,7 +67,7 @@ _invariant = partial(_Reader, "invariant", "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CH
 _generated = partial(_Reader, "generated column", "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE")
 
 
-def _readers(table: TableMetadata) -> Iterator[_Reader]:
+def _find_readers(table: TableMetadata) -> Iterator[_Reader]:
     for name, sql in table.properties.constraints.items():
         yield _constraint(name, sql)
     for path, item in walk_fields(table.declared_schema):
@@ -75,11 +75,11 @@ def _readers(table: TableMetadata) -> Iterator[_Reader]:
         if expression is not None:
             yield _generated(path_text(path), expression)
         if _INVARIANTS in item.metadata:
-            # Its JSON parses as no expression, so it stands for one that may read any column.
+            # Its JSON is not a SQL expression, so it counts as one that may read any column.
             yield _invariant(path_text(path), str(item.metadata[_INVARIANTS]))
 
 
-def _reads(sql: str, path: Path, schema: StructType) -> bool:
+def _reads_column(sql: str, path: Path, schema: StructType) -> bool:
     try:
         read = [path_of_sql(named, schema) for named in referenced_paths(sql)]
         unknown = unknown_columns(sql, schema)

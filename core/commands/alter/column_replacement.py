@@ -1,4 +1,4 @@
-"""REPLACE COLUMNS: the list of all columns, with their order, types and comments (spec 10.9)."""
+"""REPLACE COLUMNS: set all columns with their order, types and comments (spec 10.9)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["replace_columns"]
 def replace_columns(
     txn: OptimisticTransaction, columns: Sequence[NewColumn], checks: RowChecks
 ) -> Alteration:
-    """Give the table exactly these columns, in this order; columns that it has keep their values.
+    """Give the table exactly these columns, in this order; existing columns keep their values.
 
     Raises:
-        UsageError: A column has a place of its own, or is a field of a struct (kind
+        UsageError: A column has a position of its own, or is a field of a struct (kind
             `OPTIMIST_INVALID_ARGUMENT`).
-        SchemaError: Columns would be dropped although the table is not mapped, or some would be
+        SchemaError: Columns would be dropped although the table is not mapped; or some would be
             dropped and others added, which may be meant as renaming (kind
-            `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); the table has an identity column
-            (`DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED`); or as when columns are added,
-            dropped and changed one by one.
+            `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); or the table has an identity column
+            (`DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED`); or adding, dropping or changing
+            a column would be refused.
     """
     table = txn.table_metadata
     schema = table.declared_schema
@@ -54,18 +54,18 @@ def replace_columns(
             columns=tuple(lost),
         )
     metadata = without_columns(txn, [(name,) for name in lost])
-    fields = tuple(_replaced(txn, column, schema, checks) for column in columns)
-    told = [described((), item) for item in fields]
+    fields = tuple(_field_of(txn, column, schema, checks) for column in columns)
+    described_columns = [described((), item) for item in fields]
     return Alteration(
-        Operation("REPLACE COLUMNS", {"columns": json_text(told)}),
+        Operation("REPLACE COLUMNS", {"columns": json_text(described_columns)}),
         with_schema(metadata, StructType(fields)),
     )
 
 
-def _replaced(
+def _field_of(
     txn: OptimisticTransaction, column: NewColumn, schema: StructType, checks: RowChecks
 ) -> StructField:
-    """The field of a column that is there, as it is to be, or of a new one."""
+    """Return the field of a new column, or of an existing column after its change."""
     known, item = schema.find(column.path[0]), column.field
     if known is None:
         ensure_may_be_added(column, item)
@@ -77,7 +77,7 @@ def _replaced(
 
 
 def _ensure_whole_and_in_order(column: NewColumn) -> None:
-    """Refuse a field of a struct, and a place other than that in the list."""
+    """Refuse a field of a struct, and a position other than the one in the list."""
     if len(column.path) > 1:
         what, argument = "is a field of a struct, which a list of columns can't hold", "column"
         remedy = "Give the struct with all of its fields; put a name with a dot in back-ticks."

@@ -54,39 +54,39 @@ _NOT_MAPPED = (
 
 
 def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alteration:
-    """Add columns, at the end or at the places that they name; existing rows have null in them.
+    """Add columns, at the end or at the positions that they name; existing rows get null.
 
     Raises:
         SchemaError: A column is NOT NULL (`DELTA_OPERATION_NOT_ALLOWED`), has a default
-            (`WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED`), is there
-            already (`DELTA_DUPLICATE_COLUMNS_FOUND`), should be in something that is not a struct
-            (`DELTA_ADD_COLUMN_PARENT_NOT_STRUCT`) or that does not exist
-            (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), or its name or type is not allowed.
+            (`WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED`), exists already
+            (`DELTA_DUPLICATE_COLUMNS_FOUND`), would be in something that is not a struct
+            (`DELTA_ADD_COLUMN_PARENT_NOT_STRUCT`) or does not exist
+            (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), or has a name or type that is not allowed.
     """
     schema = txn.table_metadata.declared_schema
-    told = []
+    described_columns = []
     for column in columns:
         item = column.field
         ensure_may_be_added(column, item)
         schema = with_types_declared_at(schema, column.path)
         schema = _with_column(schema, column, with_declared_types(item))
         about: dict[str, object] = {"column": described(column.path[:-1], item)}
-        told.append(about | ({"position": column.text} if column.text else {}))
+        described_columns.append(about | ({"position": column.text} if column.text else {}))
     ensure_values_possible(schema, txn.table_metadata.declared_schema)
     return Alteration(
-        Operation("ADD COLUMNS", {"columns": json_text(told)}), with_schema(txn.metadata, schema)
+        Operation("ADD COLUMNS", {"columns": json_text(described_columns)}),
+        with_schema(txn.metadata, schema),
     )
 
 
 def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alteration:
-    """Give a column, or a field of a struct, another name; files keep the physical one.
+    """Rename a column, or a field of a struct; files keep its physical name.
 
     Raises:
-        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_RENAME_COLUMN`), there is
-            no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), something reads it (see
-            `ensure_not_read`), it is a part of an array or a map
-            (`DELTA_UNSUPPORTED_RENAME_COLUMN`), or another one has the name
-            (`DELTA_DUPLICATE_COLUMNS_FOUND`).
+        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_RENAME_COLUMN`), the column
+            does not exist (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), a rule reads it (see
+            `ensure_not_read`), it is part of an array or a map (`DELTA_UNSUPPORTED_RENAME_COLUMN`),
+            or another column has the name (`DELTA_DUPLICATE_COLUMNS_FOUND`).
     """
     if not new_name:
         raise UsageError(
@@ -102,7 +102,7 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     ensure_not_read(table, old, "renamed")
     new = (*old[:-1], new_name)
 
-    def renamed(struct: DataType) -> DataType:
+    def rename_field(struct: DataType) -> DataType:
         fields = as_struct(struct).fields
         return StructType(
             tuple(replace(item, name=new_name) if item.name == old[-1] else item for item in fields)
@@ -112,12 +112,12 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     if len(old) == 1:
         partitioning = tuple(new_name if name == old[0] else name for name in partitioning)
     schema = with_types_declared_at(table.declared_schema, old)
-    metadata = with_schema(txn.metadata, with_type_at(schema, old[:-1], renamed))
+    metadata = with_schema(txn.metadata, with_type_at(schema, old[:-1], rename_field))
     named = table.properties.data_skipping_stats_columns
     return Alteration(
         Operation(
             "RENAME COLUMN",
-            {"oldColumnPath": _told(old), "newColumnPath": _told(new)},
+            {"oldColumnPath": _history_path(old), "newColumnPath": _history_path(new)},
         ),
         _with_stats_columns(
             replace(metadata, partition_columns=partitioning),
@@ -129,16 +129,16 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
 def drop_columns(
     txn: OptimisticTransaction, paths: Sequence[Path], *, if_exists: bool
 ) -> Alteration:
-    """Drop columns, or fields of structs; the files keep their values, which nobody sees again.
+    """Drop columns, or fields of structs; files keep the values, which nobody sees again.
 
     Raises:
-        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_DROP_COLUMN`), there is no
-            such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), the table is partitioned or clustered
-            by it (`DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN`,
-            `DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`), something reads it (see
-            `ensure_not_read`), it is a part of an array or a map
-            (`DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE`), or nothing would be left
-            (`DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA`).
+        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_DROP_COLUMN`), a column
+            does not exist (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), the table is partitioned or
+            clustered by it (`DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN`,
+            `DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`), a rule reads it (see `ensure_not_read`), it
+            is part of an array or a map
+            (`DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE`), or no column would be
+            left (`DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA`).
     """
     table = txn.table_metadata
     _ensure_mapped(table, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
@@ -154,7 +154,7 @@ def drop_columns(
 
 
 def without_columns(txn: OptimisticTransaction, paths: Sequence[Path]) -> Metadata:
-    """The metadata without columns that the table has, in that spelling.
+    """Return the metadata without columns, given in the table's spelling.
 
     Raises:
         SchemaError: One of them can't be dropped; see `drop_columns`.
@@ -195,23 +195,25 @@ def _with_column(schema: StructType, column: NewColumn, item: StructField) -> St
     parent = type_at(schema, column.path[:-1])
     if parent is None:
         raise column_not_found(column.path[:-1], schema)
-    place, level = parent
+    parent_path, level = parent
     if not isinstance(level, StructType):
         raise SchemaError(
             f"The column {shown(path_text(column.path))} can't be added to "
-            f"{shown(path_text(place))}, which is not a struct but of type {shown(level)}. Nothing "
-            "was written. Name a struct; the elements of an array are called element, the parts "
-            "of a map key and value.",
+            f"{shown(path_text(parent_path))}, which is not a struct but of type {shown(level)}. "
+            "Nothing was written. Name a struct; the elements of an array are called element, the "
+            "parts of a map key and value.",
             kind="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
             column=path_text(column.path),
             type=str(level),
         )
-    return with_type_at(schema, place, lambda struct: inserted(as_struct(struct), item, column))
+    return with_type_at(
+        schema, parent_path, lambda struct: inserted(as_struct(struct), item, column)
+    )
 
 
 def _without_column(schema: StructType, path: Path) -> StructType:
     if field_at(schema, path) is None:
-        return schema  # it went with the struct that it was in
+        return schema  # it was dropped with the struct around it
     level = type_at(schema, path[:-1])
     if level is None or not isinstance(level[1], StructType):
         raise SchemaError(
@@ -228,10 +230,10 @@ def _without_column(schema: StructType, path: Path) -> StructType:
             column=path_text(path),
         )
 
-    def dropped(struct: DataType) -> DataType:
+    def drop_field(struct: DataType) -> DataType:
         return StructType(tuple(item for item in as_struct(struct) if item.name != path[-1]))
 
-    return with_type_at(schema, path[:-1], dropped)
+    return with_type_at(schema, path[:-1], drop_field)
 
 
 def _ensure_not_laid_out_by(txn: OptimisticTransaction, paths: Iterable[Path]) -> None:
@@ -289,6 +291,6 @@ def _with_stats_columns(metadata: Metadata, names: Sequence[str] | None) -> Meta
     return replace(metadata, configuration=changed)
 
 
-def _told(path: Path) -> str:
-    """A path as Delta's history has it: only names with dots are in back-ticks."""
+def _history_path(path: Path) -> str:
+    """Format a path as Delta's history does: only names with dots are in back-ticks."""
     return ".".join(f"`{name}`" if "." in name else name for name in path)

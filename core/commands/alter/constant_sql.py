@@ -1,4 +1,4 @@
-"""Whether SQL for a column's default is a constant expression, as far as its text tells."""
+"""The check that SQL for a column's default is a constant expression, judged by its text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _NOT_CONSTANT = AGGREGATES | GENERATORS | NON_DETERMINISTIC | WINDOWS
 
 
 def ensure_constant(column: str, sql: str) -> None:
-    """Refuse a default that reads columns, holds a subquery or an aggregate, or is no SQL.
+    """Refuse a default that reads columns, holds a subquery or an aggregate, or is not SQL.
 
     Raises:
-        SchemaError: It is such (kind `INVALID_DEFAULT_VALUE`; fields `column`, `expression`).
+        SchemaError: The default is refused (kind `INVALID_DEFAULT_VALUE`; fields `column`,
+            `expression`).
     """
     try:
         parsed = parse_expression(sql)
     except NotSqlError as error:
-        raise invalid_default(column, sql, f"it is no SQL expression ({error})") from None
+        raise invalid_default(column, sql, f"it is not a SQL expression ({error})") from None
     for name in free_names(parsed):
         if not name.is_call:
             found = ".".join(name.path)

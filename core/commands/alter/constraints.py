@@ -23,8 +23,8 @@ def add_constraint(
     """Add a CHECK constraint that all rows of the table satisfy.
 
     Raises:
-        SchemaError: There is one of that name in any case (kind
-            `DELTA_CONSTRAINT_ALREADY_EXISTS`), or as `ensure_constraint_sound` and
+        SchemaError: A constraint has this name, in any case (kind
+            `DELTA_CONSTRAINT_ALREADY_EXISTS`); or see `ensure_constraint_sound` and
             `RowChecks.ensure_constraint_holds`.
     """
     if not name:
@@ -34,7 +34,7 @@ def add_constraint(
             argument="name",
         )
     configuration = txn.metadata.configuration
-    found = _of_name(name, constraint_keys(configuration))
+    found = _find_by_name(name, constraint_keys(configuration))
     if found:
         known = configuration[next(iter(found.values()))]
         raise SchemaError(
@@ -56,15 +56,15 @@ def add_constraint(
 
 
 def drop_constraint(txn: OptimisticTransaction, name: str, *, if_exists: bool) -> Alteration:
-    """Drop a CHECK constraint; case counts only between names that differ in nothing else.
+    """Drop a CHECK constraint, by its exact name or by a name in any case.
 
     Raises:
-        SchemaError: There is none of that name (kind `DELTA_CONSTRAINT_DOES_NOT_EXIST`), and
-            `if_exists` is not set; or there are several, none of them spelled like that.
+        SchemaError: No constraint has this name (kind `DELTA_CONSTRAINT_DOES_NOT_EXIST`), and
+            `if_exists` is not set; or several differ from it only in case.
     """
     configuration = txn.metadata.configuration
     keys = constraint_keys(configuration)
-    found = _of_name(name, keys)
+    found = _find_by_name(name, keys)
     if len(found) > 1 or not (found or if_exists):
         raise SchemaError(
             f"The table has no constraint {shown(name)}; it has {listed(keys) or 'none'}. Nothing "
@@ -85,8 +85,8 @@ def drop_constraint(txn: OptimisticTransaction, name: str, *, if_exists: bool) -
     )
 
 
-def _of_name(name: str, keys: Mapping[str, str]) -> dict[str, str]:
-    """The constraint that is spelled like that, else those whose names differ only in case."""
+def _find_by_name(name: str, keys: Mapping[str, str]) -> dict[str, str]:
+    """Return the constraint of exactly this name, otherwise those that differ only in case."""
     if name in keys:
         return {name: keys[name]}
     return {known: key for known, key in keys.items() if known.lower() == name.lower()}

@@ -1,4 +1,4 @@
-"""Which constants can be a column's default, without Spark: those that fit its type exactly."""
+"""The constants that can be a column's default without Spark: those that fit its type exactly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from optimist.core.values.decimals import exactly_at_scale, is_in_range
 __all__ = ["ensure_value_of", "invalid_default"]
 
 _WIDER = ("byte", "short", "integer", "long", "float", "double")
-"""Types of numbers, each of which takes the values of those before it."""
+"""Types of numbers, each of which can hold the values of those before it."""
 _TIMES = ("timestamp", "timestamp_ntz")
 _CLOCKS = {
     "current_date": ("date", "timestamp", "timestamp_ntz", "string"),
@@ -38,39 +38,39 @@ _CLOCKS = {
 
 
 def ensure_value_of(column: str, sql: str, item: StructField) -> None:
-    """Refuse a default that is not a value of the column, or of which only Spark can tell.
+    """Refuse a default that is not a value of the column, or that only Spark can evaluate.
 
     Args:
-        column: The column, for the error.
+        column: The column's name, for the error.
         sql: A constant expression.
-        item: The column.
+        item: The column's field.
 
     Raises:
-        SchemaError: It is not a value of the column, or only Spark can tell (kind
+        SchemaError: It is not a value of the column, or only Spark can evaluate it (kind
             `INVALID_DEFAULT_VALUE`).
     """
     parsed = parse_expression(sql)
-    clock = _clock(parsed)
+    clock = _clock_function(parsed)
     if clock is not None:
         if str(item.data_type) not in _CLOCKS[clock]:
-            raise invalid_default(column, sql, f"it is no {item.data_type}")
+            raise invalid_default(column, sql, f"it is not a value of type {item.data_type}")
         return
     literal = literal_of(_without_casts_of_null(parsed))
     if isinstance(parsed, Cast) and literal is not None and literal.value is None:
         _ensure_null_of(column, sql, parsed.target, item.data_type)
     if literal is None:
         raise invalid_default(column, sql, "only Spark can tell its value, so set it there")
-    if literal.value is not None and not _becomes(literal, item.data_type):
+    if literal.value is not None and not _fits_type(literal, item.data_type):
         raise invalid_default(column, sql, f"it does not become {item.data_type} exactly")
 
 
 def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
-    """The error for a default that a column can't have.
+    """Return the error for a default that a column can't have.
 
     Args:
-        column: The column.
+        column: The column's name.
         sql: The default.
-        reason: Why, as the rest of the sentence.
+        reason: The reason, as the rest of the sentence.
     """
     return SchemaError(
         f"The column {shown(column)} can't have the default value {quoted(sql)}: {shown(reason)}. "
@@ -82,8 +82,8 @@ def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
     )
 
 
-def _clock(parsed: Expression) -> str | None:
-    """The function of the current time that an expression calls; None for another one."""
+def _clock_function(parsed: Expression) -> str | None:
+    """Return the name of the current-time function that an expression calls, if it calls one."""
     if isinstance(parsed, Name) and parsed.is_call:
         return parsed.path[0].lower() if parsed.path[0].lower() in _CLOCKS else None
     is_call = isinstance(parsed, Call) and not parsed.arguments and not parsed.qualifiers
@@ -91,7 +91,7 @@ def _clock(parsed: Expression) -> str | None:
 
 
 def _without_casts_of_null(parsed: Expression) -> Expression:
-    """The null of `CAST(NULL AS type)`, which is one of any type; else the expression."""
+    """Return the null inside `CAST(NULL AS type)`, or the expression itself."""
     inner = parsed
     while isinstance(inner, Cast):
         inner = inner.value
@@ -101,7 +101,7 @@ def _without_casts_of_null(parsed: Expression) -> Expression:
 def _ensure_null_of(column: str, sql: str, target: SqlType, data_type: DataType) -> None:
     """Refuse a typed null whose type does not fit the column's."""
     given, wanted = type_name_of(target), str(data_type)
-    if given is None:  # a type with parts, or a variant
+    if given is None:  # a nested type, or a variant
         is_one = isinstance(data_type, ArrayType | MapType | StructType) or wanted == "variant"
     elif given in _WIDER and wanted in _WIDER:
         is_one = _WIDER.index(given) <= _WIDER.index(wanted)
@@ -113,13 +113,13 @@ def _ensure_null_of(column: str, sql: str, target: SqlType, data_type: DataType)
     else:
         is_one = wanted in (given, "string") or (given == "date" and wanted in _TIMES)
     if not is_one:
-        raise invalid_default(column, sql, f"it is no {wanted}")
+        raise invalid_default(column, sql, f"it is not a value of type {wanted}")
 
 
-def _becomes(literal: Literal, data_type: DataType) -> bool:
+def _fits_type(literal: Literal, data_type: DataType) -> bool:
     if isinstance(data_type, DecimalType):
         found = cast_literal(literal, "decimal")
-        return found is not None and _fits(found.value, data_type)
+        return found is not None and _fits_decimal(found.value, data_type)
     if not isinstance(data_type, PrimitiveType) or data_type.name == "void":
         return False
     if data_type.name == "string":
@@ -131,7 +131,7 @@ def _becomes(literal: Literal, data_type: DataType) -> bool:
     return cast_literal(literal, data_type.name) is not None
 
 
-def _fits(number: object, data_type: DecimalType) -> bool:
+def _fits_decimal(number: object, data_type: DecimalType) -> bool:
     if not isinstance(number, Decimal):
         return False
     try:

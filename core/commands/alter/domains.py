@@ -1,4 +1,4 @@
-"""Metadata domains of users: text that the table keeps under a name (spec 2.5, 6.3)."""
+"""Metadata domains of users: texts that the table keeps under names (spec 2.5, 6.3)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["remove_domain", "set_domain"]
 
-_OPERATION = Operation("Manual Update")  # Delta has no command for it, and no name
+_OPERATION = Operation("Manual Update")  # Delta has neither a command nor a name for it
 
 
 def set_domain(domain: str, configuration: str) -> Alteration:
-    """Set what the table keeps under a name, in place of what it kept there before.
+    """Set the text that the table keeps under a name, and replace an earlier one.
 
     Raises:
-        UsageError: The name is one of the system's (kind `OPTIMIST_RESERVED_METADATA_DOMAIN`), or
-            the table does not have the feature (`DELTA_DOMAIN_METADATA_NOT_SUPPORTED`).
+        UsageError: The name is reserved for the system (kind `OPTIMIST_RESERVED_METADATA_DOMAIN`),
+            or the table lacks the feature (`DELTA_DOMAIN_METADATA_NOT_SUPPORTED`).
     """
     _ensure_of_users(domain)
     return Alteration(_OPERATION, actions=(DomainMetadata(domain, configuration),))
 
 
 def remove_domain(txn: OptimisticTransaction, domain: str) -> Alteration:
-    """Remove what the table keeps under a name.
+    """Remove the text that the table keeps under a name.
 
     Raises:
-        UsageError: The table keeps nothing there (kind `OPTIMIST_UNKNOWN_METADATA_DOMAIN`), or as
+        UsageError: The table has no such domain (kind `OPTIMIST_UNKNOWN_METADATA_DOMAIN`); or see
             `set_domain`.
     """
     _ensure_of_users(domain)

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: the high-water mark of an identity column, brought up to the rows (spec 10.7)."""
+"""SYNC IDENTITY: move an identity column's high-water mark past its rows (spec 10.7)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["sync_identity"]
 
 
 def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> Alteration:
-    """Move the mark past the numbers that rows have, those that were inserted by hand too.
+    """Move the mark past the numbers in the rows, including those inserted by hand.
 
     The mark never moves backwards. A row that another commit adds meanwhile is a conflict.
 
     Raises:
-        SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
-        UsageError: It is no identity column (kind
+        SchemaError: The column does not exist (kind `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
+        UsageError: It is not an identity column (kind
             `DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN`).
     """
     table = txn.table_metadata
@@ -55,6 +55,6 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
 
 
 def _without_mark(item: StructField) -> StructField:
-    """The column as Delta's history describes it, without the mark, which users don't set."""
+    """Return the column for the history, without the mark, which users do not set."""
     kept = {key: value for key, value in item.metadata.items() if key != HIGH_WATER_MARK}
     return replace(item, metadata=kept)

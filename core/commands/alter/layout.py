@@ -27,8 +27,8 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
 
     Raises:
         SchemaError: The table is partitioned (kind
-            `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`), or can't be clustered
-            by such columns; see `ensure_may_cluster_by`.
+            `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`), or it can't be
+            clustered by these columns; see `ensure_may_cluster_by`.
     """
     if not columns and not supports(txn.protocol, _FEATURE):
         return None
@@ -43,14 +43,14 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
     schema = txn.table_metadata.schema
     before = clustering_columns(txn.snapshot.domain_metadata, schema)
     after = ensure_may_cluster_by(columns, txn.metadata)
-    told = {
+    parameters = {
         "oldClusteringColumns": ",".join(map(path_text, before)),
         "newClusteringColumns": ",".join(map(path_text, after)),
     }
-    # The metadata stay, and are in the commit all the same: it must conflict with one that drops a
-    # clustering column meanwhile. Writes go on beside it (spec 2.4).
+    # The metadata do not change, but the commit has them: it must conflict with a commit that drops
+    # a clustering column meanwhile. Concurrent writes do not conflict (spec 2.4).
     return Alteration(
-        Operation("CLUSTER BY", told),
+        Operation("CLUSTER BY", parameters),
         txn.metadata,
         (clustering_domain(after, schema),),
         features=(_FEATURE,),

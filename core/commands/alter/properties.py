@@ -1,4 +1,4 @@
-"""SET and UNSET TBLPROPERTIES, and what they stand for (spec 7.1, 10.9)."""
+"""SET and UNSET TBLPROPERTIES (spec 7.1, 10.9)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
 
     Raises:
         ConfigError: A property can't be set, by its name or its value; see
-            `normalize_configuration`. Or it is not a property but the table's place or format
+            `normalize_configuration`. Or it is not a property but the table's path or format
             (`DELTA_CANNOT_CHANGE_LOCATION`, `DELTA_CANNOT_CHANGE_PROVIDER`).
     """
     for key, value in properties.items():
@@ -62,7 +62,7 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
     return Alteration(
         Operation("SET TBLPROPERTIES", {"properties": json_text({**given, **comments})}),
         metadata,
-        # Writers that know the tag go on beside this commit (spec 2.4).
+        # Writers that know the tag do not conflict with this commit (spec 2.4).
         tags={_ROW_TRACKING_ONLY: "true"} if tracks_rows and len(properties) == 1 else {},
     )
 
@@ -70,15 +70,15 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
 def unset_properties(
     txn: OptimisticTransaction, keys: Sequence[str], *, if_exists: bool
 ) -> Alteration:
-    """Take properties away, so that their defaults hold again; `comment` is the description.
+    """Remove properties, so that their defaults apply; `comment` is the description.
 
     Raises:
-        ConfigError: The table does not have a property (kind
-            `DELTA_UNSET_NON_EXISTENT_PROPERTY`) and `if_exists` is not set, or the engine keeps it
-            itself (`DELTA_CANNOT_MODIFY_TABLE_PROPERTY`).
+        ConfigError: The table does not have a property (kind `DELTA_UNSET_NON_EXISTENT_PROPERTY`)
+            and `if_exists` is not set, or the engine maintains the property itself
+            (`DELTA_CANNOT_MODIFY_TABLE_PROPERTY`).
     """
     metadata = txn.metadata
-    names = tuple(_spelled(key, metadata) for key in keys)
+    names = tuple(_name_in_log(key, metadata) for key in keys)
     for name in names:
         if not if_exists and not _is_set(name, metadata):
             raise ConfigError(
@@ -88,7 +88,7 @@ def unset_properties(
                 property=name,
             )
         if name in PROPERTIES and not PROPERTIES[name].user_settable:
-            raise _refused(name, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "The engine keeps it.")
+            raise _cannot_change(name, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "The engine keeps it.")
     kept = {key: text for key, text in metadata.configuration.items() if key not in names}
     return Alteration(
         Operation("UNSET TBLPROPERTIES", {"properties": json_text(names), "ifExists": if_exists}),
@@ -109,10 +109,10 @@ def _ensure_a_property(key: str, value: object) -> None:
             argument="properties",
         )
     if key.lower() in _REFUSED:
-        raise _refused(key, *_REFUSED[key.lower()])
+        raise _cannot_change(key, *_REFUSED[key.lower()])
 
 
-def _refused(key: str, kind: str, way_out: str) -> ConfigError:
+def _cannot_change(key: str, kind: str, way_out: str) -> ConfigError:
     return ConfigError(
         f"The table property {quoted(key)} can't be set or unset. Nothing was written. {way_out}",
         kind=kind,
@@ -120,8 +120,8 @@ def _refused(key: str, kind: str, way_out: str) -> ConfigError:
     )
 
 
-def _spelled(key: str, metadata: Metadata) -> str:
-    """The property's name as the log has it."""
+def _name_in_log(key: str, metadata: Metadata) -> str:
+    """Return the property's name as the log spells it."""
     if key in metadata.configuration:
         return key
     return _COMMENT if key.lower() == _COMMENT else canonical_name(key)

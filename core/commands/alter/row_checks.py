@@ -1,7 +1,7 @@
 """Checks of a table's rows before a new rule for them goes into its log.
 
-A rule may be one that only Spark can judge, so ALTER TABLE asks a `RowChecks`. `LocalRowChecks`
-reads the rows in this process, and refuses what it can't judge exactly.
+Some rules can be checked by Spark only, so ALTER TABLE calls a `RowChecks`. `LocalRowChecks` reads
+the rows in this process, and refuses rules that it can't check exactly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class RowChecks(ABC):
-    """Judges rules for rows, and the rows that a table has.
+    """Checks rules for rows, and the existing rows of a table.
 
     Each check makes the transaction depend on all rows: a row that another commit adds meanwhile is
     a conflict.
@@ -43,7 +43,7 @@ class RowChecks(ABC):
 
     @property
     def keeps_texts(self) -> bool:
-        """Whether quotes in SQL may mean something else here than they do for other readers."""
+        """Whether quotes in SQL may mean something else here than for other readers."""
         return False
 
     @abstractmethod
@@ -52,31 +52,31 @@ class RowChecks(ABC):
 
         Raises:
             SchemaError: A row violates it (kind `DELTA_NEW_CHECK_CONSTRAINT_VIOLATION`; fields
-                `constraint`, `expression`, `values`), or it is not boolean
-                (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`), or it is not an expression over the table's
+                `constraint`, `expression`, `values`); or it is not boolean
+                (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`); or it is not an expression over the table's
                 columns.
-            UsageError: Only Spark can judge it (kind `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Only Spark can check it (kind `OPTIMIST_NEEDS_SPARK`).
         """
 
     @abstractmethod
     def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
-        """Refuse NOT NULL for a column, or a field of structs, that a row has no value for.
+        """Refuse NOT NULL for a column, or a field of structs, if a row has no value in it.
 
         Raises:
-            SchemaError: A row has none (kind `DELTA_NEW_NOT_NULL_VIOLATION`, field `column`).
+            SchemaError: A row has no value (kind `DELTA_NEW_NOT_NULL_VIOLATION`, field `column`).
         """
 
     @abstractmethod
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
-        """Refuse a default that is no constant, or no value of the column.
+        """Refuse a default that is not a constant, or not a value of the column.
 
         Raises:
-            SchemaError: It is not (kind `INVALID_DEFAULT_VALUE`).
+            SchemaError: The default is refused (kind `INVALID_DEFAULT_VALUE`).
         """
 
     @abstractmethod
     def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
-        """The number of a row that is farthest from the start of an identity column's sequence.
+        """Find the row's number that is farthest from the start of an identity column's sequence.
 
         Returns:
             The number, or None if no row has one.
@@ -84,10 +84,10 @@ class RowChecks(ABC):
 
 
 class LocalRowChecks(RowChecks):
-    """Reads the rows in this process, and only the columns that the rule is about."""
+    """Reads the rows in this process, and only the columns that the rule needs."""
 
     def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
-        """See `RowChecks`."""
+        """Check the rows; see `RowChecks`."""
         schema = txn.snapshot.schema
         _ensure_not_of_another_type(name, sql, schema)
         predicate = local_constraint(sql, schema)
@@ -106,7 +106,7 @@ class LocalRowChecks(RowChecks):
                 raise existing_violation(name, sql, values)
 
     def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
-        """See `RowChecks`."""
+        """Check the rows; see `RowChecks`."""
         top = txn.snapshot.schema.find(path[0])
         for batch in _all_rows(txn, StructType(() if top is None else (top,))):
             values = value_at(batch, path)
@@ -114,12 +114,12 @@ class LocalRowChecks(RowChecks):
                 raise existing_null(path)
 
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
-        """See `RowChecks`."""
-        del txn  # the text tells
+        """Check the default; see `RowChecks`."""
+        del txn  # the text is enough
         ensure_value_of(path_text((item.name,)), sql, item)
 
     def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
-        """See `RowChecks`."""
+        """Read the numbers; see `RowChecks`."""
         item = txn.snapshot.schema.find(column.name)
         is_rising = column.step > 0
         found = []
@@ -133,7 +133,7 @@ class LocalRowChecks(RowChecks):
 
 
 def not_boolean(name: str, sql: str) -> SchemaError:
-    """The error for a constraint whose expression gives anything but true, false and null."""
+    """Return the error for a constraint whose value is not a boolean or null."""
     return SchemaError(
         f"The CHECK constraint {shown(name)} ({quoted(sql)}) is not a boolean expression. Nothing "
         "was written. Compare its value with something.",
@@ -144,12 +144,12 @@ def not_boolean(name: str, sql: str) -> SchemaError:
 
 
 def existing_violation(name: str, sql: str, values: str) -> SchemaError:
-    """The error for a table with a row that violates a new constraint.
+    """Return the error for a row that violates a new constraint.
 
     Args:
         name: The constraint's name.
         sql: The rule.
-        values: What the row has in the columns that the rule reads, as JSON.
+        values: The row's values in the columns that the rule reads, as JSON.
     """
     return SchemaError(
         f"The CHECK constraint {shown(name)} ({shown(sql)}) can't be added, because a row of the "
@@ -163,7 +163,7 @@ def existing_violation(name: str, sql: str, values: str) -> SchemaError:
 
 
 def existing_null(path: Path) -> SchemaError:
-    """The error for a table with a row that has no value where it must have one from now on."""
+    """Return the error for a row without a value in a column that becomes NOT NULL."""
     column = path_text(path)
     return SchemaError(
         f"The column {shown(column)} can't be set to NOT NULL, because a row of the table has no "

@@ -1,13 +1,13 @@
-"""Row tracking for a table that has rows already: ids for all of them first (spec 6.5).
+"""Row tracking for a table that has rows already: all rows get ids first (spec 6.5).
 
-1. The request is checked, before anything is written.
-2. The feature joins the protocol, in a commit of its own: from then on each writer gives ids to the
-   files that it adds, so the number of files without ids only falls.
-3. The files without ids are added again as they are, a batch in each commit, and so get ids.
-4. When no file is without ids, the property is set; `ensure_rows_are_numbered` looks once more.
+1. The request is checked before anything is written.
+2. The feature joins the protocol, in a commit of its own. From then on every writer gives ids to
+   the files that it adds, so the number of files without ids only falls.
+3. The files without ids are added again unchanged, in batches of one commit each, and so get ids.
+4. When no file lacks ids, the property is set. `ensure_rows_are_numbered` checks it again.
 
 If the run is killed between two of these commits, nothing is lost and nothing is promised yet:
-files that have ids keep them, and the next run that sets the property goes on with the others.
+files that have ids keep them, and the next run that sets the property continues with the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEATURE = "rowTracking"
 
 
 def asks_for_row_ids(properties: Mapping[str, str]) -> bool:
-    """Whether these properties switch row tracking on."""
+    """Tell whether these properties switch row tracking on."""
     return any(
         canonical_name(str(key)) == ENABLE_ROW_TRACKING and str(value).lower() == "true"
         for key, value in properties.items()
@@ -45,13 +45,13 @@ def asks_for_row_ids(properties: Mapping[str, str]) -> bool:
 
 
 def ensure_can_be_numbered(txn: OptimisticTransaction, properties: Mapping[str, str]) -> None:
-    """Refuse now what setting the properties would refuse after the rows have been numbered.
+    """Refuse early what setting the properties would refuse after the rows were numbered.
 
     Raises:
-        ConfigError: As `set_properties`.
+        ConfigError: See `set_properties`.
         SchemaError: Row tracking is suspended (kind
-            `DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`), or the rows of a file can't be
-            numbered, as it has no row count (`DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS`).
+            `DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`), or a file has no row count, so that
+            its rows can't be numbered (`DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS`).
     """
     wanted = set_properties(txn, properties).metadata or txn.metadata
     if any(TableMetadata.of(m).properties.row_tracking_suspended for m in (txn.metadata, wanted)):
@@ -76,23 +76,23 @@ def ensure_can_be_numbered(txn: OptimisticTransaction, properties: Mapping[str, 
 
 
 def support_row_ids(txn: OptimisticTransaction) -> Alteration | None:
-    """Add the table feature; None where it is there."""
+    """Add the table feature, and return None if the table has it."""
     if supports(txn.protocol, _FEATURE):
         return None
     protocol = with_features(txn.protocol, [_FEATURE])
     operation = Operation("UPGRADE PROTOCOL", {"newProtocol": _text_of(protocol)})
     if txn.snapshot.properties.enable_row_tracking:
-        # Set by a writer for which it meant nothing; with the feature it would promise ids.
+        # A writer without the feature set it in vain; with the feature it would promise ids.
         return Alteration(operation, _not_tracking(txn.metadata), features=(_FEATURE,))
     return Alteration(operation, actions=(protocol,))
 
 
 def number_files(txn: OptimisticTransaction, batch: int) -> Alteration | None:
-    """Give ids to the next files that have none; None if no file is left.
+    """Give ids to the next files that have none; return None if no file is left.
 
     Args:
         txn: A transaction on the newest version.
-        batch: How many such commits this run has made before.
+        batch: The number of such commits that this run has made before.
     """
     left = unnumbered(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
     if left.num_rows == 0 or not is_row_tracking_on(txn.protocol, txn.metadata):
@@ -108,7 +108,7 @@ def _not_tracking(metadata: Metadata) -> Metadata:
 
 
 def _text_of(protocol: Protocol) -> str:
-    """The protocol as Delta writes it into the history."""
+    """Format the protocol as Delta writes it into the history."""
     return json_text(
         {
             "minReaderVersion": protocol.min_reader_version,

@@ -1,4 +1,4 @@
-"""REPLACE COLUMNS of columns with parts: the fields of structs in another order, and new ones."""
+"""REPLACE COLUMNS for nested columns: reordered and new fields of structs."""
 
 from __future__ import annotations
 
@@ -20,64 +20,66 @@ __all__ = ["rearranged_type"]
 def rearranged_type(
     item: StructField, declared: StructField, path: Path, txn: OptimisticTransaction
 ) -> StructField:
-    """The field with another type, whose structs keep the fields that they have, under their names.
+    """Return the field with another type, whose structs keep all their fields by name.
 
     Args:
         item: The field.
         declared: A field of the other type; see `changed_type`.
-        path: The way to the field.
+        path: The path of the field.
         txn: The transaction, for the table's features.
 
     Raises:
-        SchemaError: A struct would lose a field, or one that it has would be NOT NULL (kind
-            `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); or a new field can't be added, or a
-            part can't have the other type, as where this is done one by one.
+        SchemaError: A struct would lose a field, or an existing field would become NOT NULL (kind
+            `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); or adding a new field or changing a
+            part's type would be refused.
     """
     plain = with_declared_types(item)
     old, new = plain.data_type, with_declared_types(declared).data_type
-    return replace(plain, data_type=_rearranged(old, new, plain, path, txn))
+    return replace(plain, data_type=_rearrange_type(old, new, plain, path, txn))
 
 
-def _rearranged(
+def _rearrange_type(
     old: DataType, new: DataType, item: StructField, path: Path, txn: OptimisticTransaction
 ) -> DataType:
     if isinstance(old, StructType) and isinstance(new, StructType):
         _ensure_none_lost(old, new, path)
-        return StructType(tuple(_field(old.find(one.name), one, path, txn) for one in new))
+        return StructType(
+            tuple(_rearrange_field(old.find(one.name), one, path, txn) for one in new)
+        )
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        inner = _rearranged(old.element_type, new.element_type, item, (*path, "element"), txn)
+        inner = _rearrange_type(old.element_type, new.element_type, item, (*path, "element"), txn)
         return replace(old, element_type=inner)
     if isinstance(old, MapType) and isinstance(new, MapType):
-        key = _rearranged(old.key_type, new.key_type, item, (*path, "key"), txn)
-        value = _rearranged(old.value_type, new.value_type, item, (*path, "value"), txn)
+        key = _rearrange_type(old.key_type, new.key_type, item, (*path, "key"), txn)
+        value = _rearrange_type(old.value_type, new.value_type, item, (*path, "value"), txn)
         return replace(old, key_type=key, value_type=value)
     if old != new:
         ensure_may_become(old, new, item, path, txn)
     return new
 
 
-def _field(
+def _rearrange_field(
     known: StructField | None, wanted: StructField, path: Path, txn: OptimisticTransaction
 ) -> StructField:
-    """A field that the struct has, as it is to be, or a new one."""
+    """Return a new field, or an existing field after its change."""
     if known is None:
         column = NewColumn((*path, wanted.name), wanted.data_type, nullable=wanted.nullable)
         ensure_may_be_added(column, wanted)
         return wanted
-    place = (*path, known.name)
+    field_path = (*path, known.name)
     if known.nullable and not wanted.nullable:
-        raise _unsupported(place, "a field of a struct can't become NOT NULL in this way")
-    inner = _rearranged(known.data_type, wanted.data_type, known, place, txn)
+        raise _cannot_replace(field_path, "a field of a struct can't become NOT NULL in this way")
+    inner = _rearrange_type(known.data_type, wanted.data_type, known, field_path, txn)
     return replace(described_by(known, wanted), data_type=inner)
 
 
 def _ensure_none_lost(old: StructType, new: StructType, path: Path) -> None:
     lost = [item.name for item in old if new.find(item.name) is None]
     if lost:
-        raise _unsupported(path, f"it would lose the fields {listed(lost)}; drop or rename them")
+        raise _cannot_replace(path, f"it would lose the fields {listed(lost)}; drop or rename them")
 
 
-def _unsupported(path: Path, reason: str) -> SchemaError:
+def _cannot_replace(path: Path, reason: str) -> SchemaError:
     return SchemaError(
         f"The column {shown(path_text(path))} can't be replaced: {reason}. Nothing was written. "
         "Change its parts by their names, one by one.",

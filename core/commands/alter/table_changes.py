@@ -1,4 +1,4 @@
-"""`TableChanges`: what callers change of a table other than its rows (`DeltaLog.alter`)."""
+"""`TableChanges`: a caller's changes of a table, except its rows (`DeltaLog.alter`)."""
 
 from __future__ import annotations
 
@@ -38,37 +38,38 @@ __all__ = ["AlterableTable", "TableChanges"]
 
 
 class AlterableTable(Protocol):
-    """The handle of a table, as `DeltaLog` is one."""
+    """The handle of a table, such as `DeltaLog`."""
 
     @property
     def clock(self) -> Clock:
-        """Where time comes from."""
+        """The source of time."""
 
     @property
     def options(self) -> EngineOptions:
         """The engine's options."""
 
     def snapshot(self) -> Snapshot:
-        """The newest version; there must be one."""
+        """Return the newest version, which must exist."""
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction."""
+        """Begin a new transaction."""
 
 
 class TableChanges:
     """Changes of a table's schema, properties, constraints, layout and protocol (spec 10.9).
 
-    Each method makes one commit on the newest version, even if it changes nothing; only switching
-    row tracking on makes more commits before it. The commit conflicts with every other commit that
-    changes the metadata meanwhile; with the option `conflict.retry` the method then tries again.
+    Each method makes one commit on the newest version, even if it changes nothing. Switching row
+    tracking on makes more commits before it. The commit conflicts with every other commit that
+    changes the metadata meanwhile. With the option `conflict.retry` the method then tries again.
     Most of these commits also make writes conflict that others have begun before (spec 2.4).
 
-    A column is given as SQL text (``a.`b c` ``) or as the names on the way to it, `("a", "b c")`;
-    parts of arrays and maps are called `element`, `key` and `value`.
+    A column is given as SQL text (``a.`b c` ``) or as the names of its path, `("a", "b c")`. Parts
+    of arrays and maps are called `element`, `key` and `value`.
 
     All methods raise:
-        TableNotFoundError: There is no table.
-        DeltaConcurrentModificationException: Another commit changed what this one relies on.
+        TableNotFoundError: The table does not exist.
+        DeltaConcurrentModificationException: Another commit changed something that this one relies
+            on.
         SchemaError, ConfigError, ProtocolError: The change is not allowed; nothing was written.
     """
 
@@ -78,7 +79,7 @@ class TableChanges:
 
     @property
     def clock(self) -> Clock:
-        """Where time comes from."""
+        """The source of time."""
         return self._log.clock
 
     @property
@@ -89,29 +90,29 @@ class TableChanges:
     # Properties
 
     def set_properties(self, values: Mapping[str, str]) -> CommitResult:
-        """Set table properties (SET TBLPROPERTIES); features that they need join the protocol.
+        """Set table properties (SET TBLPROPERTIES); the features that they need join the protocol.
 
         Args:
-            values: By name. `comment` is the table's description, `delta.feature.<name>` with the
-                value `supported` adds a feature, and `delta.columnMapping.mode` may go from `none`
-                to `name`. `delta.enableRowTracking` gives ids to all rows that have none first, in
-                commits of their own (docs/alter.md).
+            values: The values by name. `comment` is the table's description, `delta.feature.<name>`
+                with the value `supported` adds a feature, and `delta.columnMapping.mode` may go
+                from `none` to `name`. `delta.enableRowTracking` first gives ids to all rows that
+                have none, in commits of their own (docs/alter.md).
         """
         if not isinstance(values, Mapping):
             raise wrong_type("values", values, "a dict of names and values, both of them text")
         if asks_for_row_ids(values):
             self._number_rows(values)
-        return self._commit(lambda txn: properties.set_properties(txn, values))
+        return self._commit_change(lambda txn: properties.set_properties(txn, values))
 
     def unset_properties(self, names: Iterable[str], *, if_exists: bool = False) -> CommitResult:
-        """Take table properties away (UNSET TBLPROPERTIES), so that their defaults hold again.
+        """Remove table properties (UNSET TBLPROPERTIES), so that their defaults apply again.
 
         Args:
             names: The properties; `comment` is the table's description.
-            if_exists: Whether to pass over those that the table does not have.
+            if_exists: Whether to ignore properties that the table does not have.
         """
         wanted = several(names, "names")
-        return self._commit(
+        return self._commit_change(
             lambda txn: properties.unset_properties(txn, wanted, if_exists=if_exists)
         )
 
@@ -124,19 +125,19 @@ class TableChanges:
     # Columns
 
     def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
-        """Add columns (ADD COLUMNS), nullable ones only; existing rows have null in them."""
+        """Add nullable columns (ADD COLUMNS); existing rows get null."""
         wanted = at_least_one(columns, "columns")
-        return self._commit(lambda txn: column_commands.add_columns(txn, wanted))
+        return self._commit_change(lambda txn: column_commands.add_columns(txn, wanted))
 
     def rename_column(self, column: ColumnName, new_name: str) -> CommitResult:
         """Rename a column or a field of a struct (RENAME COLUMN); column mapping must be on.
 
         Args:
             column: The column.
-            new_name: Its new name, without the names around it and without back-ticks.
+            new_name: Its new name, without the names of its parents and without back-ticks.
         """
         ensure_text(new_name, "new_name")
-        return self._commit(
+        return self._commit_change(
             lambda txn: column_commands.rename_column(txn, path_of(column), new_name)
         )
 
@@ -145,37 +146,38 @@ class TableChanges:
     ) -> CommitResult:
         """Drop columns or fields of structs (DROP COLUMNS); column mapping must be on.
 
-        Files keep the values. A column that is added later under the same name is another one.
+        Files keep the values. A column that is added later under the same name is a new one.
 
         Args:
             columns: The columns.
-            if_exists: Whether to pass over those that the table does not have.
+            if_exists: Whether to ignore columns that the table does not have.
         """
         wanted = at_least_one(columns, "columns")
-        return self._commit(
+        return self._commit_change(
             lambda txn: column_commands.drop_columns(
                 txn, tuple(map(path_of, wanted)), if_exists=if_exists
             )
         )
 
     def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
-        """Change types, NOT NULL, comments, defaults and places of columns (CHANGE COLUMN).
+        """Change types, NOT NULL, comments, defaults and positions of columns (CHANGE COLUMN).
 
-        A type can only become wider, and only if the table has type widening; small integers can do
+        A type can only become wider, and only with type widening. Small integers can become wider
         without it. NOT NULL and new types of columns are checked against the existing rows and
         rules.
         """
         wanted = at_least_one(changes, "changes")
-        return self._commit(lambda txn: change_columns(txn, wanted, self._checks))
+        return self._commit_change(lambda txn: change_columns(txn, wanted, self._checks))
 
     def replace_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
         """Give the table exactly these columns, in this order (REPLACE COLUMNS).
 
-        Columns that it has keep their values, and change as by `change_columns`; others are added;
-        or, where column mapping is on and none is added, those that are not listed are dropped.
+        Existing columns keep their values, and change as by `change_columns`. Other columns are
+        added. If column mapping is on and no column is added, columns that are not listed are
+        dropped.
         """
         wanted = at_least_one(columns, "columns")
-        return self._commit(lambda txn: replace_columns(txn, wanted, self._checks))
+        return self._commit_change(lambda txn: replace_columns(txn, wanted, self._checks))
 
     # Constraints
 
@@ -183,9 +185,8 @@ class TableChanges:
         """Add a CHECK constraint (ADD CONSTRAINT), which all rows of the table satisfy.
 
         Args:
-            name: Its name; upper and lower case are the same.
-            expression: SQL over the columns of one row; a row for which it is false or null
-                violates it.
+            name: Its name; case does not matter.
+            expression: SQL over the columns of one row. A row violates it if it is false or null.
 
         Raises:
             SchemaError: A row violates it (kind `DELTA_NEW_CHECK_CONSTRAINT_VIOLATION`, field
@@ -194,7 +195,7 @@ class TableChanges:
         """
         ensure_text(name, "name")
         ensure_text(expression, "expression")
-        return self._commit(
+        return self._commit_change(
             lambda txn: constraints.add_constraint(txn, name, expression, self._checks)
         )
 
@@ -203,10 +204,12 @@ class TableChanges:
 
         Args:
             name: Its name in any case.
-            if_exists: Whether to accept that there is none.
+            if_exists: Whether to accept that it does not exist.
         """
         ensure_text(name, "name")
-        return self._commit(lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists))
+        return self._commit_change(
+            lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists)
+        )
 
     # Layout, domains, numbers
 
@@ -220,28 +223,30 @@ class TableChanges:
         return self.perform(lambda txn: layout.cluster_by(txn, tuple(map(path_of, wanted))))
 
     def set_domain(self, domain: str, configuration: str) -> CommitResult:
-        """Keep a text in the table under a name, apart from its metadata.
+        """Keep a text in the table under a name, separate from its metadata.
 
-        Commits that set the same domain conflict with each other, and with no others. The table
-        needs the feature `domainMetadata`.
+        Commits that set the same domain conflict with each other, and with no other commits. The
+        table needs the feature `domainMetadata`.
         """
         ensure_text(domain, "domain")
         ensure_text(configuration, "configuration")
-        return self._commit(lambda _: domains.set_domain(domain, configuration))
+        return self._commit_change(lambda _: domains.set_domain(domain, configuration))
 
     def remove_domain(self, domain: str) -> CommitResult:
         """Remove the text that is kept under a name."""
         ensure_text(domain, "domain")
-        return self._commit(lambda txn: domains.remove_domain(txn, domain))
+        return self._commit_change(lambda txn: domains.remove_domain(txn, domain))
 
     def sync_identity(self, column: ColumnName) -> CommitResult:
-        """Move an identity column's mark past all numbers that rows have (SYNC IDENTITY)."""
-        return self._commit(lambda txn: identity.sync_identity(txn, path_of(column), self._checks))
+        """Move an identity column's mark past all numbers in the rows (SYNC IDENTITY)."""
+        return self._commit_change(
+            lambda txn: identity.sync_identity(txn, path_of(column), self._checks)
+        )
 
     # Protocol
 
     def upgrade_protocol(self, reader_version: int, writer_version: int) -> CommitResult:
-        """Let the table have all features of these versions; never takes any away."""
+        """Upgrade the protocol to these versions; it never removes features."""
         return self.set_properties(
             {
                 "delta.minReaderVersion": str(reader_version),
@@ -255,20 +260,20 @@ class TableChanges:
 
     @one_operation
     def perform(self, change: Change) -> CommitResult | None:
-        """Run one change to its commit; None if there was nothing to do."""
+        """Run one change to its commit; return None if there was nothing to do."""
         return alter(self._begin, change)
 
     def _number_rows(self, values: Mapping[str, str]) -> None:
-        def judge(txn: OptimisticTransaction) -> None:
+        def check_properties(txn: OptimisticTransaction) -> None:
             ensure_can_be_numbered(txn, values)
 
-        self.perform(judge)
+        self.perform(check_properties)
         self.perform(support_row_ids)
         for batch in count():
             if self.perform(partial(number_files, batch=batch)) is None:
                 return
 
-    def _commit(self, change: Change) -> CommitResult:
+    def _commit_change(self, change: Change) -> CommitResult:
         committed = self.perform(change)
         if committed is None:
             raise TypeError("ALTER returned no commit; this is a bug, please report it")

@@ -1,4 +1,4 @@
-"""Which types a column may be given by ALTER TABLE (spec 6.3, 10.5, 10.9)."""
+"""The types that ALTER TABLE may give a column (spec 6.3, 10.5, 10.9)."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _PARTS = (
 def changed_type(
     item: StructField, declared: StructField, path: Path, txn: OptimisticTransaction
 ) -> StructField:
-    """The field with another type, or with what the same type says of the fields of its structs.
+    """Return the field with another type, or with new attributes for its structs' fields.
 
     Args:
         item: The field.
         declared: A field of the other type; its metadata may declare `char(n)` or `varchar(n)`.
-        path: The way to the field.
+        path: The path of the field.
         txn: The transaction, for the table's features.
 
     Raises:
-        SchemaError: Files could not be read as the other type, the table does not have type
-            widening, or a field of a struct would become NOT NULL (kind
+        SchemaError: Files could not be read as the new type, the table does not have type widening,
+            or a field of a struct would become NOT NULL (kind
             `DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`, fields `column`, `table_type`,
             `new_type`); or a struct, map or array was to change as a whole
             (`DELTA_CANNOT_UPDATE_STRUCT_FIELD`, `DELTA_CANNOT_UPDATE_MAP_FIELD`,
@@ -56,19 +56,19 @@ def changed_type(
     plain = with_declared_types(item)
     old, new = plain.data_type, with_declared_types(declared).data_type
     if str(old).lower() == str(new).lower():
-        return replace(plain, data_type=_redescribed(old, new, path))
+        return replace(plain, data_type=_redescribe(old, new, path))
     ensure_may_become(old, new, item, path, txn)
     return replace(plain, data_type=new)
 
 
 def described_by(known: StructField, wanted: StructField) -> StructField:
-    """The field with the NOT NULL and the comment of another; it keeps its name and its type."""
+    """Return the field with the nullability and metadata of another, but its own name and type."""
     metadata = {**known.metadata, **wanted.metadata}
     return replace(known, nullable=wanted.nullable, metadata=metadata)
 
 
 def have_one_type(first: StructField, second: StructField) -> bool:
-    """Whether expressions see the same type in both; texts of any declared length are strings."""
+    """Tell whether expressions see the same type; strings of all declared lengths are equal."""
     types = [with_declared_types(item).data_type for item in (first, second)]
     return types[0] == types[1] or all(map(_is_text, types))
 
@@ -76,7 +76,7 @@ def have_one_type(first: StructField, second: StructField) -> bool:
 def ensure_may_become(
     old: DataType, new: DataType, item: StructField, path: Path, txn: OptimisticTransaction
 ) -> None:
-    """Refuse another type for a column, or a part of one, in the words of `changed_type`."""
+    """Refuse a type that a column, or a part of it, can't get; see `changed_type`."""
     for kind_of_type, kind in _PARTS:
         if isinstance(old, kind_of_type):
             raise SchemaError(
@@ -97,14 +97,14 @@ def ensure_may_become(
         return
     if _is_text(old) and _is_text(new):
         if not _holds_all(old, new):
-            raise _refused(path, old, new, "values could be too long for it")
+            raise _cannot_become(path, old, new, "values could be too long for it")
         return
     if not is_lasting_widening(old, new):
-        raise _refused(path, old, new, "its values could not be kept")
+        raise _cannot_become(path, old, new, "its values could not be kept")
     rule = allowed_widening(txn.metadata, txn.protocol)
     is_free = rule is None and is_stored_alike(old, new)
     if not (is_free or is_widening_enabled(txn.metadata, txn.protocol)):
-        raise _refused(
+        raise _cannot_become(
             path,
             old,
             new,
@@ -112,31 +112,31 @@ def ensure_may_become(
         )
 
 
-def _redescribed(old: DataType, new: DataType, path: Path) -> DataType:
-    """A type with the NOT NULL and the comments that another of the same shape has."""
+def _redescribe(old: DataType, new: DataType, path: Path) -> DataType:
+    """Return a type with the nullability and metadata of another type of the same shape."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         pairs = zip(old, new, strict=True)
-        return StructType(tuple(_redescribed_field(one, two, path) for one, two in pairs))
+        return StructType(tuple(_redescribe_field(one, two, path) for one, two in pairs))
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        inner = _redescribed(old.element_type, new.element_type, (*path, "element"))
+        inner = _redescribe(old.element_type, new.element_type, (*path, "element"))
         return replace(old, element_type=inner)
     if isinstance(old, MapType) and isinstance(new, MapType):
-        key = _redescribed(old.key_type, new.key_type, (*path, "key"))
-        value = _redescribed(old.value_type, new.value_type, (*path, "value"))
+        key = _redescribe(old.key_type, new.key_type, (*path, "key"))
+        value = _redescribe(old.value_type, new.value_type, (*path, "value"))
         return replace(old, key_type=key, value_type=value)
     return old
 
 
-def _redescribed_field(known: StructField, wanted: StructField, path: Path) -> StructField:
-    place = (*path, known.name)
+def _redescribe_field(known: StructField, wanted: StructField, path: Path) -> StructField:
+    field_path = (*path, known.name)
     if known.nullable and not wanted.nullable:
         raise SchemaError(
-            f"The column {shown(path_text(place))} can't become NOT NULL by the type around it. "
-            "Nothing was written. Change it by its name, so that its rows are checked.",
+            f"The column {shown(path_text(field_path))} can't become NOT NULL by the type around "
+            "it. Nothing was written. Change it by its name, so that its rows are checked.",
             kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
-            column=path_text(place),
+            column=path_text(field_path),
         )
-    inner = _redescribed(known.data_type, wanted.data_type, place)
+    inner = _redescribe(known.data_type, wanted.data_type, field_path)
     return replace(described_by(known, wanted), data_type=inner)
 
 
@@ -145,7 +145,7 @@ def _is_text(data_type: DataType) -> bool:
 
 
 def _holds_all(old: DataType, new: DataType) -> bool:
-    """Whether all texts of one declared type keep to another one."""
+    """Tell whether all strings of one declared type fit the other one."""
     if new == _STRING:
         return True
     before, after = (_LENGTH.fullmatch(str(item)) for item in (old, new))
@@ -154,7 +154,7 @@ def _holds_all(old: DataType, new: DataType) -> bool:
     return int(before["length"]) <= int(after["length"])
 
 
-def _refused(path: Path, old: object, new: object, reason: str) -> SchemaError:
+def _cannot_become(path: Path, old: object, new: object, reason: str) -> SchemaError:
     return SchemaError(
         f"The column {shown(path_text(path))} can't go from {shown(old)} to {shown(new)}: "
         f"{reason}. Nothing was written.",

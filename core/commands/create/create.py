@@ -1,16 +1,16 @@
-"""Tables made and replaced: CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (spec 10.6).
+"""CREATE TABLE, REPLACE TABLE and CREATE OR REPLACE TABLE (spec 10.6).
 
-`begin_creation` alone decides what a definition means, given what is at the place:
+`begin_creation` alone decides what a definition does, by what exists at the path:
 
-| at the place | `create` | `create_if_not_exists` | `replace` | `create_or_replace` |
+| at the path | `create` | `create_if_not_exists` | `replace` | `create_or_replace` |
 |---|---|---|---|---|
 | nothing | make | make | error | make |
 | files, no table | error | error | error | error |
 | a table | error | keep | replace | replace |
 | a table, and the name is new | keep if it fits | keep if it fits | error | keep if it fits |
 
-`create_table` commits it. A write that makes or replaces a table, as CREATE TABLE AS SELECT does,
-begins with the same function, and commits its files together with what that returns.
+`create_table` commits it. A write that makes or replaces a table, such as CREATE TABLE AS SELECT,
+begins with the same function, and commits its files together with the result.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ _DEFAULT = "CURRENT_DEFAULT"
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """A table that a transaction makes or replaces; its metadata are set already.
+    """A table that a transaction makes or replaces, with its metadata already set.
 
     Attributes:
-        definition: What was asked for.
+        definition: The requested table.
         txn: The transaction.
-        as_select: Whether rows come along.
-        removed: The files of the table that is replaced.
+        as_select: Whether the commit adds rows.
+        removed: The files of the replaced table.
         domains: The metadata domains that the commit sets or removes.
     """
 
@@ -84,11 +84,11 @@ class Creation:
     domains: tuple[DomainMetadata, ...] = ()
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
-        """What to commit besides metadata, protocol and new files."""
+        """Return the actions to commit besides metadata, protocol and new files."""
         return (*(add.remove(now_ms) for add in self.removed), *self.domains)
 
     def operation(self, user_metadata: str | None = None) -> Operation:
-        """The operation for the history, named as Delta names it (spec 8.1)."""
+        """Return the operation for the history, with Delta's name (spec 8.1)."""
         live = {item.domain: item for item in self.domains if not item.removed}
         parameters = table_parameters(
             self.txn.metadata, live, is_managed=self.definition.is_managed
@@ -107,12 +107,12 @@ class Creation:
 def table_parameters(
     metadata: Metadata, domains: Mapping[str, DomainMetadata], *, is_managed: bool
 ) -> dict[str, object]:
-    """What the history says of a table that is made or replaced (spec 8.1).
+    """Return the history's parameters for a table that is made or replaced (spec 8.1).
 
     Args:
         metadata: The table's metadata.
         domains: Its metadata domains.
-        is_managed: Whether a catalog keeps the files.
+        is_managed: Whether a catalog manages the files.
     """
     clustered = clustering_columns(domains, TableMetadata.of(metadata).schema)
     return {
@@ -132,20 +132,20 @@ def create_table(
 ) -> CommitResult | None:
     """Make or replace a table, in one commit.
 
-    Of several creators of one table one wins. The others' CREATE is a conflict; their CREATE IF NOT
-    EXISTS finds the winner's table.
+    If several callers create one table, one wins. For the others, CREATE is a conflict, and CREATE
+    IF NOT EXISTS accepts the winner's table.
 
     Args:
-        start: Begins a transaction at the place; `DeltaLog.start_transaction`.
-        definition: The table, and what to do if there is one.
-        user_metadata: Text for the history.
+        start: Begins a transaction at the path; see `DeltaLog.start_transaction`.
+        definition: The table, and what to do if one exists.
+        user_metadata: A text for the history.
 
     Returns:
-        The commit, or None if a table that exists is kept.
+        The commit, or None if an existing table is kept.
 
     Raises:
         UsageError, TableNotFoundError, SchemaError: See `begin_creation`. Nothing was written.
-        DeltaConcurrentModificationException: Another commit came first. Nothing was written.
+        DeltaConcurrentModificationException: Another commit won. Nothing was written.
     """
     txn = start()
     creation = begin_creation(txn, definition)
@@ -157,47 +157,48 @@ def create_table(
     except DeltaConcurrentModificationException:
         if definition.mode is not CreateMode.CREATE_IF_NOT_EXISTS:
             raise
-        begin_creation(start(), definition)  # the winner's table has to do
+        begin_creation(start(), definition)  # the winner's table must fit
         return None
 
 
 def begin_creation(
     txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool = False
 ) -> Creation | None:
-    """Check a definition against what is at the place, and set the transaction's metadata.
+    """Check a definition against the path's content, and set the transaction's metadata.
 
-    The metadata are entirely new, with another id; of a table that is replaced the history stays,
-    and the protocol, which only ever gains features. All its files count as read.
+    The metadata are entirely new, with another id. A replaced table keeps its history, and its
+    protocol, which only gains features. All its files count as read.
 
     Args:
         txn: A transaction that has just begun.
-        definition: The table, and what to do if there is one.
-        as_select: Whether the commit brings rows, so that the operation is ... AS SELECT.
+        definition: The table, and what to do if one exists.
+        as_select: Whether the commit adds rows, so that the operation is ... AS SELECT.
 
     Returns:
-        What to commit with the new files; None if a table that exists is kept as it is.
+        What to commit with the new files; None if an existing table is kept as it is.
 
     Raises:
-        UsageError: There is a table already (`DELTA_TABLE_ALREADY_EXISTS`), or there are other
+        UsageError: A table exists already (`DELTA_TABLE_ALREADY_EXISTS`), or the path has other
             files (`DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
-        TableNotFoundError: There is no table to replace (`DELTA_CANNOT_REPLACE_MISSING_TABLE`).
-        SchemaError: The definition is not sound, or the existing table does not fit it; see
+        TableNotFoundError: The table to replace does not exist
+            (`DELTA_CANNOT_REPLACE_MISSING_TABLE`).
+        SchemaError: The definition is not valid, or the existing table does not fit it; see
             `ensure_table_fits`.
-        ConfigError, ProtocolError: A property is not sound.
+        ConfigError, ProtocolError: A property is not valid.
     """
     if txn.read_version < 0:
-        return _made(txn, definition, as_select=as_select)
+        return _begin_new(txn, definition, as_select=as_select)
     if definition.is_new_name:
-        return _kept(txn, definition, as_select=as_select)
+        return _begin_under_new_name(txn, definition, as_select=as_select)
     if definition.mode.replaces:
-        return _replaced(txn, definition, as_select=as_select)
+        return _begin_replacement(txn, definition, as_select=as_select)
     if definition.mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
     raise table_exists(txn)
 
 
 def table_exists(txn: OptimisticTransaction) -> UsageError:
-    """The error for a place that has a table, where one is to be made."""
+    """Return the error for a path that already has a table."""
     return UsageError(
         f"The table {txn.table.table_path} exists already. Nothing was written. Create it only if "
         "it does not exist, or replace it.",
@@ -207,7 +208,7 @@ def table_exists(txn: OptimisticTransaction) -> UsageError:
 
 
 def nothing_to_replace(txn: OptimisticTransaction) -> TableNotFoundError:
-    """The error for a place without a table, where one is to be replaced."""
+    """Return the error for a path that has no table to replace."""
     return TableNotFoundError(
         f"There is no table at {txn.table.table_path} to replace. Nothing was written. Create it, "
         "or use the mode that creates a table or replaces it.",
@@ -216,23 +217,25 @@ def nothing_to_replace(txn: OptimisticTransaction) -> TableNotFoundError:
     )
 
 
-def _made(txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool) -> Creation:
-    """Begin a table where there is none."""
+def _begin_new(
+    txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool
+) -> Creation:
+    """Begin a table at a path that has none."""
     if definition.mode is CreateMode.REPLACE:
         raise nothing_to_replace(txn)
     if definition.mode is CreateMode.CREATE_OR_REPLACE or as_select:
         _ensure_columns(definition)
     if as_select and definition.mode.replaces:
-        txn.read_whole_table()  # what replaces rows is no blind append, even where none are there
+        txn.read_whole_table()  # a replacement is not a blind append, even of no rows
     else:
         ensure_vacant(txn.table)
     return Creation(definition, txn, as_select, domains=_set_metadata(txn, definition))
 
 
-def _replaced(
+def _begin_replacement(
     txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool
 ) -> Creation:
-    """Begin the replacement of a table: the same commit removes all that it holds."""
+    """Begin the replacement of a table: the same commit removes all its files."""
     _ensure_columns(definition)
     if definition.partition_by and supports(txn.protocol, _CLUSTERING):
         raise SchemaError(
@@ -250,12 +253,12 @@ def _replaced(
     return Creation(definition, txn, as_select, removed, domains)
 
 
-def _kept(
+def _begin_under_new_name(
     txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool
 ) -> Creation | None:
-    """What a new name for the place of a table means."""
+    """Decide what a new catalog name for the path of an existing table does."""
     if as_select and definition.mode.replaces:
-        return _replaced(txn, definition, as_select=as_select)
+        return _begin_replacement(txn, definition, as_select=as_select)
     if definition.mode is CreateMode.REPLACE:
         raise nothing_to_replace(txn)
     if as_select or definition.is_managed:
@@ -268,7 +271,7 @@ def _kept(
 def _set_metadata(
     txn: OptimisticTransaction, definition: TableDefinition
 ) -> tuple[DomainMetadata, ...]:
-    """Set the metadata; the domains that go with them."""
+    """Set the metadata, and return the domains that belong to them."""
     options, is_local = txn.table.options, definition.is_local
     schema = canonical_schema(definition.schema(), keeps_texts=not is_local)
     if definition.cluster_by and definition.partition_by:
@@ -305,7 +308,7 @@ def _set_metadata(
 def _with_canonical_constraints(
     configuration: Mapping[str, str], schema: StructType, definition: TableDefinition
 ) -> dict[str, str]:
-    """The properties, with sound CHECK constraints; there are no rows to check."""
+    """Return the properties with checked CHECK constraints; there are no rows to check."""
     found = dict(configuration)
     for name, key in constraint_keys(configuration).items():
         sql = canonical_sql(found[key], schema, keeps_texts=not definition.is_local)
@@ -315,7 +318,7 @@ def _with_canonical_constraints(
 
 
 def _ensure_column_sql_sound(schema: StructType, definition: TableDefinition) -> None:
-    """Refuse invalid defaults and unknown functions, where no Spark refuses them later."""
+    """Refuse invalid defaults and unknown functions, if no Spark checks them later."""
     for item in schema:
         default, generated = item.metadata.get(_DEFAULT), generation_expression(item)
         if default is not None:

@@ -1,4 +1,4 @@
-"""The definition of an existing table, to make another one like it."""
+"""The definition of an existing table, for a new table like it."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ __all__ = ["definition_of"]
 _COMMENT, _DEFAULT = "comment", "CURRENT_DEFAULT"
 _DEFAULTS = (_COMMENT, _DEFAULT, "EXISTS_DEFAULT")
 _NOT_BY_PROPERTY = frozenset({"clustering", "domainMetadata"})
-"""Features that come with what the statement says of the table's layout."""
+"""Features that follow from the table's layout in the statement."""
 
 
 def definition_of(snapshot: Snapshot) -> TableDefinition:
-    """What the table is: its columns with their rules, layout, properties, features and comment.
+    """Return the table's definition: columns with their rules, layout, properties and comment.
 
-    Its CHECK constraints are among the properties, as they are in the log. What the table keeps for
-    itself, such as the numbers and names of columns in its files, is left out.
+    CHECK constraints and features are among the properties, as in the log. Internal values, such as
+    the ids and physical names of columns, are left out.
     """
     rules = {item.name: item for item in identity_columns(snapshot.schema)}
     identities = {
         name: Identity(item.start, item.step, always=not item.may_be_inserted)
         for name, item in rules.items()
     }
-    # Nested fields have nothing to keep but what `columns_of` keeps.
+    # Nested fields keep nothing but what `without_internal_metadata` keeps.
     types = {item.name: item.data_type for item in without_internal_metadata(snapshot.schema)}
     columns = (replace(item, data_type=types[item.name]) for item in snapshot.schema)
     return TableDefinition(
-        columns=tuple(_column(item, identities) for item in columns),
+        columns=tuple(_column_of(item, identities) for item in columns),
         partition_by=snapshot.partition_columns,
         cluster_by=tuple(clustering_columns(snapshot.domain_metadata, snapshot.schema)),
-        properties=_properties(snapshot),
+        properties=_settable_properties(snapshot),
         comment=snapshot.metadata.description,
     )
 
 
-def _column(item: StructField, identities: Mapping[str, Identity]) -> Column:
+def _column_of(item: StructField, identities: Mapping[str, Identity]) -> Column:
     known = {key: value for key, value in item.metadata.items() if _is_kept(key)}
     texts = {
         key: None if item.metadata.get(key) is None else str(item.metadata[key])
@@ -68,8 +68,8 @@ def _is_kept(key: str) -> bool:
     return not key.startswith("delta.") and key not in _DEFAULTS
 
 
-def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """The properties that a user may set, the CHECK constraints, and the table's features."""
+def _settable_properties(snapshot: Snapshot) -> dict[str, str]:
+    """Return the properties that a user may set, the CHECK constraints, and the features."""
     given = {
         key: text
         for key, text in snapshot.metadata.configuration.items()

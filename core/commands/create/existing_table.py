@@ -1,7 +1,7 @@
-"""Whether the table at a place is the one that a CREATE TABLE defines (spec 10.6).
+"""The check that an existing table is the one that a CREATE TABLE defines (spec 10.6).
 
-A catalog may give a new name to a place that has a table. The table must then have what the
-statement says; what the statement leaves out is taken from the table.
+A catalog may give a new name to the path of an existing table. The table must then fit the
+statement. Parts that the statement leaves out are taken from the table.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _MAPPING_MODE = "delta.columnMapping.mode"
 def ensure_table_fits(
     snapshot: Snapshot, definition: TableDefinition, *, allow_arbitrary: bool
 ) -> None:
-    """Refuse a definition that is not that of the table.
+    """Refuse a definition that differs from the table.
 
     Without columns, the table's schema and partitioning are taken; without properties, the table's
-    properties are. What the engine keeps for itself, such as ids of columns, is not compared.
+    properties are taken. The engine's internal values, such as ids of columns, are not compared.
 
     Args:
         snapshot: The table.
-        definition: What a statement says of it.
-        allow_arbitrary: Let unknown `delta.*` properties pass.
+        definition: The definition in a statement.
+        allow_arbitrary: Whether to accept unknown `delta.*` properties.
 
     Raises:
         SchemaError: They differ: `DELTA_CREATE_TABLE_SCHEME_MISMATCH` (field `differences`),
@@ -62,9 +62,9 @@ def ensure_table_fits(
 
 def _ensure_same_columns(snapshot: Snapshot, definition: TableDefinition) -> None:
     wanted = definition.schema()
-    differences = tuple(_differences(snapshot.schema, wanted))
+    differences = tuple(_compare_schemas(snapshot.schema, wanted))
     if differences:
-        raise _differs(
+        raise _differs_error(
             snapshot,
             "schema",
             listed(differences),
@@ -74,31 +74,37 @@ def _ensure_same_columns(snapshot: Snapshot, definition: TableDefinition) -> Non
     partitions = definition.partition_columns(snapshot.schema)
     if partitions != snapshot.partition_columns:
         found = f"{shown(list(snapshot.partition_columns))}, not {shown(list(partitions))}"
-        raise _differs(
+        raise _differs_error(
             snapshot, "partitioning", found, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"
         )
     known = clustering_columns(snapshot.domain_metadata, snapshot.schema)
     clustering = definition.clustering_paths
-    if _folded(known) != _folded(clustering):
+    if _fold_case(known) != _fold_case(clustering):
         names = [".".join(path) for path in known], [".".join(path) for path in clustering]
         found = f"{shown(names[0])}, not {shown(names[1])}"
-        raise _differs(
+        raise _differs_error(
             snapshot, "clustering", found, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"
         )
 
 
 def _ensure_same_properties(snapshot: Snapshot, given: Mapping[str, str]) -> None:
     missing = implied_features(requested_protocol(given)) - implied_features(snapshot.protocol)
-    wanted, known = _compared(given), _compared(snapshot.metadata.configuration)
+    wanted, known = (
+        _comparable_properties(given),
+        _comparable_properties(snapshot.metadata.configuration),
+    )
     if _MAPPING_MODE not in wanted:
         known.pop(_MAPPING_MODE, None)  # as in Delta, it may be left out
     names = {key for key in wanted.keys() | known.keys() if wanted.get(key) != known.get(key)}
     differences = (
-        *(f"{key} is {_value(known, key)}, not {_value(wanted, key)}" for key in sorted(names)),
+        *(
+            f"{key} is {_shown_value(known, key)}, not {_shown_value(wanted, key)}"
+            for key in sorted(names)
+        ),
         *(f"it lacks the feature {name}" for name in sorted(missing)),
     )
     if differences:
-        raise _differs(
+        raise _differs_error(
             snapshot,
             "properties",
             listed(differences),
@@ -107,10 +113,10 @@ def _ensure_same_properties(snapshot: Snapshot, given: Mapping[str, str]) -> Non
         )
 
 
-def _differences(
+def _compare_schemas(
     table: StructType, wanted: StructType, path: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """What differs between two schemas, whatever the order of their columns."""
+    """Yield the differences between two schemas, ignoring the order of columns."""
     for item in wanted:
         if table.find(item.name) is None:
             yield f"the table has no column {'.'.join((*path, item.name))}"
@@ -120,27 +126,27 @@ def _differences(
         if other is None:
             yield f"the table has a column {name} as well"
             continue
-        yield from _field_differences(name, item, other)
+        yield from _compare_fields(name, item, other)
 
 
-def _field_differences(name: str, item: StructField, other: StructField) -> Iterator[str]:
+def _compare_fields(name: str, item: StructField, other: StructField) -> Iterator[str]:
     if item.nullable != other.nullable:
         yield f"{name} may {'' if item.nullable else 'not '}be null"
     if isinstance(item.data_type, StructType) and isinstance(other.data_type, StructType):
-        yield from _differences(item.data_type, other.data_type, (name,))
+        yield from _compare_schemas(item.data_type, other.data_type, (name,))
     elif str(item.data_type) != str(other.data_type):
         yield f"{name} is of type {item.data_type}, not {other.data_type}"
-    kept, asked = _own(item.metadata), _own(other.metadata)
+    kept, asked = _without_internal(item.metadata), _without_internal(other.metadata)
     if kept != asked:
         yield f"{name} has the metadata {quoted(kept)}, not {quoted(asked)}"
 
 
-def _own(metadata: Mapping[str, object]) -> dict[str, object]:
+def _without_internal(metadata: Mapping[str, object]) -> dict[str, object]:
     return {k: v for k, v in metadata.items() if not k.startswith(_KEPT_BY_THE_ENGINE)}
 
 
-def _compared(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties that a user sets and that stay in the log."""
+def _comparable_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that a user sets and that stay in the log."""
     return {
         key: value
         for key, value in configuration.items()
@@ -153,15 +159,15 @@ def _is_compared(name: str) -> bool:
     return row is None or (row.user_settable and name not in UNKEPT_PROPERTIES)
 
 
-def _value(configuration: Mapping[str, str], key: str) -> str:
+def _shown_value(configuration: Mapping[str, str], key: str) -> str:
     return quoted(configuration[key]) if key in configuration else "unset"
 
 
-def _folded(paths: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+def _fold_case(paths: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
     return [tuple(part.lower() for part in path) for path in paths]
 
 
-def _differs(
+def _differs_error(
     snapshot: Snapshot, what: str, found: str, kind: str, differences: tuple[str, ...] = ()
 ) -> SchemaError:
     return SchemaError(

@@ -1,4 +1,4 @@
-"""Whether a place is free for a new table."""
+"""The check that a path is free for a new table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LOG = name_of(log_path_of("table"))
 
 
 def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
-    """Refuse a place where files are that would lie in the new table without being part of it.
+    """Refuse a path with files that would lie in the new table without being part of it.
 
-    A `_delta_log` without commits passes, with whatever is beside it: a write that failed left it.
+    A `_delta_log` without commits is accepted, with all files beside it: a failed write left it.
 
     Args:
-        table: The table that is to be there.
-        but_for: Names that may be there: what an attempt to make this very table has left.
+        table: The table to make.
+        but_for: Names that are accepted: an earlier attempt to make this table may have left them.
 
     Raises:
-        UsageError: There are other files (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
-        StorageError: The place can't be listed.
+        UsageError: The path has other files (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
+        StorageError: The path can't be listed.
     """
     names = _names_at(table)
     if _LOG in names:
@@ -39,7 +39,7 @@ def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
 
 
 def not_vacant(table: TableRef, found: str) -> UsageError:
-    """The error for a place that is taken."""
+    """Return the error for a path that is not free."""
     return UsageError(
         f"The location {table.table_path} of the new table is not empty: it has {found}. Nothing "
         "was written. Remove what is there, or choose another location.",
@@ -49,11 +49,11 @@ def not_vacant(table: TableRef, found: str) -> UsageError:
 
 
 def _names_at(table: TableRef) -> list[str]:
-    """The names of files and directories at the place, as far as they can be listed from here."""
+    """Return the names of files and directories at the path, as far as they can be listed."""
     try:
         return names_in(table.table_path, table.data_access())
     except ConfigError:
-        return _names_of_files(table)  # no driver for data files; the log's store knows the files
+        return _names_of_files(table)  # no driver for data files; the log's store can list
 
 
 def _names_of_files(table: TableRef) -> list[str]:
