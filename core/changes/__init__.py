@@ -1,1 +1,1 @@
-"""The change data feed: which rows a run of commits inserted, updated and deleted (spec 10.11)."""
+"""The change data feed: the rows that commits inserted, updated and deleted (spec 10.11)."""

@@ -1,4 +1,4 @@
-"""The range of versions whose changes are asked for, called a run (spec 10.11)."""
+"""The range of versions whose changes are read (spec 10.11)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["ChangeBounds", "first_version_since"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeBounds:
-    """The start and the end of a run, both included, each given by version or by time.
+    """The first and the last version of a range, each given by version or by time.
 
-    A starting time means the first commit made then or later, an ending time the last one made then
-    or before. Without an end the run ends at the newest version, as it does where the ending
-    version is above that.
+    A starting time means the first commit made at that time or later. An ending time means the last
+    commit made at that time or earlier. Without an end, or with an ending version above the newest,
+    the range ends at the newest version.
 
     Attributes:
         starting_version: The first version.
@@ -50,9 +50,9 @@ class ChangeBounds:
             raise _without_start()
 
     def resolve(self, table: TableRef, latest: Snapshot) -> tuple[int, int] | None:
-        """The first and the last version; None if no commit lies between the two times.
+        """Return the first and last version, or None if no commit lies between the two times.
 
-        None as well if the start is after the newest commit and the option
+        It also returns None if the start is after the newest commit and the option
         `changeDataFeed.timestampOutOfRange.enabled` allows that.
 
         Raises:
@@ -63,17 +63,17 @@ class ChangeBounds:
                 `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`).
         """
         is_lenient = table.options.cdf_allow_out_of_range
-        start = self._start(table, latest)
+        start = self._resolve_start(table, latest)
         if start > latest.version:
             if is_lenient:
                 return None
             raise self._starts_too_late(start, latest)
-        end = self._end(table, latest, is_lenient=is_lenient)
+        end = self._resolve_end(table, latest, is_lenient=is_lenient)
         by_times = self.starting_ms is not None and self.ending_ms is not None
         if by_times and self._times_are_ordered() and end == start - 1:
             return None  # both times lie between the same two commits
         if end < start or not self._times_are_ordered():
-            raise _backwards(start, end)
+            raise _end_before_start(start, end)
         return start, min(end, latest.version)
 
     def _times_are_ordered(self) -> bool:
@@ -81,14 +81,14 @@ class ChangeBounds:
             return True
         return self.starting_ms <= self.ending_ms
 
-    def _start(self, table: TableRef, latest: Snapshot) -> int:
+    def _resolve_start(self, table: TableRef, latest: Snapshot) -> int:
         if self.starting_version is not None:
             return self.starting_version
         if self.starting_ms is None:
             raise _without_start()
         return first_version_since(table, latest, self.starting_ms)
 
-    def _end(self, table: TableRef, latest: Snapshot, *, is_lenient: bool) -> int:
+    def _resolve_end(self, table: TableRef, latest: Snapshot, *, is_lenient: bool) -> int:
         if self.ending_version is not None:
             return self.ending_version
         if self.ending_ms is None:
@@ -123,9 +123,9 @@ class ChangeBounds:
 
 
 def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
-    """The first version made at a time or later; the one after the newest if there is none.
+    """Return the first version made at a time or later, or the one after the newest.
 
-    Its commit is in the log, but the table need not be one that can be loaded as it was then.
+    Its commit is in the log, but the table may not be loadable at that version.
 
     Args:
         table: The table.
@@ -158,7 +158,7 @@ def _without_start() -> UsageError:
     )
 
 
-def _backwards(start: int, end: int) -> UsageError:
+def _end_before_start(start: int, end: int) -> UsageError:
     return UsageError(
         f"The read of changes starts at version {start} and ends at version {end}, before its "
         "start. Nothing was read. Swap the two.",

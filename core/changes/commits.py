@@ -1,4 +1,4 @@
-"""Reading the commits of a run of versions in order, with their times (spec 10.11, 5.7)."""
+"""The reading of a range of commits in order, with their times (spec 10.11, 5.7)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from optimist.core.snapshot.time_travel import adjusted_timestamps, list_commit_
 __all__ = ["ReadCommit", "commit_time_ms", "read_commits"]
 
 _VERSIONS_BEFORE = 100
-"""How many versions before the first one have their modification times read as well.
+"""The number of earlier versions whose modification times are read, too.
 
-Each time is adjusted by those before it, and a commit should have the same time in every run.
+Each time is adjusted by earlier ones, and a commit must have the same time in every range.
 """
 
 
@@ -38,7 +38,7 @@ class ReadCommit:
     Attributes:
         version: Its version.
         modified_ms: The modification time of its file, made strictly increasing.
-        actions: Everything it wrote.
+        actions: All its actions.
     """
 
     version: int
@@ -52,21 +52,21 @@ class ReadCommit:
 
     @property
     def changes_metadata(self) -> bool:
-        """Whether it brings metadata."""
+        """Whether it has a metadata action."""
         return any(isinstance(item, Metadata) for item in self.actions)
 
     @property
     def takes_rows(self) -> bool:
-        """Whether rows of files that it removes are its changes."""
-        return not self._records and self._has_changed(RemoveFile)
+        """Whether its changes include rows of files that it removes."""
+        return not self._has_change_files and self._has_changed(RemoveFile)
 
     @property
     def gives_rows(self) -> bool:
-        """Whether rows of files that it adds, or of files of changes, are its changes."""
-        return self._records or self._has_changed(AddFile)
+        """Whether its changes include rows of files that it adds, or of change files."""
+        return self._has_change_files or self._has_changed(AddFile)
 
     @property
-    def _records(self) -> bool:
+    def _has_change_files(self) -> bool:
         return any(isinstance(item, AddCDCFile) for item in self.actions)
 
     def _has_changed(self, kind: type[AddFile | RemoveFile]) -> bool:
@@ -74,7 +74,7 @@ class ReadCommit:
 
 
 def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Iterator[ReadCommit]:
-    """The commits of the versions `first` to `last`, ascending; fetches several at a time.
+    """Yield the commits of the versions `first` to `last` in order; it fetches several at a time.
 
     Raises:
         TableError: One of them is no longer in the log (kind `DELTA_VERSION_NOT_FOUND`) or is
@@ -86,7 +86,7 @@ def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Itera
     modified_ms = dict(zip(listed, times, strict=True))
     for version in range(first, last + 1):
         if version not in listed:
-            raise _gone(version, first, last, listed)
+            raise _commit_gone(version, first, last, listed)
     wanted = [listed[version] for version in range(first, last + 1)]
     for version, data in enumerate(read_commits_bytes(store, wanted), first):
         actions = actions_from_bytes(data, listed[version].path)
@@ -94,9 +94,9 @@ def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Itera
 
 
 def commit_time_ms(commit: ReadCommit, metadata: Metadata, protocol: Protocol) -> int:
-    """When a commit was made, in epoch milliseconds.
+    """Return the time of a commit, in epoch milliseconds.
 
-    This is its in-commit timestamp where the table has those, else the time of its file.
+    It is the in-commit timestamp if the table has those, otherwise the time of the commit's file.
 
     Args:
         commit: The commit.
@@ -124,7 +124,7 @@ def commit_time_ms(commit: ReadCommit, metadata: Metadata, protocol: Protocol) -
     return info.in_commit_timestamp
 
 
-def _gone(version: int, first: int, last: int, listed: dict[int, FileStatus]) -> TableError:
+def _commit_gone(version: int, first: int, last: int, listed: dict[int, FileStatus]) -> TableError:
     held = [number for number in listed if number > version]
     there = (
         f"the log still has the commits {held[0]} to {last}"

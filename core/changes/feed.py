@@ -1,4 +1,4 @@
-"""`change_feed`: the changes of a run of versions as files to read (spec 10.11)."""
+"""`change_feed`: the changes of a range of versions, as files to read (spec 10.11)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DescribedVersion:
-    """What the log says of the rows of a version.
+    """The table's metadata and protocol at a version.
 
     Attributes:
         version: The version.
-        metadata: The table's metadata there.
-        protocol: Its protocol there.
+        metadata: The table's metadata at the version.
+        protocol: The table's protocol at the version.
     """
 
     version: int
@@ -61,18 +61,18 @@ class DescribedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFeed:
-    """The changes of a run of versions, as two sets of files that are read like table versions.
+    """The changes of a range of versions, as two sets of files that are read like table versions.
 
-    Both have the columns of the table as it is at the last version, all nullable, and then
-    `_change_type`, `_commit_version` and `_commit_timestamp`.
+    Both have the table's columns at the last version, all nullable, and then `_change_type`,
+    `_commit_version` and `_commit_timestamp`.
 
     Attributes:
-        versions: The versions; empty where nothing lies between the bounds.
+        versions: The versions; empty if no version lies between the bounds.
         derived: Files of the table whose rows were inserted or deleted. All three columns of the
             feed are partition columns.
-        recorded: The files in which a writer recorded changes; these hold `_change_type` as a
+        recorded: The files in which a writer recorded changes. These hold `_change_type` as a
             column.
-        end: The table at the last version; None where there are no versions.
+        end: The table at the last version; None if the range is empty.
     """
 
     versions: range
@@ -87,38 +87,40 @@ class ChangeFeed:
 
     @property
     def views(self) -> tuple[FilesView, ...]:
-        """The views that have files; the derived one if neither has any."""
-        filled = tuple(view for view in (self.derived, self.recorded) if view.num_files)
+        """The views that have files, or the derived one if neither has any."""
+        filled = tuple(
+            make_view for make_view in (self.derived, self.recorded) if make_view.num_files
+        )
         return filled or (self.derived,)
 
     @property
     def files(self) -> pa.Table:
-        """All files, one row per file and kind of change, columns as in `Snapshot.files`.
+        """All files, one row per file and kind of change, with the columns of `Snapshot.files`.
 
-        Version, time and kind stand in `partitionValues`; recorded files have no kind there. A
-        file is listed more than once if several versions changed rows of it.
+        Version, time and kind are in `partitionValues`; recorded files have no kind there. A file
+        is listed more than once if several versions changed rows of it.
         """
         return pa.concat_tables([self.derived.files, self.recorded.files])
 
 
 def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> ChangeFeed:
-    """The files that hold the changes of a run; no rows of data files are read.
+    """Return the files that hold the changes of a range; no rows of data files are read.
 
-    This reads the commits of the run, the state of the table at its first version, and the deletion
-    vectors that were replaced.
+    It reads the range's commits, the table's state at the first version, and the deletion vectors
+    that were replaced.
 
     Args:
         table: The table.
         latest: Its newest version.
-        bounds: The run that is asked for.
+        bounds: The range to read.
 
     Raises:
         UsageError: The end is before the start; see `ChangeBounds.resolve`.
-        TableError: The bounds lie outside the log, or the feed was off for a part of the run (kind
-            `DELTA_MISSING_CHANGE_DATA`, field `version`).
-        SchemaError: The rows of one version can't be read with the schema of the last (kind
+        TableError: The bounds lie outside the log, or the feed was off for a part of the range
+            (kind `DELTA_MISSING_CHANGE_DATA`, field `version`).
+        SchemaError: The rows of a version can't be read with the schema of the last version (kind
             `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`).
-        ProtocolError: A version in the run needs features that this engine can't read.
+        ProtocolError: A version in the range needs features that this engine can't read.
     """
     span = bounds.resolve(table, latest)
     versions = range(0) if span is None else range(span[0], span[1] + 1)
@@ -133,21 +135,23 @@ def changes_of(
     *,
     before: DescribedVersion | None = None,
 ) -> ChangeFeed:
-    """The files that hold the changes of versions that the table has.
+    """Return the files that hold the changes of existing versions.
 
     Args:
         table: The table.
         latest: Its newest version.
-        versions: The versions, of which there may be none.
+        versions: The versions; may be empty.
         read_as: The metadata that describe the rows; None for those of the last version.
-        before: The table just before the first version, if that is known: it is not loaded then.
+        before: The table just before the first version, so that it is not loaded; None to load it.
 
     Raises:
-        TableError, SchemaError, ProtocolError: As `change_feed`.
+        TableError, SchemaError, ProtocolError: See `change_feed`.
     """
-    collector = FileCollector(partial(_count_rows, table), partial(_complete, table, latest))
+    collector = FileCollector(
+        partial(_count_rows, table), partial(_complete_removes, table, latest)
+    )
     if not versions:
-        return _feed(table, latest, read_as or latest.metadata, collector, versions)
+        return _build_feed(table, latest, read_as or latest.metadata, collector, versions)
     first, last = versions[0], versions[-1]
     base = latest
     if before is None:
@@ -166,18 +170,18 @@ def changes_of(
         collector.collect(commit, time_ms, is_partitioned=is_partitioned)
     reading = read_as or run.metadata
     written.ensure_read_as(reading, last)
-    feed = _feed(table, base, reading, collector, versions)
+    feed = _build_feed(table, base, reading, collector, versions)
     return replace(feed, end=DescribedVersion(last, run.metadata, run.protocol))
 
 
 def ensure_recorded(metadata: Metadata, table_path: str, version: int, versions: range) -> None:
-    """Make sure that the change data feed was on.
+    """Refuse a version at which the change data feed was off.
 
     Args:
         metadata: The table's metadata at a version.
-        table_path: The table.
-        version: That version.
-        versions: Those whose changes are wanted.
+        table_path: The path of the table.
+        version: The version of the metadata.
+        versions: The versions whose changes are read, for the error.
 
     Raises:
         TableError: It was off (kind `DELTA_MISSING_CHANGE_DATA`).
@@ -203,29 +207,31 @@ def change_rows(
     predicate: str | Predicate | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The rows of a feed for which a predicate is true, read in this process.
+    """Read the rows of a feed for which a predicate is true, in this process.
 
     Raises:
-        TableError: A file is gone or damaged. UsageError, SchemaError: As `DeltaLog.to_arrow`.
+        TableError: A file is gone or damaged.
+        UsageError, SchemaError: See `DeltaLog.to_arrow`.
     """
     access = table.data_access()
-    tables = [to_arrow(view, predicate, columns, access=access) for view in feed.views]
+    tables = [to_arrow(make_view, predicate, columns, access=access) for make_view in feed.views]
     return pa.concat_tables(tables)
 
 
 @dataclass(frozen=True, slots=True)
 class _WrittenBy:
-    """By which metadata the rows of a run were written; commits without rows don't count.
+    """The metadata that rows of a range were written by, without commits that have no rows.
 
     Attributes:
-        found: Each metadata with its version, and whether only rows were removed that it wrote,
-            by a commit with other metadata: these come without the columns that it dropped.
+        found: Each metadata with its version, by its identity and a flag. The flag is set for rows
+            that a commit with other metadata removed; these are read without the columns that it
+            dropped.
     """
 
     found: dict[tuple[int, bool], tuple[int, Metadata]] = field(default_factory=dict)
 
     def note(self, commit: ReadCommit, earlier: Metadata, metadata: Metadata) -> None:
-        """Take one commit, with the metadata before and after it."""
+        """Record one commit, with the metadata before and after it."""
         if commit.takes_rows:
             key = id(earlier), commit.changes_metadata
             self.found.setdefault(key, (commit.version - 1, earlier))
@@ -233,7 +239,7 @@ class _WrittenBy:
             self.found.setdefault((id(metadata), False), (commit.version, metadata))
 
     def ensure_read_as(self, reading: Metadata, last: int) -> None:
-        """Make sure that all rows can be read; see `ensure_reads_as`."""
+        """Check that all rows can be read; see `ensure_reads_as`."""
         for (_, may_lack), (version, metadata) in self.found.items():
             ensure_reads_as(
                 metadata, reading, version=version, final_version=last, may_lack=may_lack
@@ -241,7 +247,7 @@ class _WrittenBy:
 
 
 def _first_state(table: TableRef, latest: Snapshot, versions: range) -> Snapshot:
-    """The table at the first version; says so where the log has its commit and no more of it."""
+    """Load the table at the first version, or explain that the log has only its commit."""
     first, last = versions[0], versions[-1]
     try:
         return load_version(table, first, latest=latest)
@@ -263,7 +269,7 @@ def _first_state(table: TableRef, latest: Snapshot, versions: range) -> Snapshot
 
 
 def _metadata_before(table: TableRef, latest: Snapshot, versions: range) -> Metadata:
-    """The metadata of files that the first commit of a run removed, as it brings others itself."""
+    """Load the metadata of files that the first commit removed, since it has other metadata."""
     first, last = versions[0], versions[-1]
     try:
         return load_version(table, first - 1, latest=latest).metadata
@@ -283,7 +289,7 @@ def _metadata_before(table: TableRef, latest: Snapshot, versions: range) -> Meta
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The table's metadata and protocol at the version that the reading of the run has reached."""
+    """The table's metadata and protocol at the version that the reading has reached."""
 
     table_path: str
     metadata: Metadata
@@ -291,7 +297,7 @@ class _Run:
     first: int
 
     def after(self, commit: ReadCommit) -> _Run:
-        """The state after a commit; that of the snapshot has the first one already."""
+        """Return the state after a commit; the snapshot's state already includes the first one."""
         if commit.version == self.first:
             return self
         metadata, protocol = self.metadata, self.protocol
@@ -306,7 +312,7 @@ class _Run:
         return replace(self, metadata=metadata, protocol=protocol)
 
 
-def _feed(
+def _build_feed(
     table: TableRef,
     base: Snapshot,
     metadata: Metadata,
@@ -321,7 +327,7 @@ def _feed(
     stored = tuple(name for name in names if name != CHANGE_TYPE)
     schema = feed_schema(metadata)
 
-    def view(kind: str, files: pa.Table, partitions: tuple[str, ...]) -> FilesView:
+    def make_view(kind: str, files: pa.Table, partitions: tuple[str, ...]) -> FilesView:
         described = replace(
             metadata,
             id=f"{metadata.id}/{kind}/{versions.start}-{versions.stop}",
@@ -330,14 +336,16 @@ def _feed(
         )
         return base.with_other_files(described, files)
 
-    return ChangeFeed(versions, view("derived", derived, names), view("recorded", recorded, stored))
+    return ChangeFeed(
+        versions, make_view("derived", derived, names), make_view("recorded", recorded, stored)
+    )
 
 
 def feed_schema(metadata: Metadata) -> StructType:
-    """The columns of a feed: the table's, all nullable, and those that tell of the change.
+    """Return the columns of a feed: the table's, all nullable, and those of the change.
 
     Raises:
-        SchemaError: The table has such columns of its own (kind
+        SchemaError: The table itself has such columns (kind
             `DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS`).
     """
     table = TableMetadata.of(metadata).schema
@@ -349,7 +357,7 @@ def feed_schema(metadata: Metadata) -> StructType:
             kind="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             columns=tuple(taken),
         )
-    # Its files may be older than the expressions of the range's last version.
+    # The feed's files may be older than the expressions of the last version.
     return StructType((*without_expressions(table.as_nullable()), *FEED_COLUMNS))
 
 
@@ -367,10 +375,10 @@ def _count_rows(table: TableRef, file: AddFile) -> int:
         ) from None
 
 
-def _complete(
+def _complete_removes(
     table: TableRef, latest: Snapshot, removes: Sequence[RemoveFile], version: int
 ) -> Sequence[AddFile]:
-    """The removed files, as the version before has them; a file that it lacks had no rows there."""
+    """Return the removed files as the version before had them; files that it lacks are skipped."""
     before = load_version(table, version - 1, latest=latest).files
     keys = pa.array([canonical_path(item.path) for item in removes], pa.string())
     return add_files(before.filter(pc.is_in(canonical_paths(before["path"]), value_set=keys)))

@@ -1,12 +1,12 @@
 """The files that hold the changes of each version, as Arrow (spec 10.11).
 
-A version whose commit names files of changes (`cdc`) has exactly those changes. For every other
-version they are derived: rows of added files were inserted, rows of removed files were deleted, and
-where a file only got another deletion vector, the rows in which the two vectors differ were deleted
-or came back.
+A version whose commit names change files (`cdc`) has exactly the changes in them. For every other
+version the changes are derived: rows of added files were inserted, and rows of removed files were
+deleted. If a file only got another deletion vector, the rows in which the two vectors differ were
+deleted or restored.
 
-A row stands for one file and one kind of change. The kind, the version and the time are values of
-partition columns, so any reader of the table's files can read these.
+A row stands for one file and one kind of change. The kind, the version and the time are partition
+values, so that any reader of the table's files can read them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ FEED_COLUMNS = (
 """The columns that the feed adds after the table's own, in order."""
 
 _Stamp: TypeAlias = Mapping[str, str | None]
-"""The partition values that tell a commit's version and time."""
+"""The partition values for a commit's version and time."""
 
 RowCounter = Callable[[AddFile], int]
-"""Counts the rows of a file whose statistics don't tell."""
+"""Counts the rows of a file whose statistics have no row count."""
 
 _MOST_ROWS = 1 << 36
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -54,13 +54,13 @@ _MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsD
 
 @dataclass(slots=True)
 class FileCollector:
-    """Gathers the files of one commit after the other.
+    """Collects the files of one commit after another.
 
     Attributes:
         count_rows: See `RowCounter`.
-        complete: Called with `remove`s that do not repeat what their files' `add`s said, and their
+        complete: Called with `remove`s that lack fields of their files' `add`s, and with their
             version; returns these `add`s.
-        recorded: The files of changes, without a value for `_change_type`, which is in them.
+        recorded: The change files, without a value for `_change_type`, which is in the files.
         derived: Files of the table.
         replaced: Files whose deletion vector was replaced, each with the file to list once the
             vectors are read.
@@ -73,51 +73,57 @@ class FileCollector:
     replaced: list[tuple[ReplacedVector, AddFile]] = field(default_factory=list)
 
     def collect(self, commit: ReadCommit, time_ms: int, *, is_partitioned: bool) -> None:
-        """Take the files of one commit.
+        """Collect the files of one commit.
 
         Args:
             commit: The commit.
-            time_ms: When it was made.
+            time_ms: The time of the commit.
             is_partitioned: Whether the table has partition columns.
         """
-        stamp = _stamp(commit.version, time_ms)
+        stamp = _make_stamp(commit.version, time_ms)
         recorded = [item for item in commit.actions if isinstance(item, AddCDCFile)]
         if recorded:
-            self.recorded.append(files_table(_of_cdc(item, stamp) for item in recorded))
+            self.recorded.append(files_table(_add_of_cdc(item, stamp) for item in recorded))
             return
         if _is_merge_of_nothing(commit.info):
             return
-        removed = self._removed(commit, is_partitioned=is_partitioned)
+        removed = self._removed_files(commit, is_partitioned=is_partitioned)
         added = {
             canonical_path(item.path): item
             for item in commit.actions
             if isinstance(item, AddFile) and item.data_change
         }
         both = removed.keys() & added.keys()
-        inserted = [_typed(item, INSERT, stamp) for key, item in added.items() if key not in both]
-        deleted = [_typed(item, DELETE, stamp) for key, item in removed.items() if key not in both]
+        inserted = [
+            _with_change_type(item, INSERT, stamp) for key, item in added.items() if key not in both
+        ]
+        deleted = [
+            _with_change_type(item, DELETE, stamp)
+            for key, item in removed.items()
+            if key not in both
+        ]
         if inserted or deleted:
             self.derived.append(files_table((*inserted, *deleted)))
         for key in sorted(both):
-            self._replace(removed[key], added[key], stamp)
+            self._note_replaced(removed[key], added[key], stamp)
 
     def add_differences(self, differences: Iterable[RowDifference]) -> None:
-        """Take the rows in which the vectors of each item of `replaced` differ, in its order."""
+        """Collect the rows in which the vectors of each item of `replaced` differ, in order."""
         found = []
         for (vectors, file), rows in zip(self.replaced, differences, strict=True):
             for kind, changed in ((DELETE, rows.deleted), (INSERT, rows.restored)):
                 if changed:
                     others = all_but(changed, vectors.num_rows)
-                    found.append(_typed(replace(file, deletion_vector=others), kind, {}))
+                    found.append(_with_change_type(replace(file, deletion_vector=others), kind, {}))
         if found:
             self.derived.append(files_table(found))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """The derived and the recorded files, each a table of `FILES_SCHEMA`."""
+        """Return the derived and the recorded files, each as a table of `FILES_SCHEMA`."""
         empty = FILES_SCHEMA.empty_table()
         return pa.concat_tables([empty, *self.derived]), pa.concat_tables([empty, *self.recorded])
 
-    def _removed(self, commit: ReadCommit, *, is_partitioned: bool) -> dict[str, AddFile]:
+    def _removed_files(self, commit: ReadCommit, *, is_partitioned: bool) -> dict[str, AddFile]:
         removes = [
             item for item in commit.actions if isinstance(item, RemoveFile) and item.data_change
         ]
@@ -128,7 +134,7 @@ class FileCollector:
             whole.extend(self.complete(bare, commit.version))
         return {canonical_path(item.path): item for item in whole}
 
-    def _replace(self, before: AddFile, after: AddFile, stamp: _Stamp) -> None:
+    def _note_replaced(self, before: AddFile, after: AddFile, stamp: _Stamp) -> None:
         if before.deletion_vector == after.deletion_vector:
             return  # the same rows as before
         stamped = replace(after, partition_values={**after.partition_values, **stamp})
@@ -141,13 +147,13 @@ class FileCollector:
 
 
 def as_inserted(files: pa.Table, version: int, time_ms: int) -> pa.Table:
-    """Files of a version as if its commit, of that time, had inserted all their rows."""
-    stamp = _stamp(version, time_ms)
-    return files_table(_typed(item, INSERT, stamp) for item in add_files(files))
+    """Return files of a version as if its commit, at that time, had inserted all their rows."""
+    stamp = _make_stamp(version, time_ms)
+    return files_table(_with_change_type(item, INSERT, stamp) for item in add_files(files))
 
 
 def _ensure_countable(file: AddFile, rows: int) -> None:
-    # The rows that stay are kept as ranges, of which this many still fit into memory.
+    # The remaining rows are kept as ranges; this many still fit into memory.
     if rows > _MOST_ROWS:
         raise TableError(
             f"The data file {shown(file.path)} claims to have {rows} rows, more than any file can "
@@ -159,8 +165,8 @@ def _ensure_countable(file: AddFile, rows: int) -> None:
         )
 
 
-def _stamp(version: int, time_ms: int) -> _Stamp:
-    """The partition values that all files of a commit have in common: its version and time."""
+def _make_stamp(version: int, time_ms: int) -> _Stamp:
+    """Return the partition values that all files of a commit share: its version and time."""
     try:
         time = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -174,11 +180,11 @@ def _stamp(version: int, time_ms: int) -> _Stamp:
     return {_VERSION: str(version), _TIME: text}
 
 
-def _typed(file: AddFile, kind: str, stamp: _Stamp) -> AddFile:
+def _with_change_type(file: AddFile, kind: str, stamp: _Stamp) -> AddFile:
     return replace(file, partition_values={**file.partition_values, **stamp, CHANGE_TYPE: kind})
 
 
-def _of_cdc(item: AddCDCFile, stamp: _Stamp) -> AddFile:
+def _add_of_cdc(item: AddCDCFile, stamp: _Stamp) -> AddFile:
     return AddFile(
         path=item.path,
         partition_values={**item.partition_values, **stamp},
@@ -189,7 +195,7 @@ def _of_cdc(item: AddCDCFile, stamp: _Stamp) -> AddFile:
 
 
 def _as_add(item: RemoveFile, *, is_partitioned: bool) -> AddFile | None:
-    """The file as it was added; None if its remove lacks the size or the partition values."""
+    """Return the file as it was added, or None if the remove lacks size or partition values."""
     if item.size is None or (item.partition_values is None and is_partitioned):
         return None
     return AddFile(

@@ -1,4 +1,4 @@
-"""Whether the rows of all commits of a run can be read with the schema at its end (spec 10.11)."""
+"""The check that all rows of a range can be read with its last schema (spec 10.11)."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def ensure_reads_as(
     final_version: int,
     may_lack: bool = False,
 ) -> None:
-    """Make sure that rows written under earlier metadata mean the same under the final metadata.
+    """Refuse rows written under earlier metadata that have another meaning under the final ones.
 
     Columns may have been added and types widened. A column that was dropped, renamed or given
-    another type is refused, and so are other partition columns. So is a column that data files have
-    under another name or id, as they do once column mapping is turned off.
+    another type is refused, and so are other partition columns. A column that data files have under
+    another name or id is refused, too; this happens when column mapping is turned off.
 
     Args:
         earlier: The metadata when the rows were written.
         final: The metadata that they are read by.
-        version: The version of the first.
-        final_version: The version of the second, for the error.
-        may_lack: Whether the final metadata may lack columns, so that the rows come without these:
-            it is so for rows that the commit after the first version removed.
+        version: The version of the earlier metadata.
+        final_version: The version of the final metadata, for the error.
+        may_lack: Whether the final metadata may lack columns, so that the rows are read without
+            them; for rows that the commit after `version` removed.
 
     Raises:
-        SchemaError: The rows don't mean the same (kind
+        SchemaError: The rows have another meaning (kind
             `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`, fields `version`, `final_version`,
             `column`).
     """
@@ -75,14 +75,15 @@ def ensure_reads_as(
 def reading_problem(
     earlier: Metadata, final: Metadata, *, may_lack: bool = False
 ) -> tuple[str, str] | None:
-    """Why rows written under earlier metadata don't mean the same under other metadata.
+    """Tell why rows written under earlier metadata have another meaning under other metadata.
 
-    Both columns must have one name, and one place in data files: what the first metadata wrote a
-    column as is what the second looks for. This also holds where column mapping was turned on or
-    off, or a column was dropped and made anew.
+    Both columns must have the same name, and the same name or id in data files: the second metadata
+    must look for the column as the first wrote it. This rule also covers column mapping that was
+    turned on or off, and a column that was dropped and added again.
 
     Returns:
-        The column and the reason, as `the column x was dropped`; None if they do.
+        The column and the reason, as in `the column x was dropped`; None if the meaning is the
+        same.
     """
     before, after = TableMetadata.of(earlier), TableMetadata.of(final)
     is_alike = before.properties.column_mapping_mode == after.properties.column_mapping_mode
@@ -99,7 +100,7 @@ def reading_problem(
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Finds what keeps rows from being read as others: each column, and the reason.
+    """Finds the columns that prevent rows from being read as others, with the reasons.
 
     Attributes:
         by_id: Whether columns are found in data files by their ids.
@@ -112,16 +113,16 @@ class _Comparison:
     def of_structs(
         self, before: StructType, after: StructType, path: str
     ) -> Iterator[tuple[str, str]]:
-        """The problems of one struct of columns, and of what is in these."""
-        places = {item.physical_name: item for item in after}
-        folded = {name.lower(): item for name, item in places.items()}
+        """Yield the problems of one struct's fields, at any depth."""
+        by_physical_name = {item.physical_name: item for item in after}
+        folded = {name.lower(): item for name, item in by_physical_name.items()}
         for item in before:
-            name, place = f"{path}{item.name}", item.physical_name
-            same = places.get(place) or folded.get(place.lower())
+            name, physical_name = f"{path}{item.name}", item.physical_name
+            same = by_physical_name.get(physical_name) or folded.get(physical_name.lower())
             if same is None or (self.by_id and not _has_id_of(same, item)):
                 namesake = after.find(item.name)
                 if namesake is not None or not self.may_lack:
-                    yield name, _lost(name, namesake)
+                    yield name, _describe_lost(name, namesake)
             elif same.name.lower() != item.name.lower():
                 yield name, f"the column {shown(name)} was renamed to {shown(same.name)}"
             else:
@@ -144,7 +145,7 @@ def _has_id_of(same: StructField, item: StructField) -> bool:
     return number is None or number == item.metadata.get(COLUMN_ID)
 
 
-def _lost(name: str, namesake: StructField | None) -> str:
+def _describe_lost(name: str, namesake: StructField | None) -> str:
     if namesake is None:
         return f"the column {shown(name)} was dropped"
     return (

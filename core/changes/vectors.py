@@ -1,7 +1,7 @@
-"""What a commit deleted or brought back by replacing a file's deletion vector (spec 10.10, 10.11).
+"""The rows that a commit deleted or restored by a new deletion vector (spec 10.10, 10.11).
 
 The rows in which two vectors differ are a set of positions in a file. They are read as a file with
-a made-up vector that deletes every *other* row, so no reader needs to know about changes.
+an invented vector that deletes every *other* row, so that no reader needs to know about changes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ReplacedVector:
     """One file whose vector a commit replaced.
 
     Attributes:
-        path: The file, as the log names it.
-        before: The vector of its `remove`, None for none.
-        after: The vector of its `add`, None for none.
-        num_rows: How many rows the file has, deleted ones included.
+        path: The path of the file in the log.
+        before: The vector of its `remove`; None for none.
+        after: The vector of its `add`; None for none.
+        num_rows: The number of rows in the file, deleted ones included.
     """
 
     path: str
@@ -42,7 +42,7 @@ class ReplacedVector:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Positions in one file, from 0: the rows that were deleted, and those that came back."""
+    """Positions in one file, from 0: the rows that were deleted, and those that were restored."""
 
     deleted: BitMap64
     restored: BitMap64
@@ -51,7 +51,7 @@ class RowDifference:
 def row_differences(
     replaced: Sequence[ReplacedVector], paths: DataPaths, access: DataAccess | None
 ) -> tuple[RowDifference, ...]:
-    """The rows that each replacement deleted and brought back, in order.
+    """Return the rows that each replacement deleted and restored, in order.
 
     Raises:
         TableError: A vector is gone or damaged; see `read_deletion_vectors` and
@@ -69,11 +69,11 @@ def row_differences(
 
 
 def all_but(kept: BitMap64, num_rows: int) -> DeletionVectorDescriptor | None:
-    """A vector that deletes all rows of a file but those kept; None if there are no others.
+    """Return a vector that deletes all rows except those kept, or None if there are no others.
 
     Args:
         kept: The positions to keep, from 0.
-        num_rows: How many rows the file has.
+        num_rows: The number of rows in the file.
     """
     others = BitMap64()
     others.add_range(0, num_rows)

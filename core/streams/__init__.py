@@ -1,1 +1,1 @@
-"""Tables read as streams: offsets, and which files each batch has (spec 11.1 to 11.3)."""
+"""Tables read as streams: offsets, and the files of each batch (spec 11.1 to 11.3)."""

@@ -1,4 +1,4 @@
-"""The changes of the commits of a batch, as views of files (spec 10.11, 11.3)."""
+"""The row changes of a batch's commits, as views of files (spec 10.11, 11.3)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from optimist.core.streams.schema_rules import StreamSchema
 __all__ = ["ChangeReader", "ChangedRun"]
 
 _MOST_ENDS = 4
-"""Of how many batches the end is kept; the last one may be asked for again."""
+"""The number of batches whose end state is kept, since Spark may ask for the last one again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRun:
-    """Commits that follow each other.
+    """A range of consecutive commits.
 
     Attributes:
-        versions: Their versions.
-        paths: The files of the only commit that are meant; None for all of all.
+        versions: The versions of the commits.
+        paths: The chosen files of the only commit; None for all files of all commits.
     """
 
     versions: range
@@ -40,14 +40,15 @@ class ChangedRun:
 
     @classmethod
     def part(cls, version: int, files: IndexedFiles) -> ChangedRun:
-        """Some of the files of a commit."""
+        """Choose some files of one commit."""
         return cls(range(version, version + (1 if len(files) else 0)), files.files["path"])
 
     def among(self, files: pa.Table) -> pa.Table:
-        """The files that are meant."""
+        """Return the chosen files."""
         if self.paths is None:
             return files
-        # A remove without all facts is told by its add, which may spell the path another way.
+        # A remove without all its fields is matched by its add, which may spell the path
+        # differently.
         wanted = canonical_paths(self.paths.combine_chunks())
         return files.filter(pc.is_in(canonical_paths(files["path"]), value_set=wanted))
 
@@ -58,8 +59,8 @@ class ChangeReader:
 
     Attributes:
         table: The table.
-        schema: By which the rows are read.
-        options: What the stream passes over.
+        schema: The schema that the rows are read by.
+        options: The stream's options.
     """
 
     table: TableRef
@@ -68,13 +69,13 @@ class ChangeReader:
     _ends: dict[int, DescribedVersion] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Keep nothing of the table that was read before."""
+        """Forget the table that was read before."""
         self._ends.clear()
 
     def views(
         self, latest: Snapshot, runs: Sequence[ChangedRun], inserted: pa.Table
     ) -> tuple[FilesView, FilesView]:
-        """The files with derived changes, and those in which a writer recorded them.
+        """Return the files with derived changes, and the files with recorded changes.
 
         Args:
             latest: The newest version.
@@ -82,22 +83,22 @@ class ChangeReader:
             inserted: Files whose rows come before these, as inserts.
 
         Raises:
-            TableError, SchemaError, ProtocolError: As `change_feed`.
+            TableError, SchemaError, ProtocolError: See `change_feed`.
         """
         shape = changes_of(self.table, latest, range(0), self.schema.metadata)
         derived, recorded = [inserted], [shape.recorded.files]
         for run in runs:
-            for versions in self._held(run.versions):
-                feed = self._read(latest, versions)
-                derived.append(self._kept(run.among(feed.derived.files)))
-                recorded.append(self._kept(run.among(feed.recorded.files)))
+            for versions in self._versions_in_log(run.versions):
+                feed = self._read_changes(latest, versions)
+                derived.append(self._without_excluded(run.among(feed.derived.files)))
+                recorded.append(self._without_excluded(run.among(feed.recorded.files)))
         return (
             latest.with_other_files(shape.derived.metadata, pa.concat_tables(derived)),
             latest.with_other_files(shape.recorded.metadata, pa.concat_tables(recorded)),
         )
 
-    def _read(self, latest: Snapshot, versions: range) -> ChangeFeed:
-        """The changes of versions; where the last ones that were read end, nothing is loaded."""
+    def _read_changes(self, latest: Snapshot, versions: range) -> ChangeFeed:
+        """Read the changes of versions; nothing is loaded if they follow the last ones read."""
         metadata = self.schema.metadata
         before = self._ends.get(versions[0] - 1)
         try:
@@ -105,7 +106,7 @@ class ChangeReader:
         except TableError as error:
             if self.options.fail_on_data_loss or error.kind not in NOT_RECREATABLE:
                 raise
-            # Behind lost commits a stream goes by what it has, as a stream of rows does.
+            # After lost commits a stream continues with its own schema, as a stream of rows does.
             before = DescribedVersion(versions[0] - 1, metadata, self.schema.protocol)
             feed = changes_of(self.table, latest, versions, metadata, before=before)
         if feed.end is not None:
@@ -114,10 +115,10 @@ class ChangeReader:
                 del self._ends[version]
         return feed
 
-    def _held(self, versions: range) -> list[range]:
-        """The versions; without those that the log has lost, where the stream goes on after them.
+    def _versions_in_log(self, versions: range) -> list[range]:
+        """Return the versions that the log has, in runs.
 
-        What follows lost commits is read on its own.
+        Versions after lost commits are a run of their own.
         """
         if not versions:
             return []
@@ -131,7 +132,7 @@ class ChangeReader:
             found.append(range(first, version + 1))
         return found
 
-    def _kept(self, files: pa.Table) -> pa.Table:
+    def _without_excluded(self, files: pa.Table) -> pa.Table:
         wanted = self.options.exclude_regex
         if wanted is None or not files.num_rows:
             return files

@@ -1,4 +1,4 @@
-"""The files that a stream reads of one commit, once the commit has passed its rules (spec 11.3)."""
+"""The files that a stream reads from one commit, after the commit passed its rules (spec 11.3)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class CommitReader:
 
     Attributes:
         table: The table.
-        schema: By which the rows are read.
-        options: What the stream passes over.
+        schema: The schema that the rows are read by.
+        options: The stream's options.
     """
 
     table: TableRef
@@ -49,7 +49,7 @@ class CommitReader:
     options: StreamOptions
 
     def files(self, version: int, latest: int) -> IndexedFiles:
-        """The files that a commit has for the stream, counted as offsets count them.
+        """Return a commit's files for the stream, with indexes as in offsets.
 
         Args:
             version: The version of the commit.
@@ -57,9 +57,9 @@ class CommitReader:
 
         Raises:
             TableError: The commit is no longer in the log (kind
-                `DELTA_MISSING_FILES_UNEXPECTED_VERSION`), changes rows of before (kinds
-                `DELTA_SOURCE_TABLE_IGNORE_CHANGES`, `DELTA_SOURCE_IGNORE_DELETE`), or makes it
-                another table.
+                `DELTA_MISSING_FILES_UNEXPECTED_VERSION`), changes earlier rows (kinds
+                `DELTA_SOURCE_TABLE_IGNORE_CHANGES`, `DELTA_SOURCE_IGNORE_DELETE`), or replaces the
+                table.
             SchemaError: It changes the schema.
             ProtocolError: Its rows need features that this engine can't read.
         """
@@ -69,16 +69,18 @@ class CommitReader:
         except LogFileNotFoundError:
             return self.missing(version, latest)
         lines = parse_commit_lines(data, path)
-        change = self._change(lines, version)
-        return replace(self._files(lines, version), change=change)
+        change = self._new_schema(lines, version)
+        return replace(self._files_of_lines(lines, version), change=change)
 
-    def _files(self, lines: CommitLines, version: int) -> IndexedFiles:
+    def _files_of_lines(self, lines: CommitLines, version: int) -> IndexedFiles:
         if self.options.read_changes:
-            return _changes(lines, self.options.exclude_regex)
-        adds = [body for body in _changing(lines.file_actions) if _is_add(body)]
-        removed = next((body for body in _changing(lines.file_actions) if not _is_add(body)), None)
+            return _files_of_changes(lines, self.options.exclude_regex)
+        adds = [body for body in _changing_rows(lines.file_actions) if _is_add(body)]
+        removed = next(
+            (body for body in _changing_rows(lines.file_actions) if not _is_add(body)), None
+        )
         if removed is not None:
-            self._ensure_allowed(version, _path(removed), lines, has_adds=bool(adds))
+            self._ensure_allowed(version, _path_of(removed), lines, has_adds=bool(adds))
             if self.options.skip_change_commits:
                 return IndexedFiles.none()
         if not adds:
@@ -87,10 +89,10 @@ class CommitReader:
         files = pa.Table.from_batches([batch]).cast(FILES_SCHEMA)
         return IndexedFiles.of(files, self.options.exclude_regex)
 
-    def _change(self, lines: CommitLines, version: int) -> StreamSchema | None:
-        """What the stream has to read the files by from this commit on, if it tracks that.
+    def _new_schema(self, lines: CommitLines, version: int) -> StreamSchema | None:
+        """Return the stream's new schema from this commit on, if it tracks schemas.
 
-        Otherwise this makes sure that it can read them by what it has.
+        Otherwise make sure that it can read the commit's files by its schema.
         """
         metadata: Metadata | None = None
         protocol: Protocol | None = None
@@ -133,9 +135,9 @@ class CommitReader:
         )
 
     def missing(self, version: int, latest: int) -> IndexedFiles:
-        """Return what a stream has of a commit that is no longer in the log; see `files`.
+        """Return the files of a commit that is no longer in the log; see `files`.
 
-        With `failOnDataLoss` false that is nothing, up to the next commit that the log has.
+        With `failOnDataLoss` false there are none, up to the next commit that the log has.
         """
         held = list_commit_files(self.table.store, self.table.log_path, version, latest)
         earliest = held[0][0] if held else latest + 1
@@ -161,25 +163,25 @@ class CommitReader:
         )
 
 
-def _changes(lines: CommitLines, exclude_regex: str | None) -> IndexedFiles:
-    """The files that tell what a commit changed, by path and size, in the order of its lines.
+def _files_of_changes(lines: CommitLines, exclude_regex: str | None) -> IndexedFiles:
+    """Return the files that record a commit's changes, in the order of its lines.
 
-    As in delta-spark 4.4, no batch parts files of changes, whose rows belong together in pairs, nor
-    a commit with deletion vectors, whose file may be removed and added. Any other commit is parted
+    As in delta-spark 4.4, no batch splits change files, whose rows belong together in pairs, or a
+    commit with deletion vectors, whose file may be removed and added. Any other commit can be split
     between any two of its adds and removes.
     """
     recorded = [item for item in lines.actions if isinstance(item, AddCDCFile)]
-    changing = [] if recorded else list(_changing(lines.file_actions))
+    changing = [] if recorded else list(_changing_rows(lines.file_actions))
     sized = [(item.path, item.size) for item in recorded]
-    sized += [(_path(body), _size(body)) for body in changing]
+    sized += [(_path_of(body), _size_of(body)) for body in changing]
     files = files_table(AddFile(path, {}, size, 0, data_change=True) for path, size in sized)
     if recorded or any(_has_vector(body) for body in changing):
         return IndexedFiles.whole(files, exclude_regex)
     return IndexedFiles.of(files, exclude_regex)
 
 
-def _changing(bodies: Iterable[FileBody]) -> Iterable[FileBody]:
-    """Those that change the table's rows."""
+def _changing_rows(bodies: Iterable[FileBody]) -> Iterable[FileBody]:
+    """Yield the file actions that change the table's rows."""
     for body in bodies:
         if isinstance(body, AddFile | RemoveFile):
             if body.data_change:
@@ -200,10 +202,10 @@ def _has_vector(body: FileBody) -> bool:
     return body.get("deletionVector") is not None
 
 
-def _size(body: FileBody) -> int:
+def _size_of(body: FileBody) -> int:
     size = body.size if isinstance(body, AddFile | RemoveFile) else body.get("size")
     return size or 0
 
 
-def _path(body: FileBody) -> str:
+def _path_of(body: FileBody) -> str:
     return body.path if isinstance(body, AddFile | RemoveFile) else str(body["path"])

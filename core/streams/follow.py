@@ -1,4 +1,4 @@
-"""`follow`: the rows that come into a table, commit by commit, without Spark (spec 11.3)."""
+"""`follow`: read new rows of a table, commit by commit, without Spark (spec 11.3)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["FollowedCommit", "follow"]
 
 @dataclass(frozen=True, slots=True)
 class FollowedCommit:
-    """The rows that one commit added; or the whole table, where a follower begins with that.
+    """The rows that one commit added, or the whole table if a follower begins with it.
 
     Attributes:
         version: The version of the commit.
-        position: Everything up to and with this commit, as text to be stored: what follows it is
-            what `DeltaLog.follow(position=...)` gives.
-        num_files: How many files the rows are in.
+        position: The position after this commit, as text to store. `DeltaLog.follow(position=...)`
+            continues from it.
+        num_files: The number of files that have the rows.
     """
 
     version: int
@@ -38,7 +38,7 @@ class FollowedCommit:
     _access: DataAccess | None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, read batch by batch.
+        """Read the rows batch by batch.
 
         Raises:
             TableError: A file is gone or damaged.
@@ -47,7 +47,7 @@ class FollowedCommit:
             yield from read_rows(view, view.schema, access=self._access)
 
     def to_arrow(self) -> pa.Table:
-        """The rows in one table.
+        """Read the rows into one table.
 
         Raises:
             TableError: A file is gone or damaged.
@@ -60,7 +60,7 @@ class FollowedCommit:
 def follow(
     planner: StreamPlanner, position: str | None, wait_s: float | None, allowed: Allowed
 ) -> Iterator[FollowedCommit]:
-    """The commits after a position; see `DeltaLog.follow`."""
+    """Yield the commits after a position; see `DeltaLog.follow`."""
     if wait_s is not None and not 0 < wait_s < math.inf:
         raise UsageError(
             f"The argument wait_s must be a number of seconds above 0, and is {wait_s}: each look "

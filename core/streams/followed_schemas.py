@@ -1,17 +1,18 @@
 """`FollowedSchemas`: a follower's log of schemas, whose caller keeps the position (spec 11.5).
 
-Nobody tells a follower when a position is safe. So an entry never says how far the caller is: it
-says what the table was like at a version, which stays true, and the position decides by which entry
-rows are read. A query of Spark Connect hears its offsets and no more, and goes by them likewise.
+A follower does not know when its caller has stored a position. So an entry never says how far the
+caller is. It says what the table was like at a version, which stays true, and the position decides
+by which entry rows are read. A query of Spark Connect knows only its offsets, and works the same
+way.
 
 1. All commits before a change are given.
-2. When the caller asks for what follows, having dealt with these, the log gets an entry for the
-   change, and the follower stops with an error that says so.
+2. When the caller has processed these and asks for more, the log gets an entry for the change, and
+   the follower stops with an error that says so.
 3. `follow` with the position of the last item reads by that entry, from the change on.
 
 A crash between two of these steps is harmless. Before the entry, the next run comes to the change
-again; after it, the position says whether the change is still to come: then rows are read by the
-entry before, and the follower stops at the change once more, where the entry is found.
+again. After it, the position shows whether the change is still ahead. If it is, rows are read by
+the entry before, the follower stops at the change again, and finds the entry.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from optimist.core.streams.unblocked import Allowed
 __all__ = ["FollowedSchemas", "PlacedSchemas"]
 
 _SOURCE = "optimist/follow"
-"""What stands in entries for the place of a source in a checkpoint, which followers don't have."""
+"""The source path in entries of followers, which have no source in a checkpoint."""
 
 
 @dataclass(slots=True)
@@ -40,53 +41,53 @@ class FollowedSchemas(SchemaTracking):
 
     Attributes:
         chosen: The number of the entry that rows are read by.
-        table: The table; known once the follower begins.
+        table: The table; None until the follower begins.
     """
 
     chosen: int = -1
     table: TableRef | None = None
 
     def begin_anew(self, table: TableRef, latest: Snapshot, version: int) -> StreamSchema:
-        """Let a follower begin that has read nothing by this log.
+        """Begin a follower that has read nothing by this log.
 
         Args:
             table: The table.
             latest: Its newest version.
-            version: Whose schema the first rows are read by.
+            version: The version whose schema the first rows are read by.
 
         Raises:
-            UsageError: The log is a stream's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
-            TableError, ProtocolError: The table can't be read as it was then.
+            UsageError: The log belongs to a stream (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            TableError, ProtocolError: The table can't be read at that version.
         """
-        self._claim(table)
+        self._claim_table(table)
         base = load_version(table, version, latest=latest)
         found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
         if not self._has_begun_with(found, latest):
             entry = TrackedMetadata.of(found, _SOURCE)
-            # Nothing was read by the entries before it, so none of them has to be gone on from.
-            self._add(entry if self.number < 0 else replace(entry, previous=-1))
+            # Nothing was read by the entries before it, so none of them needs to be continued.
+            self._add_entry(entry if self.number < 0 else replace(entry, previous=-1))
         self.chosen = self.number
         return found
 
     def go_on(
         self, table: TableRef, latest: Snapshot, position: tuple[int, int], allowed: Allowed
     ) -> StreamSchema:
-        """Let a follower go on from a position.
+        """Continue a follower from a position.
 
         Args:
             table: The table.
             latest: Its newest version.
-            position: The version of the position, and the last one whose rows were read.
-            allowed: What the follower was told.
+            position: The version of the position, and the last version whose rows were read.
+            allowed: The changes after which the follower may continue.
 
         Raises:
-            UsageError: The log is a stream's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
-            SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`. Or
-                the table has changed since the entry without the log's being told (kind
+            UsageError: The log belongs to a stream (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`. Or the
+                table has changed since the entry, and the log has no entry for it (kind
                 `DELTA_STREAMING_METADATA_EVOLUTION`).
-            TableError, ProtocolError: The table can't be read as it was then.
+            TableError, ProtocolError: The table can't be read at that version.
         """
-        self._claim(table)
+        self._claim_table(table)
         version, reached = position
         found = self._entry_for(table, version)
         if found is None:
@@ -104,11 +105,11 @@ class FollowedSchemas(SchemaTracking):
 
     @property
     def stream(self) -> str:
-        """Its log, since all followers have the same for a source."""
+        """The path of its log, since all followers have the same source path."""
         return self.log.path
 
     def record(self, changed: StreamSchema, *, is_first: bool = False) -> SchemaError:  # noqa: ARG002 - a stream's argument
-        """Write the entry for a change, unless an earlier run has; the error to stop with."""
+        """Write the entry for a change, if needed, and return the error to raise."""
         found = None if self.table is None else self._entry_for(self.table, changed.version)
         is_known = (
             found is not None
@@ -116,11 +117,11 @@ class FollowedSchemas(SchemaTracking):
             and found[1].over(changed.metadata, changed.protocol).reads_like(changed)
         )
         if not is_known:
-            self._add(TrackedMetadata.of(changed, _SOURCE))
-        return self._evolved(changed)
+            self._add_entry(TrackedMetadata.of(changed, _SOURCE))
+        return self._evolution_error(changed)
 
-    def _evolved(self, changed: StreamSchema) -> SchemaError:
-        """The error to stop with."""
+    def _evolution_error(self, changed: StreamSchema) -> SchemaError:
+        """Return the error to raise."""
         columns = TableMetadata.of(changed.metadata).schema
         return SchemaError(
             "The schema, table configuration or protocol of the table has changed, as of version "
@@ -132,19 +133,19 @@ class FollowedSchemas(SchemaTracking):
             retryable=True,
         )
 
-    def _claim(self, table: TableRef) -> None:
+    def _claim_table(self, table: TableRef) -> None:
         self.table = table
         self.claim(_SOURCE, checks_path=table.options.streaming_schema_path_check)
 
     def _has_begun_with(self, found: StreamSchema, latest: Snapshot) -> bool:
-        """Whether the last entry is what a follower that begins would write."""
-        if self.entry is None or self._previous() >= 0:
+        """Tell whether the last entry is the initial one that a new follower would write."""
+        if self.entry is None or self._previous_number() >= 0:
             return False
         begun = self.schema_over(latest)
         return begun.version <= found.version and begun.reads_like(found)
 
     def _entry_for(self, table: TableRef, version: int) -> tuple[int, TrackedMetadata] | None:
-        """The last entry that holds for rows from a version on, with its number."""
+        """Return the number and the last entry that applies to rows from a version on."""
         number = self.number
         while number >= 0 and (entry := self.log.entry(number)) is not None:
             if entry.version <= version or self._stands_for(table, number, entry, version):
@@ -156,7 +157,7 @@ class FollowedSchemas(SchemaTracking):
     def _stands_for(
         self, table: TableRef, number: int, entry: TrackedMetadata, version: int
     ) -> bool:
-        """Whether an entry is for several changes without rows, of which one is at a version.
+        """Tell whether an entry covers several changes without rows, and one is at a version.
 
         Such an entry names the entry before the first of them.
         """
@@ -173,14 +174,14 @@ class FollowedSchemas(SchemaTracking):
     def _ensure_unchanged(
         self, table: TableRef, latest: Snapshot, schema: StreamSchema, reached: int
     ) -> None:
-        """Make sure that no change lies between an entry and a position.
+        """Refuse a change between an entry and a position.
 
-        There is one if the caller's position is not from reading by this log.
+        There is one if the caller's position does not come from reading by this log.
         """
         try:
             base = load_version(table, reached, latest=latest)
         except TableError:
-            return  # cleaned up: the commits that followed it are read by what the log says
+            return  # cleaned up: the following commits are read by the log's entry
         found = StreamSchema(base.metadata, reached, base.protocol, is_tracked=True)
         if not found.reads_like(schema):
             raise self.record(found)
@@ -188,7 +189,7 @@ class FollowedSchemas(SchemaTracking):
 
 @dataclass(slots=True)
 class PlacedSchemas(FollowedSchemas):
-    """The log of a query that hears its offsets from Spark, and nothing else of its checkpoint."""
+    """The log of a query that knows its offsets from Spark, and nothing else of its checkpoint."""
 
-    def _evolved(self, changed: StreamSchema) -> SchemaError:
+    def _evolution_error(self, changed: StreamSchema) -> SchemaError:
         return evolved(changed)

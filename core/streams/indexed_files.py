@@ -1,4 +1,4 @@
-"""Files of a version in the order by which offsets count them, and how many a batch may take."""
+"""Files of a version with their indexes in offsets, and the number that a batch may take."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ __all__ = ["Capacity", "IndexedFiles", "kept_paths"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedFiles:
-    """Files of one version, each with its place, ascending.
+    """Files of one version with their indexes, in ascending order.
 
     Attributes:
         files: Rows of `FILES_SCHEMA`.
-        places: The place of each (int64); files that are passed over leave gaps.
-        is_whole: Whether a batch takes all of them or none: they have one place.
-        change: What a stream with a log of schemas reads them by, if not by what it has.
-        lost_until: The next version that the log has, where it has lost this one.
+        indexes: The index of each file (int64). Skipped files leave gaps.
+        is_whole: Whether a batch takes all of them or none: they share one index.
+        change: The new schema for a stream with a log of schemas; None if its schema stays.
+        lost_until: The next version that the log has, if it has lost this one.
     """
 
     files: pa.Table
-    places: pa.Array
+    indexes: pa.Array
     is_whole: bool = False
     change: StreamSchema | None = None
     lost_until: int | None = None
 
     @classmethod
     def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
-        """The files in their order; those whose path matches are left out, but counted."""
+        """Give each file its index; files with a matching path are counted but left out."""
         # 0, 1, 2, ... without a Python object per file.
         ones = pa.repeat(pa.scalar(1, pa.int64()), files.num_rows)
-        places = pc.cumulative_sum(ones, start=-1)
+        indexes = pc.cumulative_sum(ones, start=-1)
         if exclude_regex is None or not files.num_rows:
-            return cls(files, places)
+            return cls(files, indexes)
         kept = kept_paths(files, exclude_regex)
-        return cls(files.filter(kept), places.filter(kept))
+        return cls(files.filter(kept), indexes.filter(kept))
 
     @classmethod
     def whole(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
-        """The same, for files that no batch parts.
+        """Make files that no batch may split.
 
-        delta-spark writes the place of the last one for them: all such places mean after all.
+        delta-spark writes the index of the last one for them. Each such index means after all
+        files.
         """
         kept = cls.of(files, exclude_regex).files
         return cls(kept, pa.repeat(pa.scalar(0, pa.int64()), kept.num_rows), is_whole=True)
 
     @classmethod
     def none(cls) -> IndexedFiles:
-        """No files."""
+        """Return no files."""
         return cls(FILES_SCHEMA.empty_table(), pa.array([], pa.int64()))
 
     @classmethod
     def joined(cls, parts: Sequence[IndexedFiles]) -> IndexedFiles:
-        """The files of several versions one after the other, to be read together."""
+        """Join the files of several versions in order, to be read together."""
         files = [FILES_SCHEMA.empty_table(), *(part.files for part in parts)]
-        places = [pa.array([], pa.int64()), *(part.places for part in parts)]
-        return cls(pa.concat_tables(files), pa.concat_arrays(places))
+        indexes = [pa.array([], pa.int64()), *(part.indexes for part in parts)]
+        return cls(pa.concat_tables(files), pa.concat_arrays(indexes))
 
     def __len__(self) -> int:
         return int(self.files.num_rows)
@@ -73,40 +74,40 @@ class IndexedFiles:
         return int(pc.sum(self.files["size"], min_count=0).as_py())
 
     def next_version(self, version: int) -> int:
-        """Return the version to go on with after this one."""
+        """Return the version to continue with after this one."""
         return version + 1 if self.lost_until is None else self.lost_until
 
     def between(self, after: int, upto: int | None = None) -> IndexedFiles:
-        """The files whose place is above `after` and, if given, not above `upto`."""
-        first = int(pc.sum(pc.less_equal(self.places, after), min_count=0).as_py())
+        """Return the files whose index is above `after` and, if given, not above `upto`."""
+        first = int(pc.sum(pc.less_equal(self.indexes, after), min_count=0).as_py())
         last = len(self)
         if upto is not None:
-            last = int(pc.sum(pc.less_equal(self.places, upto), min_count=0).as_py())
+            last = int(pc.sum(pc.less_equal(self.indexes, upto), min_count=0).as_py())
         length = max(0, last - first)
-        return self._slice(first, length)
+        return self._slice_files(first, length)
 
     def first(self, count: int) -> IndexedFiles:
-        """The first so many."""
-        return self._slice(0, count)
+        """Return the first `count` files."""
+        return self._slice_files(0, count)
 
-    def _slice(self, start: int, length: int) -> IndexedFiles:
-        files, places = self.files.slice(start, length), self.places.slice(start, length)
-        return IndexedFiles(files, places, self.is_whole)
+    def _slice_files(self, start: int, length: int) -> IndexedFiles:
+        files, indexes = self.files.slice(start, length), self.indexes.slice(start, length)
+        return IndexedFiles(files, indexes, self.is_whole)
 
 
 def kept_paths(files: pa.Table, exclude_regex: str) -> pa.Array:
-    """For each file, whether a stream that passes over paths which match takes it."""
+    """Tell for each file whether a stream takes it that skips matching paths."""
     kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
     return pc.fill_null(kept, True).combine_chunks()
 
 
 @dataclass(slots=True)
 class Capacity:
-    """What a batch may still take: a file is admitted if there was room before it.
+    """The remaining room of a batch. A file is admitted if there was room before it.
 
     Attributes:
-        files: How many files; None for no limit.
-        size_bytes: How many bytes; None for no limit.
+        files: The number of files; None for no limit.
+        size_bytes: The number of bytes; None for no limit.
         has_any: Whether a file was admitted.
     """
 
@@ -120,12 +121,12 @@ class Capacity:
         return self.files is None and self.size_bytes is None
 
     def take(self, some: IndexedFiles) -> int:
-        """Admit as many of the files as there is room for, from the first on; how many.
+        """Admit files from the first on, as far as there is room, and return their number.
 
-        Files that are taken whole are admitted together, and in any case if they are the first.
+        Files that can't be split are admitted together, and always if they are the first.
         """
         if not some.is_whole:
-            count = self._fitting(some)
+            count = self._count_fitting(some)
         else:
             count = 0 if self.has_any and self._is_short_of(some) else len(some)
         self.has_any = self.has_any or count > 0
@@ -135,7 +136,7 @@ class Capacity:
             self.size_bytes -= some.first(count).size_bytes
         return count
 
-    def _fitting(self, some: IndexedFiles) -> int:
+    def _count_fitting(self, some: IndexedFiles) -> int:
         count = len(some)
         if self.files is not None:
             count = min(count, max(0, self.files))
@@ -146,6 +147,6 @@ class Capacity:
         return count
 
     def _is_short_of(self, some: IndexedFiles) -> bool:
-        """Whether there is no room for all of the files."""
+        """Tell whether there is no room for all of the files."""
         is_too_many = self.files is not None and len(some) > self.files
         return is_too_many or (self.size_bytes is not None and some.size_bytes > self.size_bytes)

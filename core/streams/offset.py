@@ -1,6 +1,6 @@
-"""`StreamOffset`: how far a stream has read a table, in Delta's own JSON (spec 11.1).
+"""`StreamOffset`: the position of a stream in a table, in Delta's own JSON (spec 11.1).
 
-Checkpoints go from engine to engine, so the keys, their order and the spacing are Delta's.
+Engines read each other's checkpoints, so the keys, their order and the spacing are Delta's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from optimist.core.values.field_types import LARGEST_LONG
 __all__ = ["AFTER_CHANGE", "BASE_INDEX", "CHANGE", "StreamOffset"]
 
 BASE_INDEX = -100
-"""Before everything in a version. In the JSON it is -1."""
+"""The index before everything in a version. In the JSON it is -1."""
 
 _BASE_IN_JSON = -1
 CHANGE, AFTER_CHANGE = -20, -19
-"""At a change of metadata, before the files of its version, and just after one. A batch ends at the
-first; the next one has no rows, and tells the stream that all before the change are dealt with."""
+"""The indexes at a change of metadata, before its version's files, and just after it.
+
+A batch ends at the first. The next batch has no rows, and shows that all rows before the change
+were processed.
+"""
 
 _METADATA_INDEXES = (CHANGE, AFTER_CHANGE)  # the only ones of version 3 of the format
 _END_INDEX = LARGEST_LONG - 100
@@ -31,13 +34,13 @@ _VERSION_WITH_METADATA = 3
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A position in a table: everything before it and at it has been read.
+    """A position in a table: everything up to it has been read.
 
     Attributes:
         table_id: The table's id.
         version: The version of the table.
-        index: The place of the last file read, among the files of the initial snapshot or those
-            that the commit added; `BASE_INDEX` if none was read.
+        index: The index of the last file that was read, among the files of the initial snapshot or
+            of the commit; `BASE_INDEX` if none was read.
         is_initial: Whether the version is read as a snapshot, and not as a commit.
     """
 
@@ -48,21 +51,21 @@ class StreamOffset:
 
     @classmethod
     def before(cls, table_id: str, version: int, *, is_initial: bool = False) -> StreamOffset:
-        """The position before everything in a version."""
+        """Make the position before everything in a version."""
         return cls(table_id, version, BASE_INDEX, is_initial)
 
     def at(self, version: int, index: int = BASE_INDEX) -> StreamOffset:
-        """A later position of the same stream; past the first version everything is a commit."""
+        """Make a later position of the stream; versions after the first one are read as commits."""
         is_initial = self.is_initial and version == self.version
         return StreamOffset(self.table_id, version, index, is_initial)
 
     @property
-    def place(self) -> tuple[int, int]:
-        """By which offsets of one stream are ordered."""
+    def sort_key(self) -> tuple[int, int]:
+        """The sort key of offsets of one stream."""
         return self.version, self.index
 
     def to_json(self) -> str:
-        """The text that Spark keeps in the checkpoint."""
+        """Return the text that Spark stores in the checkpoint."""
         is_metadata = self.index in _METADATA_INDEXES
         fields = {
             "sourceVersion": _VERSION_WITH_METADATA if is_metadata else _VERSION,
@@ -75,19 +78,19 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, text: str) -> StreamOffset:
-        """The offset that a checkpoint holds, of whichever engine.
+        """Read the offset in a checkpoint of any engine.
 
         Raises:
-            TableError: The text is no offset (kind `DELTA_INVALID_SOURCE_OFFSET_FORMAT`), or one of
-                a later version of the format (kind `DELTA_INVALID_SOURCE_VERSION`).
+            TableError: The text is not an offset (kind `DELTA_INVALID_SOURCE_OFFSET_FORMAT`), or
+                has a later version of the format (kind `DELTA_INVALID_SOURCE_VERSION`).
         """
         try:
             found = json.loads(text)
         except ValueError:
-            raise _no_offset(text) from None
+            raise _not_an_offset(text) from None
         if not isinstance(found, dict):
-            raise _no_offset(text)
-        version = _whole(found, "sourceVersion", text)
+            raise _not_an_offset(text)
+        version = _read_integer(found, "sourceVersion", text)
         if version not in (_VERSION, _VERSION_WITH_METADATA):
             raise TableError(
                 f"sourceVersion({version}) is invalid: the offset {quoted(text)} is of another "
@@ -98,22 +101,25 @@ class StreamOffset:
             )
         table_id, is_initial = found.get("reservoirId"), found.get("isStartingVersion")
         if not isinstance(table_id, str) or not isinstance(is_initial, bool):
-            raise _no_offset(text)
-        reached, index = _whole(found, "reservoirVersion", text), _whole(found, "index", text)
+            raise _not_an_offset(text)
+        reached, index = (
+            _read_integer(found, "reservoirVersion", text),
+            _read_integer(found, "index", text),
+        )
         if version == _VERSION and index == _BASE_IN_JSON:
             index = BASE_INDEX
         is_known = index == BASE_INDEX or index in _METADATA_INDEXES or 0 <= index < _END_INDEX
         if reached < 0 or not is_known:
-            raise _no_offset(text)
+            raise _not_an_offset(text)
         return cls(table_id, reached, index, is_initial)
 
     def ensure_not_before(self, earlier: StreamOffset) -> None:
-        """Make sure that a stream goes forward from another of its offsets to this one.
+        """Refuse an offset that is before an earlier offset of the stream.
 
         Raises:
-            TableError: It does not (kind `OPTIMIST_STREAM_WENT_BACK`).
+            TableError: It is before (kind `OPTIMIST_STREAM_WENT_BACK`).
         """
-        if self.place >= earlier.place and (earlier.is_initial or not self.is_initial):
+        if self.sort_key >= earlier.sort_key and (earlier.is_initial or not self.is_initial):
             return
         raise TableError(
             f"The stream's offsets go back: {self.to_json()} comes after {earlier.to_json()}. "
@@ -125,14 +131,14 @@ class StreamOffset:
         )
 
 
-def _whole(found: Mapping[str, object], key: str, text: str) -> int:
+def _read_integer(found: Mapping[str, object], key: str, text: str) -> int:
     value = found.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _no_offset(text)
+        raise _not_an_offset(text)
     return value
 
 
-def _no_offset(text: str) -> TableError:
+def _not_an_offset(text: str) -> TableError:
     return TableError(
         f"The stored source offset format is invalid: {shown(text)}. Nothing was read. The "
         "checkpoint is of another source, or is damaged; give the stream its own checkpoint.",

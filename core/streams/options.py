@@ -1,4 +1,4 @@
-"""`StreamOptions`: where a stream begins, how much a batch takes, and what it passes over."""
+"""`StreamOptions`: the start of a stream, the size of a batch, and the commits to skip."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ALWAYS: Final = "always"
 _DEFAULT_MAX_FILES = 1000
 
 
-def _version(text: str) -> int | str:
+def _parse_version(text: str) -> int | str:
     return LATEST if text.lower() == LATEST else at_least(0)(text)
 
 
-def _expression(text: str) -> str:
+def _parse_regex(text: str) -> str:
     try:
         pc.match_substring_regex(pa.array([""]), text)
     except pa.ArrowInvalid:
@@ -40,21 +40,21 @@ def _expression(text: str) -> str:
     return text
 
 
-def _allowance(text: str) -> str:
+def _parse_allowance(text: str) -> str:
     folded = text.lower()
     if folded != ALWAYS:
         at_least(0)(folded)
     return folded
 
 
-def _place(text: str) -> str:
+def _parse_directory(text: str) -> str:
     if not text:
         raise ValueError("must be a directory")
     return text
 
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "startingVersion": _version,
+    "startingVersion": _parse_version,
     "startingTimestamp": str,
     "maxFilesPerTrigger": at_least(1),
     "maxBytesPerTrigger": parse_bytes,
@@ -62,21 +62,21 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "ignoreFileDeletion": parse_bool,
     "ignoreChanges": parse_bool,
     "skipChangeCommits": parse_bool,
-    "excludeRegex": _expression,
+    "excludeRegex": _parse_regex,
     "failOnDataLoss": parse_bool,
     "withEventTimeOrder": parse_bool,
     "readChangeFeed": parse_bool,
     "readChangeData": parse_bool,
-    "schemaTrackingLocation": _place,
-    "schemaLocation": _place,
+    "schemaTrackingLocation": _parse_directory,
+    "schemaLocation": _parse_directory,
     "streamingSourceTrackingId": str,
-    "allowSourceColumnRename": _allowance,
-    "allowSourceColumnDrop": _allowance,
-    "allowSourceColumnTypeChange": _allowance,
+    "allowSourceColumnRename": _parse_allowance,
+    "allowSourceColumnDrop": _parse_allowance,
+    "allowSourceColumnTypeChange": _parse_allowance,
 }
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 _CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
-_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")  # the first counts
+_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")  # the first has precedence
 STREAM_OPTIONS = tuple(_PARSERS)
 """The names of the options, in Delta's spelling."""
 
@@ -86,25 +86,28 @@ class StreamOptions:
     """The options of one stream.
 
     Attributes:
-        starting_version: The first commit to read, or `LATEST` for those to come; None for the
+        starting_version: The first commit to read, or `LATEST` for future commits; None for the
             whole table first.
-        starting_ms: Instead of it: the first commit made then or later, in epoch milliseconds.
-        max_files: How many files a batch takes at most; None for no limit.
-        max_bytes: After how many bytes a batch takes no further file; None for no limit.
-        ignore_deletes: Pass over commits that only remove rows.
-        ignore_changes: Give the rows of rewritten files again.
-        skip_change_commits: Pass over commits that remove rows, with all that they add.
-        exclude_regex: Pass over files whose path it matches somewhere.
-        fail_on_data_loss: Stop at commits that are no longer in the log, instead of going on after
-            them.
-        snapshot_at_once: Give the first snapshot in one batch, so that no watermark moves within.
-        read_changes: Give the rows that commits inserted, updated and deleted, each with its kind.
-        schema_location: Where the log of schemas lies; None for a stream without one.
-        tracking_id: What tells this source's log from those of others of the query.
-        allowed_rename: `ALWAYS`, or the version of the only change that the stream may go on after,
-            where columns were renamed.
-        allowed_drop: The same where columns were dropped.
-        allowed_type_change: The same where types were made wider.
+        starting_ms: The alternative to it: the first commit made at or after this time, in epoch
+            milliseconds.
+        max_files: The most files that a batch takes; None for no limit.
+        max_bytes: The bytes after which a batch takes no more files; None for no limit.
+        ignore_deletes: Whether to skip commits that only remove rows.
+        ignore_changes: Whether to return the rows of rewritten files again.
+        skip_change_commits: Whether to skip commits that remove rows, with all that they add.
+        exclude_regex: A pattern; files whose path contains a match are skipped.
+        fail_on_data_loss: Whether to stop at commits that are no longer in the log, instead of
+            continuing after them.
+        snapshot_at_once: Whether to return the first snapshot in one batch, so that no watermark
+            moves within it.
+        read_changes: Whether to return the rows that commits inserted, updated and deleted, each
+            with its kind.
+        schema_location: The directory of the log of schemas; None for a stream without one.
+        tracking_id: A text that distinguishes this source's log from others of the query.
+        allowed_rename: `ALWAYS`, or the version of the only renaming of columns after which the
+            stream may continue.
+        allowed_drop: The same for dropped columns.
+        allowed_type_change: The same for types that were made wider.
     """
 
     starting_version: int | str | None = None
@@ -126,7 +129,7 @@ class StreamOptions:
 
     @property
     def starts_at_a_moment(self) -> bool:
-        """Whether only the moment tells where the stream begins."""
+        """Whether the start depends on the time when the stream begins."""
         return self.starting_version == LATEST or self.starting_ms is not None
 
     @property
@@ -141,23 +144,23 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str], to_ms: Callable[[str], int]) -> StreamOptions:
-        """The options as a reader gives them; others than `STREAM_OPTIONS` are ignored.
+        """Parse the options of a reader; names that are not in `STREAM_OPTIONS` are ignored.
 
         Args:
-            given: Names in any case, values as text.
-            to_ms: Turns the text of a time into epoch milliseconds.
+            given: Names in any case, with values as text.
+            to_ms: Converts the text of a time to epoch milliseconds.
 
         Raises:
-            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), both starts are given
+            UsageError: A value can't be parsed (kind `DELTA_ILLEGAL_OPTION`), both starts are given
                 (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`), or an older version of the
-                table (kind `DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS`).
+                table is asked for (kind `DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS`).
         """
         folded = {key.lower(): text.strip() for key, text in given.items()}
         for name in _TIME_TRAVEL:
             if name.lower() in folded:
                 raise no_time_travel(f"The option {name}")
         found = {
-            name: _parsed(name, parse, folded[name.lower()])
+            name: _parse_option(name, parse, folded[name.lower()])
             for name, parse in _PARSERS.items()
             if name.lower() in folded
         }
@@ -170,7 +173,7 @@ class StreamOptions:
             )
         location = next((found[name] for name in _LOCATIONS if name in found), None)
         if location is not None and not found.get("failOnDataLoss", True):
-            raise _no_tolerance()
+            raise _must_fail_on_data_loss()
         max_bytes = found.get("maxBytesPerTrigger")
         default = _DEFAULT_MAX_FILES if max_bytes is None else None
         rewrites = found.get("ignoreFileDeletion", False)  # Delta's older name
@@ -194,13 +197,13 @@ class StreamOptions:
         )
 
     def ensure_untracked(self, whose: str) -> None:
-        """Refuse a log of schemas where a stream can't have one.
+        """Refuse a log of schemas for a stream that can't have one.
 
         Args:
-            whose: What kind of stream it is, for the error.
+            whose: The kind of stream, for the error.
 
         Raises:
-            UsageError: The stream is asked to have one (kind `OPTIMIST_NOT_BUILT_YET`).
+            UsageError: The stream has the option for one (kind `OPTIMIST_NOT_BUILT_YET`).
         """
         if self.schema_location is not None:
             raise not_built_yet(
@@ -209,10 +212,10 @@ class StreamOptions:
 
 
 def ensure_stream_options(given: Mapping[str, object]) -> None:
-    """Make sure that a call, which is told of no other options, gives only those of streams.
+    """Refuse options that are not stream options, for a call that takes no others.
 
     Raises:
-        UsageError: There is another one (kind `DELTA_ILLEGAL_OPTION`).
+        UsageError: One is not a stream option (kind `DELTA_ILLEGAL_OPTION`).
     """
     known = {name.lower() for name in STREAM_OPTIONS}
     for name in given:
@@ -226,10 +229,10 @@ def ensure_stream_options(given: Mapping[str, object]) -> None:
 
 
 def no_time_travel(what: str) -> UsageError:
-    """Return the error for a stream that is to read an older version of its table.
+    """Return the error for a stream that should read an older version of its table.
 
     Args:
-        what: What asks for that, as the beginning of a sentence.
+        what: The cause, as the beginning of a sentence.
     """
     return UsageError(
         f"Cannot time travel views, subqueries, streams or change data feed queries. {what} asks "
@@ -239,7 +242,7 @@ def no_time_travel(what: str) -> UsageError:
     )
 
 
-def _no_tolerance() -> UsageError:
+def _must_fail_on_data_loss() -> UsageError:
     return UsageError(
         "A stream with a schemaTrackingLocation can't go on after commits that are no longer in "
         "the log, since these may have changed the schema. Nothing was read. Leave failOnDataLoss "
@@ -249,7 +252,7 @@ def _no_tolerance() -> UsageError:
     )
 
 
-def _parsed(name: str, parse: Callable[[str], Any], text: str) -> Any:
+def _parse_option(name: str, parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except ValueError as error:

@@ -1,12 +1,12 @@
-"""`StreamPlanner`: the offsets of a stream over a table, and the files between two of them.
+"""`StreamPlanner`: the offsets of a stream over a table, and the files between two offsets.
 
-A stream without a start reads the table as it is first, its files ordered by (modification time,
-path), and then each commit since. A batch never goes on from that snapshot to the commits, so a
-batch that is run again has the same files even if nothing but its end was written down.
+A stream without a start first reads the current table, its files ordered by (modification time,
+path), and then each later commit. A batch never contains both. So a batch that is run again has the
+same files, even if only its end was recorded.
 
-A start that only the moment decides, `latest` or a time, is answered as the first offset: a batch
-without rows then carries it into the checkpoint. Held in memory alone it would be lost with the
-first crash, and rows with it.
+A start that depends on the current time, `latest` or a time, is returned as the first offset. A
+batch without rows then records it in the checkpoint. In memory alone it would be lost at the first
+crash, and rows with it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from optimist.core.streams.unblocked import Allowed
 __all__ = ["Backlog", "StreamPlanner"]
 
 _MOST_COUNTED = 1000
-"""Of how many versions ahead the files are counted for the progress of a query."""
+"""The number of versions ahead whose files are counted for the progress of a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a stream has yet to read, as far as it is known."""
+    """The amount that a stream has yet to read, as far as it is known."""
 
     files: int
     size_bytes: int
@@ -55,15 +55,15 @@ class Backlog:
 
 @dataclass(slots=True)
 class StreamPlanner:
-    """One stream over a table; one thread at a time asks it.
+    """One stream over a table, for one thread at a time.
 
     Attributes:
         table: The table.
         options: The stream's options.
-        newest: Gives the newest version of the table.
-        schema: By which rows are read: that of the newest version when the stream was started, or
-            that of its log of schemas.
-        tracking: The log of schemas, if the stream has one.
+        newest: Returns the newest version of the table.
+        schema: The schema that rows are read by: that of the newest version at the stream's start,
+            or that of its log of schemas.
+        tracking: The log of schemas; None if the stream has none.
     """
 
     table: TableRef
@@ -82,7 +82,7 @@ class StreamPlanner:
     _begins_readable: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._use(self.schema)
+        self._use_schema(self.schema)
 
     @classmethod
     def of(
@@ -94,31 +94,31 @@ class StreamPlanner:
         *,
         tracked_by: type[SchemaTracking] = SchemaTracking,
     ) -> StreamPlanner:
-        """A stream that starts now, or goes on from a checkpoint.
+        """Make a stream that starts now, or continues from a checkpoint.
 
         Args:
             table: The table.
             options: The stream's options.
-            newest: Gives the newest version of the table.
-            log_of: Gives the log of schemas for the table's id, if the stream has one.
-            tracked_by: Who keeps that log.
+            newest: Returns the newest version of the table.
+            log_of: Returns the log of schemas for a table's id; None for a stream without one.
+            tracked_by: The class that keeps that log.
 
         Raises:
-            UsageError: The conf lets no stream have one (kind `DELTA_ILLEGAL_OPTION`).
-            TableError: The log of schemas is damaged, or that of another table.
+            UsageError: The conf forbids logs of schemas (kind `DELTA_ILLEGAL_OPTION`).
+            TableError: The log of schemas is damaged, or belongs to another table.
         """
         snapshot = newest()
         if log_of is None:
             schema = StreamSchema(snapshot.metadata, snapshot.version, snapshot.protocol)
             return cls(table, options, newest, schema)
         if not table.options.streaming_schema_tracking:
-            raise _not_tracked()
+            raise _tracking_disabled()
         tracking = tracked_by.of(log_of(snapshot.metadata.id), table, snapshot)
         return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
     @property
     def is_placed_by_position(self) -> bool:
-        """Whether only a position tells by what its rows are read; see `begin_following`."""
+        """Whether only a position decides by which schema rows are read; see `begin_following`."""
         return isinstance(self.tracking, FollowedSchemas)
 
     @property
@@ -127,88 +127,89 @@ class StreamPlanner:
         return self.schema.metadata.id
 
     def capacity(self) -> Capacity:
-        """What the options let a batch take."""
+        """Return the room that the options give a batch."""
         return Capacity(self.options.max_files, self.options.max_bytes)
 
     def latest_version(self) -> int:
-        """The newest version; costs one listing."""
-        return self._look().version
+        """Return the newest version; it costs one listing."""
+        return self._load_newest().version
 
     def begin_following(
         self, position: StreamOffset | None, allowed: Allowed, *, end: StreamOffset | None = None
     ) -> None:
-        """Choose by which entry of its log of schemas a follower reads; it may have none.
+        """Choose the schema that a follower reads by, if it has a log of schemas.
 
         Args:
-            position: Where the follower is; None before it has read anything.
-            allowed: What it was told.
-            end: Where its first batch ends, if an earlier run has planned that.
+            position: The follower's position; None before it has read anything.
+            allowed: The changes after which it may continue.
+            end: The end of its first batch, if an earlier run has planned it.
 
         Raises:
-            UsageError, TableError, SchemaError, ProtocolError: As `FollowedSchemas`.
+            UsageError, TableError, SchemaError, ProtocolError: See `FollowedSchemas`.
         """
         if not isinstance(self.tracking, FollowedSchemas):
             return
-        latest = self._look()
+        latest = self._load_newest()
         if position is None:
-            begin = self._begin(latest) if end is None else self._begin_of_first(end, latest)
+            begin = self._find_begin(latest) if end is None else self._begin_of_first(end, latest)
             version = min(begin.version, latest.version)
-            self._use(self.tracking.begin_anew(self.table, latest, version))
+            self._use_schema(self.tracking.begin_anew(self.table, latest, version))
             return
-        at = self._checked(position, latest)
+        at = self._check_offset(position, latest)
         reached = at.version, _reached(at)
-        self._use(self.tracking.go_on(self.table, latest, reached, allowed))
+        self._use_schema(self.tracking.go_on(self.table, latest, reached, allowed))
 
     def commits_after(
         self, position: StreamOffset | None
     ) -> Iterator[tuple[StreamOffset, tuple[FilesView, ...]]]:
-        """What there is after a position, version by version: where each ends, and its rows.
+        """Yield the rows after a position, version by version, with the end of each version.
 
-        The start comes first, without rows, if only the moment tells it. Costs one listing.
+        If the start depends on the current time, it comes first, without rows. It costs one
+        listing.
 
         Args:
-            position: Where the reader is; None before it has read anything.
+            position: The reader's position; None before it has read anything.
 
         Raises:
-            TableError, SchemaError, ProtocolError: As `latest_offset`. At a change, what is before
-                it has been given, and whoever asks for more has dealt with that.
+            TableError, SchemaError, ProtocolError: See `latest_offset`. At a change, all rows
+                before it were returned, and a caller that asks for more has processed them.
         """
-        latest = self._look()
-        at = self._begin(latest) if position is None else self._checked(position, latest)
+        latest = self._load_newest()
+        at = self._find_begin(latest) if position is None else self._check_offset(position, latest)
         if position is None and self.options.starts_at_a_moment:
-            yield at, self._views(at, at)
+            yield at, self._views_of(at, at)
         if at.is_initial:
             begin, at = at, at.at(at.version + 1)
-            yield at, self._views(begin, at)
+            yield at, self._views_of(begin, at)
         else:
             self._ensure_begins_readable(at)
         for _, after, files in self._commits_in(at.version, latest.version):
             begin, at = at, at.at(after)
             if self.tracking is not None and files.change is not None:
                 raise self.tracking.record(files.change)
-            yield at, self._views(begin, at)
+            yield at, self._views_of(begin, at)
             self._forget_before(at)
 
     def latest_offset(
         self, start: StreamOffset | None, capacity: Capacity, *, last_version: int | None = None
     ) -> StreamOffset | None:
-        """Where the next batch ends; `start` itself if there is nothing new.
+        """Return the end of the next batch, or `start` itself if there is nothing new.
 
-        Where the start is a time, the first batch has no rows, unless there will be no other.
+        If the start is a time, the first batch has no rows, unless it is the only batch.
 
         Args:
-            start: Where the last batch ended; None before the first.
-            capacity: What the batch may take.
-            last_version: Nothing after this version is read; None for no bound.
+            start: The end of the last batch; None before the first.
+            capacity: The room of the batch.
+            last_version: The last version to read; None for no bound.
 
         Raises:
-            TableError, SchemaError, ProtocolError: A commit can't be read on; see `CommitReader`.
-                Or the start is none of this table's offsets.
-            SchemaError: The stream has come to a change, which its log of schemas has now (kind
+            TableError, SchemaError, ProtocolError: A commit can't be read; see `CommitReader`. Or
+                the start is not an offset of this table.
+            SchemaError: The stream has come to a change, which is now in its log of schemas (kind
                 `DELTA_STREAMING_METADATA_EVOLUTION`).
         """
-        latest = self._look()
-        begin = self._begin(latest) if start is None else self._checked(start, latest)
+        latest = self._load_newest()
+        begin = self._find_begin(latest) if start is None else self._check_offset(start, latest)
         is_moment = start is None and self.options.starts_at_a_moment
         if start is None and begin.version > latest.version and not is_moment:
             return None
@@ -218,8 +219,8 @@ class StreamPlanner:
                 self._ensure_begun(latest, begin)
             if begin.index == CHANGE:
                 return begin.at(begin.version, AFTER_CHANGE)
-            self.done_with(begin)  # what did not come to be told, since the driver crashed
-        # A time before the newest commit means the same commit whenever it is asked for.
+            self.done_with(begin)  # acknowledge now what a crashed driver did not
+        # A time before the newest commit always stands for the same commit.
         is_sure = self.options.starting_ms is not None and begin.version <= latest.version
         if is_moment and not (is_sure and capacity.is_all):
             return begin
@@ -231,14 +232,14 @@ class StreamPlanner:
             taken = len(rest) if self.options.snapshot_at_once else capacity.take(rest)
             if taken == len(rest):
                 return begin.at(begin.version + 1)
-            return begin.at(begin.version, rest.places[taken - 1].as_py()) if taken else begin
+            return begin.at(begin.version, rest.indexes[taken - 1].as_py()) if taken else begin
         return self._latest_commit(begin, bound, capacity)
 
     def done_with(self, end: StreamOffset) -> None:
-        """Hear that a batch is recorded for good: after a change its log of schemas goes on.
+        """Acknowledge a batch that is recorded for good, and log a change at its end.
 
         Args:
-            end: Where the batch ended.
+            end: The end of the batch.
 
         Raises:
             SchemaError: It ended at a change (kind `DELTA_STREAMING_METADATA_EVOLUTION`).
@@ -250,36 +251,40 @@ class StreamPlanner:
             raise self.tracking.record(change)
 
     def whole_offset(self) -> StreamOffset:
-        """After everything that there is, for who does not know where the last batch ended."""
-        return StreamOffset.before(self.table_id, self._look().version + 1)
+        """Return the offset after everything, for a caller that lost the end of its last batch."""
+        return StreamOffset.before(self.table_id, self._load_newest().version + 1)
 
     def views_between(self, start: StreamOffset | None, end: StreamOffset) -> tuple[FilesView, ...]:
-        """The rows of a batch, as views whose columns are those of `stream_schema`.
+        """Return the rows of a batch, as views with the columns of `stream_schema`.
 
-        They are the same each time that a batch is run. There are always as many as `empty_views`
-        has, each shaped as the one there.
+        They are the same each time that a batch is run. They have the number and the shapes of
+        `empty_views`.
 
         Args:
-            start: Where the batch before ended; None for the first batch.
-            end: Where the batch ends.
+            start: The end of the batch before; None for the first batch.
+            end: The end of the batch.
 
         Raises:
-            TableError, SchemaError, ProtocolError: As `latest_offset`.
+            TableError, SchemaError, ProtocolError: See `latest_offset`.
         """
-        latest = self._look()
-        self._checked(end, latest)
-        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
+        latest = self._load_newest()
+        self._check_offset(end, latest)
+        begin = (
+            self._begin_of_first(end, latest)
+            if start is None
+            else self._check_offset(start, latest)
+        )
         end.ensure_not_before(begin)
         self._begin_tracking(latest, begin, end, is_fresh=start is None)
         self._ensure_begins_readable(begin)
-        return self._views(begin, end)
+        return self._views_of(begin, end)
 
     def empty_views(self) -> tuple[FilesView, ...]:
-        """What `views_between` gives where there are no rows."""
+        """Return the views of a batch without rows; see `views_between`."""
         none = IndexedFiles.none()
         if not self.options.read_changes:
-            return (self._view(none),)
-        return self._changes.views(self._seen(), [], none.files)
+            return (self._view_of(none),)
+        return self._changes.views(self._last_seen(), [], none.files)
 
     @property
     def stream_schema(self) -> StructType:
@@ -290,9 +295,9 @@ class StreamPlanner:
         return without_expressions(schema.as_nullable())
 
     def backlog(self, position: StreamOffset) -> Backlog:
-        """What comes after a position, without a look for newer versions.
+        """Count what comes after a position, without a look for newer versions.
 
-        Of commits that the stream can't read on, and of those far ahead, only the versions count.
+        Of commits that the stream can't read, or that are far ahead, only the versions are counted.
         """
         if self._latest is None:
             return Backlog(0, 0, 0)
@@ -305,7 +310,7 @@ class StreamPlanner:
         last, version = self._latest.version, first
         while version <= min(last, first + _MOST_COUNTED):
             try:
-                found = self._count(version, after if version == first else BASE_INDEX)
+                found = self._count_files(version, after if version == first else BASE_INDEX)
             except OptimistError:
                 break
             files, size_bytes = files + found.files, size_bytes + found.size_bytes
@@ -314,48 +319,48 @@ class StreamPlanner:
 
     # Where a stream begins
 
-    def _begin(self, latest: Snapshot) -> StreamOffset:
-        """Before the first batch; the same for the life of the stream."""
+    def _find_begin(self, latest: Snapshot) -> StreamOffset:
+        """Return the offset before the first batch, which stays the same for the stream."""
         if self._first is None:
-            self._first = self._resolved(latest)
+            self._first = self._resolve_begin(latest)
         return self._first
 
-    def _resolved(self, latest: Snapshot) -> StreamOffset:
+    def _resolve_begin(self, latest: Snapshot) -> StreamOffset:
         version = first_commit(self.table, self.options, latest, self._reader)
         if version is None:
             return StreamOffset.before(self.table_id, latest.version, is_initial=True)
         return StreamOffset.before(self.table_id, version)
 
     def _begin_of_first(self, end: StreamOffset, latest: Snapshot) -> StreamOffset:
-        """Before a first batch that ends here, perhaps one that an earlier run has planned."""
+        """Return the offset before a first batch, which an earlier run may have planned."""
         if self.options.starting_version == LATEST:
-            # Only the batch that carries the start is without one, so it is the start.
+            # Only the batch that records the start has no start, so its end is the start.
             return end
         if self.options.starts_at_a_moment:
-            found = self._begin(latest)
-            return found if found.place <= end.place else end
+            found = self._find_begin(latest)
+            return found if found.sort_key <= end.sort_key else end
         if self.options.starting_version is not None:
-            return self._begin(latest)
+            return self._find_begin(latest)
         version = end.version if end.is_initial else max(0, end.version - 1)
         return StreamOffset.before(self.table_id, version, is_initial=True)
 
-    # What rows were written under
+    # The schema that rows were written by
 
     def _ensure_begins_readable(self, begin: StreamOffset) -> None:
-        """Make sure, once, that rows from where the stream starts or goes on can be read."""
-        if self._begins_readable or begin.is_initial:  # a first snapshot is looked at when read
+        """Check once that rows at the stream's start can be read."""
+        if self._begins_readable or begin.is_initial:  # a first snapshot is checked when it is read
             return
         self._ensure_readable_from(begin.version)
         self._begins_readable = True
 
     def _ensure_readable_from(self, version: int) -> None:
-        """Make sure that a version was written by columns that the stream can read.
+        """Check that a version was written with columns that the stream can read.
 
-        Commits tell of changes as they are read. What came before the first one that is read, or
-        was lost from the log, tells nothing, so the table is loaded as it was then. Where that is
-        no longer possible a stream goes on as in delta-spark, unless columns are mapped.
+        Commits show changes when they are read. Commits before the first one, or lost from the log,
+        do not, so the table is loaded at that version. If that is no longer possible, a stream
+        continues as in delta-spark, unless columns are mapped.
         """
-        latest = self._seen()
+        latest = self._last_seen()
         if self.tracking is not None:
             return
         try:
@@ -376,7 +381,7 @@ class StreamPlanner:
     def _begin_tracking(
         self, latest: Snapshot, begin: StreamOffset, end: StreamOffset, *, is_fresh: bool
     ) -> None:
-        """Write the log's first entry, which has to fit all rows between two offsets."""
+        """Write the log's first entry, which must fit all rows between two offsets."""
         if self.tracking is None or self.tracking.entry is not None:
             return
         first = min(begin.version, latest.version) if is_fresh else _reached(begin)
@@ -384,12 +389,12 @@ class StreamPlanner:
         found = self.tracking.first_schema(self.table, latest, versions)
         if not found.reads_like(self.schema):
             raise evolved(found)
-        self._use(found)
+        self._use_schema(found)
 
     def _ensure_begun(self, latest: Snapshot, begin: StreamOffset) -> None:
-        """Make sure that the log's entry is for where the stream begins.
+        """Check that the log's entry is for the stream's start.
 
-        A run that died before its first batch was planned has left one for where it had begun.
+        A run that died before it planned its first batch has left an entry for its own start.
         """
         version = min(begin.version, latest.version)
         if self.tracking is None or version == self.schema.version:
@@ -399,7 +404,7 @@ class StreamPlanner:
         if version < self.schema.version or not found.reads_like(self.schema):
             raise self.tracking.record(found, is_first=True)
 
-    def _use(self, schema: StreamSchema) -> None:
+    def _use_schema(self, schema: StreamSchema) -> None:
         """Read by a schema from now on."""
         self.schema = schema
         self._reader = CommitReader(self.table, schema, self.options)
@@ -407,12 +412,12 @@ class StreamPlanner:
         self._commits.clear()
         self._begins_readable = False
 
-    # What is in the table
+    # The content of the table
 
-    def _seen(self) -> Snapshot:
-        return self._look() if self._latest is None else self._latest
+    def _last_seen(self) -> Snapshot:
+        return self._load_newest() if self._latest is None else self._latest
 
-    def _look(self) -> Snapshot:
+    def _load_newest(self) -> Snapshot:
         latest = self.newest()
         if latest.metadata.id != self.table_id:
             raise other_table(self.table_id, latest.metadata.id)
@@ -422,9 +427,9 @@ class StreamPlanner:
         return latest
 
     def _ensure_same_log(self, before: Snapshot) -> None:
-        """Refuse a log that has other commits than those that were read, with the same numbers.
+        """Refuse a log that has other commits under the versions that were read.
 
-        It may be the same one, read anew. Nothing that was remembered of it is kept, in any case.
+        It may be the same log, read again. In any case nothing that was cached of it is kept.
         """
         last_seen = before.segment.last_seen if before.segment else None
         if newer_commits(self.table.store, before.log_path, last_seen, before.version) is None:
@@ -434,7 +439,7 @@ class StreamPlanner:
         self._changes.forget()
         self._initial = None
 
-    def _checked(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:
+    def _check_offset(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:
         if offset.table_id != self.table_id:
             raise other_table(offset.table_id, self.table_id)
         last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
@@ -452,35 +457,35 @@ class StreamPlanner:
                 rest = files.between(after)
                 taken = capacity.take(rest)
                 if taken < len(rest):
-                    return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
+                    return begin.at(version, rest.indexes[taken - 1].as_py()) if taken else position
                 position = begin.at(following)
         except OptimistError:
             if position == begin:
                 raise
-        return position  # what came before is given first; then the next look raises
+        return position  # the rows before are given first; the next call raises
 
-    def _views(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
+    def _views_of(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
         if not self.options.read_changes:
-            return (self._view(IndexedFiles.joined(list(self._parts(begin, end)))),)
+            return (self._view_of(IndexedFiles.joined(list(self._files_between(begin, end)))),)
         inserted = IndexedFiles.none().files
         if begin.is_initial:
             upto = end.index if end.is_initial else None
             part = self._snapshot_files(begin.version).between(begin.index, upto)
             inserted = as_inserted(part.files, begin.version, self._initial_ms)
             begin = begin.at(begin.version + 1)
-        runs = [] if end.is_initial else list(self._runs(begin, end))
-        return self._changes.views(self._seen(), runs, inserted)
+        runs = [] if end.is_initial else list(self._changed_runs(begin, end))
+        return self._changes.views(self._last_seen(), runs, inserted)
 
-    def _view(self, files: IndexedFiles) -> FilesView:
-        """Files of a stream of rows as they are read: by the schema that it began with.
+    def _view_of(self, files: IndexedFiles) -> FilesView:
+        """Return the view of files of a stream of rows, with the schema that it began with.
 
         All columns may hold nulls, since the files may be older than a NOT NULL.
         """
         read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
-        return self._seen().with_other_files(read, files.files)
+        return self._last_seen().with_other_files(read, files.files)
 
-    def _runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
-        """The commits between two offsets; those that an offset parts, each on its own."""
+    def _changed_runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
+        """Yield the commits between two offsets; a commit that an offset splits comes alone."""
         first = begin.version
         if begin.index != BASE_INDEX:
             upto = end.index if end.version == first else None
@@ -492,7 +497,7 @@ class StreamPlanner:
             part = self._commit_files(end.version).between(BASE_INDEX, end.index)
             yield ChangedRun.part(end.version, part)
 
-    def _parts(self, begin: StreamOffset, end: StreamOffset) -> Iterator[IndexedFiles]:
+    def _files_between(self, begin: StreamOffset, end: StreamOffset) -> Iterator[IndexedFiles]:
         first, after = begin.version, begin.index
         if begin.is_initial:
             upto = end.index if end.is_initial else None
@@ -506,7 +511,7 @@ class StreamPlanner:
             yield files.between(after if version == first else BASE_INDEX, upto)
 
     def _commits_in(self, first: int, last: int) -> Iterator[tuple[int, int, IndexedFiles]]:
-        """Each commit of some versions, with the one to go on with; lost ones are one step."""
+        """Yield each commit of some versions, with the next version; lost commits are one step."""
         version = first
         while version <= last:
             files = self._commit_files(version)
@@ -537,12 +542,12 @@ class StreamPlanner:
             self._initial = version, IndexedFiles.of(files, self.options.exclude_regex)
         return self._initial[1]
 
-    def _count(self, version: int, after: int) -> Backlog:
-        """What a commit has, or a run of lost ones."""
+    def _count_files(self, version: int, after: int) -> Backlog:
+        """Count the files of a commit, or of a run of lost ones."""
         if after == BASE_INDEX and version in self._counts:
             return self._counts[version]
         kept = self._commits.get(version)
-        found = self._reader.files(version, self._seen().version) if kept is None else kept
+        found = self._reader.files(version, self._last_seen().version) if kept is None else kept
         rest = found.between(after)
         counted = Backlog(len(rest), rest.size_bytes, found.next_version(version) - version)
         if after == BASE_INDEX:
@@ -550,7 +555,7 @@ class StreamPlanner:
         return counted
 
     def _forget_before(self, position: StreamOffset) -> None:
-        """What no later batch asks for; a batch is asked for once more after its end is known."""
+        """Drop cached commits before a position; a batch may be planned once more after its end."""
         for kept in (self._commits, self._counts):
             for version in [number for number in kept if number < position.version]:
                 del kept[version]
@@ -559,12 +564,12 @@ class StreamPlanner:
 
 
 def _reached(position: StreamOffset) -> int:
-    """The last version whose metadata hold for what was read up to a position."""
+    """Return the last version whose metadata apply to rows up to a position."""
     is_before = position.index in (BASE_INDEX, CHANGE) and not position.is_initial
     return max(0, position.version - 1) if is_before else position.version
 
 
-def _not_tracked() -> UsageError:
+def _tracking_disabled() -> UsageError:
     return UsageError(
         "Schema tracking location is not supported for Delta streaming source: the key "
         "spark.databricks.delta.streaming.schemaTracking.enabled is false. Nothing was read. Set "
@@ -575,7 +580,7 @@ def _not_tracked() -> UsageError:
 
 
 def _set_back(position: str, table_path: str, version: int) -> TableError:
-    """The error for a log that does not have what a stream has read of it."""
+    """Return the error for a log that lacks commits that a stream has read."""
     return TableError(
         f"The stream has read up to {position}, which the log of {table_path} does not have any "
         "more: it was set back to an older state, or the checkpoint is that of a copy. Nothing was "

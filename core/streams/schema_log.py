@@ -1,7 +1,7 @@
-"""`SchemaLog`: the metadata that a stream has read a table by, one file for each (spec 11.5).
+"""`SchemaLog`: the metadata that a stream has read a table by, one file each (spec 11.5).
 
-It lies beside the stream's checkpoint and goes from engine to engine, so the names of its files,
-their keys, the order of these and the spacing are Delta's.
+It lies beside the stream's checkpoint and is read by other engines, so the names of its files,
+their keys, the order of the keys and the spacing are Delta's.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _KEYS = {
     "protocol": "protocolJson",
     "previous": "previousMetadataSeqNum",
 }
-"""The fields of an entry and their keys, in the order of the file; what is None is left out."""
+"""The fields of an entry and their keys, in the order of the file; None values are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedMetadata:
-    """One entry: what a stream reads a table by from a version on.
+    """One entry: the metadata that a stream reads a table by, from a version on.
 
     Attributes:
         table_id: The table's id.
         version: The version of the table.
         data_schema: Its schema, as JSON.
         partition_schema: Its partition columns, as the JSON of a schema.
-        source_path: The place of the query's source in its checkpoint.
+        source_path: The path of the query's source in its checkpoint.
         configuration: The table's properties; None in entries of old writers.
         protocol: Its protocol, as a line of a commit; None in entries of old writers.
-        previous: The entry before, where that is not the one with the number before.
+        previous: The number of the entry before, if it is not this number minus one.
     """
 
     table_id: str
@@ -68,7 +68,7 @@ class TrackedMetadata:
 
     @classmethod
     def of(cls, schema: StreamSchema, source_path: str) -> TrackedMetadata:
-        """The entry for what a stream reads by."""
+        """Make the entry for a stream's schema."""
         table = TableMetadata.of(schema.metadata)
         columns = table.declared_schema
         partitions = [columns.find(name) for name in table.partition_columns]
@@ -89,7 +89,7 @@ class TrackedMetadata:
         return schema_from_json(self.data_schema)
 
     def over(self, metadata: Metadata, protocol: Protocol) -> StreamSchema:
-        """What a stream reads by, where the table has this metadata and protocol now."""
+        """Return the stream's schema, given the table's current metadata and protocol."""
         partitions = schema_from_json(self.partition_schema)
         if self.protocol is not None:
             found = action_from_json(self.protocol)
@@ -105,18 +105,18 @@ class TrackedMetadata:
         return StreamSchema(tracked, self.version, protocol, is_tracked=True)
 
     def to_text(self) -> str:
-        """The content of the entry's file."""
+        """Return the content of the entry's file."""
         values = {key: getattr(self, name) for name, key in _KEYS.items()}
         fields = {key: value for key, value in values.items() if value is not None}
         return f"{_HEADER}\n{json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}"
 
     @classmethod
     def from_text(cls, text: str, path: str) -> TrackedMetadata:
-        """The entry that a file holds, of whichever engine.
+        """Read the entry in a file of any engine.
 
         Raises:
             TableError: The file is damaged, or in a later format (kind
-                `DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED`), or its schema is none (kind
+                `DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED`), or its schema is not valid (kind
                 `DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED`).
         """
         header, _, body = text.partition("\n")
@@ -125,7 +125,7 @@ class TrackedMetadata:
         except ValueError:
             found = None
         if not isinstance(found, dict) or not _is_entry(found):
-            raise _damaged(path, text)
+            raise _invalid_entry(path, text)
         entry = cls(**{name: found[key] for name, key in _KEYS.items() if key in found})
         try:
             schema_from_json(entry.data_schema)
@@ -140,23 +140,23 @@ class TrackedMetadata:
         return entry
 
 
-def logs_at(place: TableRef, tracking_id: str | None) -> Callable[[str], SchemaLog]:
-    """What gives the log of schemas by a table's id, at the place that a stream's option gives.
+def logs_at(location: TableRef, tracking_id: str | None) -> Callable[[str], SchemaLog]:
+    """Return a function from a table's id to its log of schemas, at the option's location.
 
     Args:
-        place: The place, which is no table, but is served like one.
+        location: The location, which is not a table but is accessed like one.
         tracking_id: See `SchemaLog.of`.
     """
-    return partial(SchemaLog.of, place.store, place.table_path, tracking_id=tracking_id)
+    return partial(SchemaLog.of, location.store, location.table_path, tracking_id=tracking_id)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaLog:
-    """The entries of one source of one query, numbered from 0 on.
+    """The entries of one source of one query, numbered from 0.
 
     Attributes:
-        store: What serves the directory.
-        path: The directory.
+        store: The store of the directory.
+        path: The path of the directory.
     """
 
     store: LogStore
@@ -166,13 +166,14 @@ class SchemaLog:
     def of(
         cls, store: LogStore, location: str, table_id: str, tracking_id: str | None
     ) -> SchemaLog:
-        """The log of a source at the place that a stream's option gives.
+        """Return the log of a source, at the location that a stream's option gives.
 
         Args:
-            store: What serves the location.
+            store: The store of the location.
             location: The directory, below the query's checkpoint.
             table_id: The table's id.
-            tracking_id: What tells this source from others of the query; None if nothing need.
+            tracking_id: A text that distinguishes this source from others of the query; None if
+                there is no need.
 
         Raises:
             TableError: The ids would lead out of the location (kind `OPTIMIST_MALFORMED_ACTION`).
@@ -181,8 +182,8 @@ class SchemaLog:
         name = f"_schema_log_{table_id}{suffix}"
         if "/" in name or "\\" in name:
             raise TableError(
-                f"The name {shown(name)}, by which the stream's log of schemas would be called, is "
-                "that of no directory. Nothing was read. A table's id is a UUID, and a "
+                f"The stream's log of schemas can't have the name {shown(name)}, which is not a "
+                "directory name. Nothing was read. A table's id is a UUID, and a "
                 "streamingSourceTrackingId has no slashes.",
                 kind="OPTIMIST_MALFORMED_ACTION",
                 id=table_id,
@@ -190,10 +191,10 @@ class SchemaLog:
         return cls(store, join(location, name))
 
     def newest(self) -> tuple[int, TrackedMetadata] | None:
-        """The last entry with its number; None before there is any.
+        """Return the last entry with its number, or None if there is none.
 
         Raises:
-            TableError: As `TrackedMetadata.from_text`.
+            TableError: See `TrackedMetadata.from_text`.
         """
         try:
             names = [status.name for status in self.store.list_from(join(self.path, "0"))]
@@ -206,10 +207,10 @@ class SchemaLog:
         return None if entry is None else (max(numbers), entry)
 
     def entry(self, number: int) -> TrackedMetadata | None:
-        """One entry; None if there is none of this number.
+        """Return one entry, or None if there is none of this number.
 
         Raises:
-            TableError: As `TrackedMetadata.from_text`.
+            TableError: See `TrackedMetadata.from_text`.
         """
         path = join(self.path, str(number))
         try:
@@ -219,10 +220,10 @@ class SchemaLog:
         return TrackedMetadata.from_text(data.decode("utf-8", "replace"), path)
 
     def add(self, number: int, entry: TrackedMetadata) -> None:
-        """Write an entry, unless there is one of this number.
+        """Write an entry, unless one of this number exists.
 
         Raises:
-            TableError: There is another one (kind `DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT`).
+            TableError: A different one exists (kind `DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT`).
             StorageError: The store failed, or gave no answer twice (kind
                 `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
         """
@@ -232,9 +233,9 @@ class SchemaLog:
         if outcome is PutOutcome.UNKNOWN:
             outcome = self.store.put_if_absent(path, data)
         if outcome is PutOutcome.UNKNOWN:
-            raise _unknown(path)
+            raise _outcome_unknown(path)
         if outcome is PutOutcome.CREATED or self.entry(number) == entry:
-            return  # the same entry may be of the lost request, or of a twin of this run
+            return  # the same entry may be from the lost request, or from a twin of this run
         raise TableError(
             f"Detected conflicting schema location {self.path}: another stream has written the "
             f"entry {number} meanwhile. No further rows were read. Give each stream its own "
@@ -247,7 +248,7 @@ class SchemaLog:
 
 
 def _is_entry(found: Mapping[str, object]) -> bool:
-    """Whether the values have the types of the fields."""
+    """Tell whether the values have the types of the fields."""
     texts = ("tableId", "dataSchemaJson", "partitionSchemaJson", "sourceMetadataPath")
     version, previous = found.get("deltaCommitVersion"), found.get("previousMetadataSeqNum")
     configuration = found.get("tableConfigurations")
@@ -266,7 +267,7 @@ def _is_entry(found: Mapping[str, object]) -> bool:
     )
 
 
-def _unknown(path: str) -> StorageError:
+def _outcome_unknown(path: str) -> StorageError:
     return StorageError(
         f"The entry {path} of the stream's log of schemas may or may not have been written: the "
         "store gave no answer. Start the query again, which finds out.",
@@ -276,9 +277,9 @@ def _unknown(path: str) -> StorageError:
     )
 
 
-def _damaged(path: str, text: str) -> TableError:
+def _invalid_entry(path: str, text: str) -> TableError:
     return TableError(
-        f"The log of schemas holds what is no entry, or one of a later format, in {path}: "
+        f"The log of schemas has an invalid entry, or one of a later format, in {path}: "
         f"{quoted(shown(text))}. Nothing was read. Restore the file from a copy, or start with a "
         "new checkpoint.",
         kind="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",

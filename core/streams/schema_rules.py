@@ -1,4 +1,4 @@
-"""Whether a stream may read on past a change of the table's metadata (spec 11.3)."""
+"""The rules by which a stream may read past a change of the table's metadata (spec 11.3)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class StreamSchema:
     Attributes:
         metadata: The table's metadata when the stream was started, or those of the last entry in
             its log of schemas.
-        version: The version that they are from.
-        protocol: The table's protocol there.
+        version: The version of the metadata.
+        protocol: The table's protocol at that version.
         is_tracked: Whether the stream has a log of schemas, and stops at each change.
     """
 
@@ -36,15 +36,15 @@ class StreamSchema:
     def after(
         self, version: int, metadata: Metadata | None, protocol: Protocol | None
     ) -> StreamSchema | None:
-        """What a stream with a log of schemas reads by from a version on, if that is another.
+        """Return the new schema from a version on, for a stream with a log of schemas.
 
-        What came up to its own version is in it already, be it that nothing was read between two
-        changes.
+        It is None if the schema stays. A change up to the stream's own version is already included,
+        even if nothing was read between two changes.
 
         Args:
             version: The version.
-            metadata: The metadata that it brings; None if it brings none.
-            protocol: The protocol that it brings; None if it brings none.
+            metadata: The commit's metadata; None if it has none.
+            protocol: The commit's protocol; None if it has none.
 
         Raises:
             TableError: The table was replaced.
@@ -62,19 +62,19 @@ class StreamSchema:
         return None if changed.reads_like(self) else changed
 
     def reads_like(self, other: StreamSchema) -> bool:
-        """Whether rows are read by both alike; writers' own notes on columns don't count.
+        """Tell whether both read rows alike, ignoring writers' notes on columns.
 
         A table with identity columns has other metadata after each write.
         """
-        return _compared(self) == _compared(other)
+        return _comparable(self) == _comparable(other)
 
     def ensure_reads(self, changed: Metadata, version: int) -> None:
-        """Make sure that rows written under other metadata of the table can be read.
+        """Check that rows written under other metadata of the table can be read.
 
-        A restart reads by the newest metadata. It goes on from a change that comes after the
-        stream's own version, once all rows from before are given; it also reads those where the
-        change only adds columns or makes types wider. Where columns are mapped, a stream does not
-        go on without a word after one was dropped, as in delta-spark.
+        A restart reads by the newest metadata. It continues from a change after the stream's own
+        version, once all rows before it are returned. It also reads those rows if the change only
+        adds columns or makes types wider. If columns are mapped and one was dropped, a stream does
+        not continue without a restart, as in delta-spark.
 
         Args:
             changed: The metadata of a commit.
@@ -99,7 +99,7 @@ class StreamSchema:
         raise SchemaError(
             f"Detected schema change in version {version}: {what}, by comparison with the schema "
             f"that the stream reads by, from version {self.version}. Nothing of this batch was "
-            f"read. {_remedy(is_new=is_new, retryable=retryable)}",
+            f"read. {_remedy_for(is_new=is_new, retryable=retryable)}",
             kind="DELTA_SCHEMA_CHANGED_WITH_VERSION",
             version=version,
             column=column,
@@ -111,7 +111,7 @@ def _is_mapped(metadata: Metadata) -> bool:
     return TableMetadata.of(metadata).is_mapped
 
 
-def _remedy(*, is_new: bool, retryable: bool) -> str:
+def _remedy_for(*, is_new: bool, retryable: bool) -> str:
     if retryable:
         return "Start the query again: it goes on with the new schema."
     if is_new:
@@ -129,7 +129,7 @@ def _remedy(*, is_new: bool, retryable: bool) -> str:
 
 
 def unknown_columns(table_path: str, version: int) -> SchemaError:
-    """Return the error for a stream whose first rows may lie under other names in their files."""
+    """Return the error for a stream whose first rows may have other names in their files."""
     return SchemaError(
         f"The log of {table_path} no longer tells the columns of version {version}, at which the "
         "stream starts or goes on, and columns are mapped: its rows could come as nulls. Nothing "
@@ -140,7 +140,7 @@ def unknown_columns(table_path: str, version: int) -> SchemaError:
     )
 
 
-def _compared(schema: StreamSchema) -> tuple[object, ...]:
+def _comparable(schema: StreamSchema) -> tuple[object, ...]:
     table, protocol = TableMetadata.of(schema.metadata), schema.protocol
     configuration = schema.metadata.configuration.items()
     return (
@@ -158,7 +158,7 @@ def _is_note(key: str) -> bool:
 
 
 def other_table(expected: str, found: str) -> TableError:
-    """The error for a table that is not the one that the stream began with."""
+    """Return the error for a table other than the one that the stream began with."""
     return TableError(
         f"The streaming query was reading from the Delta table with the id {expected}, but the "
         f"table that is there now has the id {found}: it was replaced, or dropped and made anew, "

@@ -1,4 +1,4 @@
-"""The version at which a stream begins that has no offset yet (spec 11.2)."""
+"""The version at which a stream without an offset begins (spec 11.2)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["first_commit"]
 def first_commit(
     table: TableRef, options: StreamOptions, latest: Snapshot, reader: CommitReader
 ) -> int | None:
-    """Return the first commit that a new stream reads; None where the whole table comes first.
+    """Return the first commit that a new stream reads, or None if the whole table comes first.
 
-    It may be yet to come: the one after the newest for `latest`, and a later one where the option
+    It may be in the future: the version after the newest for `latest`, or a later one if the option
     `changeDataFeed.timestampOutOfRange.enabled` lets a stream wait for its start.
 
     Args:
         table: The table.
         options: The stream's options.
         latest: The newest version.
-        reader: What is asked where the commit is no longer in the log.
+        reader: Handles a commit that is no longer in the log.
 
     Raises:
         TableError: The start is after the newest version (kinds `DELTA_VERSION_NOT_FOUND`,
             `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`), or no longer in the log.
     """
     wanted = options.starting_version
-    # A log of schemas begins with what the table is at the start, which must be known then.
+    # A log of schemas begins with the table's metadata at the start, which must be known then.
     may_wait = table.options.cdf_allow_out_of_range and options.schema_location is None
     if options.starting_ms is not None:
         version = first_version_since(table, latest, options.starting_ms)
@@ -52,7 +52,7 @@ def first_commit(
 
 
 def _ensure_held(table: TableRef, version: int, latest: Snapshot, reader: CommitReader) -> None:
-    """A start need not be a version that can be recreated, but its commit must be there."""
+    """Refuse a start whose commit is gone; the version itself need not be recreatable."""
     try:
         table.store.read_bytes(commit_path(table.log_path, version))
     except LogFileNotFoundError:

@@ -1,6 +1,6 @@
-"""`SchemaTracking`: how a stream goes from schema to schema, one entry of its log at a time.
+"""`SchemaTracking`: the way of a stream from schema to schema, one log entry at a time.
 
-At a change of the table's metadata or protocol, each between two files that a stream may read,
+At each change of the table's metadata or protocol that lies between two files to read,
 
 1. a batch ends before the files of the change's version, at the index `CHANGE`;
 2. once that batch is recorded for good, the log gets an entry for the change, and the stream stops
@@ -8,7 +8,7 @@ At a change of the table's metadata or protocol, each between two files that a s
 3. the next run reads by that entry, from the change on (spec 11.5).
 
 A crash between two of these steps is harmless. Before the entry, the next run comes to the change
-again; after it, that the batch has ended there is in the checkpoint.
+again. After it, the checkpoint shows that the batch has ended there.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _FILES = (AddFile, RemoveFile, AddCDCFile)
 
 @dataclass(slots=True)
 class SchemaTracking:
-    """One stream's log of schemas, as this run of it has found and continued it.
+    """A stream's log of schemas, as this run has found and continued it.
 
     Attributes:
         log: The log.
-        number: The number of its last entry; -1 before there is any.
-        entry: The last entry; None before there is any.
-        is_ahead: Whether that entry is one that is yet to be written.
-        source_path: The place of the query's source in its checkpoint; known once the query starts.
+        number: The number of its last entry; -1 if there is none.
+        entry: The last entry; None if there is none.
+        is_ahead: Whether that entry is not written yet.
+        source_path: The path of the query's source in its checkpoint, known once the query starts.
     """
 
     log: SchemaLog
@@ -63,10 +63,10 @@ class SchemaTracking:
 
     @classmethod
     def of(cls, log: SchemaLog, table: TableRef, latest: Snapshot) -> SchemaTracking:
-        """What the log says of a stream; nothing is written.
+        """Read the log of a stream, without writing.
 
         Raises:
-            TableError: The log is damaged, or that of another table.
+            TableError: The log is damaged, or belongs to another table.
         """
         newest = log.newest()
         if newest is None:
@@ -83,27 +83,27 @@ class SchemaTracking:
             )
         found = cls(log, number, entry)
         if table.options.streaming_merge_schema_changes:
-            found.entry = found._ahead(table, latest)
+            found.entry = found._merge_following(table, latest)
             found.is_ahead = found.entry is not entry
         return found
 
     def begin(self, source_path: str, allowed: Allowed, *, checks_path: bool) -> None:
-        """Let a query start that reads by the last entry.
+        """Start a query that reads by the last entry.
 
         Args:
-            source_path: The place of its source in its checkpoint.
-            allowed: What the stream was told.
-            checks_path: Whether the log has to be that of the same source.
+            source_path: The path of its source in its checkpoint.
+            allowed: The changes after which the stream may continue.
+            checks_path: Whether the log must belong to the same source.
 
         Raises:
-            UsageError: It is another source's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            UsageError: It belongs to another source (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
             SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`.
         """
         self.claim(source_path, checks_path=checks_path)
         self.ensure_allowed(allowed)
 
     def claim(self, source_path: str, *, checks_path: bool) -> None:
-        """Make sure that the log is that of a source, or is new; see `begin`."""
+        """Check that the log belongs to a source, or is new; see `begin`."""
         self.source_path = source_path
         if self.entry is None:
             return
@@ -121,21 +121,21 @@ class SchemaTracking:
 
     @property
     def stream(self) -> str:
-        """What tells the stream from others."""
+        """A text that distinguishes the stream from others."""
         return "" if self.entry is None else self.entry.source_path
 
     def ensure_allowed(self, allowed: Allowed) -> None:
-        """Make sure that rows may be read by the last entry, and write it; see `begin`."""
+        """Check that rows may be read by the last entry, and write it; see `begin`."""
         if self.entry is None:
             return
         if self.is_ahead:
-            self._add(self.entry)
-        before = self._before()
+            self._add_entry(self.entry)
+        before = self._entry_before()
         if before is not None:
             ensure_unblocked(before, self.entry, allowed, self.stream)
 
     def schema_over(self, latest: Snapshot) -> StreamSchema:
-        """What the stream reads by."""
+        """Return the schema that the stream reads by."""
         if self.entry is None:
             return StreamSchema(latest.metadata, latest.version, latest.protocol, is_tracked=True)
         return self.entry.over(latest.metadata, latest.protocol)
@@ -146,10 +146,11 @@ class SchemaTracking:
         Args:
             table: The table.
             latest: Its newest version.
-            versions: What the next batch reads, as far as it is known; at least where it begins.
+            versions: The versions that the next batch reads, as far as known; at least its first
+                one.
 
         Raises:
-            TableError, ProtocolError: The table can't be read as it was then.
+            TableError, ProtocolError: The table can't be read at that version.
             SchemaError: No schema fits all rows of the batch (kind
                 `DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA`).
         """
@@ -159,27 +160,27 @@ class SchemaTracking:
         if last > first:
             for commit in read_commits(table.store, table.log_path, first + 1, last):
                 for action in commit.actions:
-                    found = _widened(found, action, first)
-        self._add(TrackedMetadata.of(found, self.source_path))
+                    found = _extend_schema(found, action, first)
+        self._add_entry(TrackedMetadata.of(found, self.source_path))
         return found
 
     def record(self, changed: StreamSchema, *, is_first: bool = False) -> SchemaError:
         """Write the entry for a change, up to which the stream has read everything.
 
         Args:
-            changed: What the stream is to read by.
-            is_first: Whether nothing was read by the entry before, so that it does not count.
+            changed: The schema that the stream will read by.
+            is_first: Whether nothing was read by the last entry, so that it does not count.
 
         Returns:
-            The error with which the stream is to stop.
+            The error with which the stream must stop.
         """
         entry = TrackedMetadata.of(changed, self.source_path)
         if is_first:
-            entry = replace(entry, previous=self._previous())
-        self._add(entry)
+            entry = replace(entry, previous=self._previous_number())
+        self._add_entry(entry)
         return evolved(changed)
 
-    def _add(self, entry: TrackedMetadata) -> None:
+    def _add_entry(self, entry: TrackedMetadata) -> None:
         self.log.add(self.number + 1, entry)
         self.number, self.entry, self.is_ahead = self.number + 1, entry, False
         _LOG.info(
@@ -189,22 +190,22 @@ class SchemaTracking:
             entry.version,
         )
 
-    def _previous(self) -> int:
-        """The number of the entry before the last one."""
+    def _previous_number(self) -> int:
+        """Return the number of the entry before the last one."""
         known = None if self.entry is None else self.entry.previous
         return self.number - 1 if known is None else known
 
-    def _before(self) -> TrackedMetadata | None:
-        number = self._previous()
+    def _entry_before(self) -> TrackedMetadata | None:
+        number = self._previous_number()
         return None if number < 0 else self.log.entry(number)
 
-    def _ahead(self, table: TableRef, latest: Snapshot) -> TrackedMetadata | None:
-        """The last entry, or one for the last of several changes that follow it without rows.
+    def _merge_following(self, table: TableRef, latest: Snapshot) -> TrackedMetadata | None:
+        """Return the last entry, or one for the last of several following changes without rows.
 
-        The first entry stays as it is: its stream may have rows yet to read by it.
+        The first entry stays as it is, since its stream may still have rows to read by it.
         """
         entry = self.entry
-        if entry is None or self._previous() < 0:
+        if entry is None or self._previous_number() < 0:
             return entry
         found = entry.over(latest.metadata, latest.protocol)
         for version in range(entry.version, latest.version + 1):
@@ -212,16 +213,16 @@ class SchemaTracking:
             if not changes:
                 break
             for action in changes:
-                found = _with(found, action)
+                found = _with_action(found, action)
             found = replace(found, version=version)
         if found.version == entry.version:
             return entry
         merged = TrackedMetadata.of(found, entry.source_path)
-        return replace(merged, previous=self._previous())
+        return replace(merged, previous=self._previous_number())
 
 
 def evolved(changed: StreamSchema) -> SchemaError:
-    """The error with which a stream stops at a change, so that the next run reads by it."""
+    """Return the error that stops a stream at a change, so that the next run reads by it."""
     columns = TableMetadata.of(changed.metadata).schema
     return SchemaError(
         "The schema, table configuration or protocol of the stream's table has changed in version "
@@ -234,7 +235,7 @@ def evolved(changed: StreamSchema) -> SchemaError:
 
 
 def only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
-    """The metadata and protocol that a commit brings; none if it has files, or is gone."""
+    """Return a commit's metadata and protocol; nothing if it has files or is gone."""
     path = commit_path(table.log_path, version)
     try:
         actions = actions_from_bytes(table.store.read_bytes(path), path)
@@ -245,14 +246,14 @@ def only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
     return [action for action in actions if isinstance(action, Metadata | Protocol)]
 
 
-def _with(schema: StreamSchema, action: Metadata | Protocol) -> StreamSchema:
+def _with_action(schema: StreamSchema, action: Metadata | Protocol) -> StreamSchema:
     if isinstance(action, Metadata):
         return replace(schema, metadata=action)
     return replace(schema, protocol=action)
 
 
-def _widened(schema: StreamSchema, action: object, first: int) -> StreamSchema:
-    """The schema after an action of a batch whose rows are all to be read by one schema."""
+def _extend_schema(schema: StreamSchema, action: object, first: int) -> StreamSchema:
+    """Return the schema after an action inside a batch, which one schema must fit."""
     if not isinstance(action, Metadata | Protocol):
         return schema
     if isinstance(action, Metadata):
@@ -268,4 +269,4 @@ def _widened(schema: StreamSchema, action: object, first: int) -> StreamSchema:
             start=first,
             end=schema.version,
         )
-    return _with(schema, action)
+    return _with_action(schema, action)

@@ -1,7 +1,8 @@
-"""Whether a stream may go on after columns were renamed, dropped or made wider (spec 11.5).
+"""The check that a stream may continue after changes of existing columns (spec 11.5).
 
-Its rows have other columns from there on, which whoever reads them has to be ready for. So a stream
-with a log of schemas goes on only if it was told so: by its options, or by the session's conf.
+After columns were renamed, dropped or made wider, a stream's rows have other columns, and their
+reader must be ready for them. So a stream with a log of schemas continues only if its options or
+the session's conf say so.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ _DELTA_S_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a stream was told that it may go on after.
+    """The changes after which a stream may continue.
 
     Attributes:
         options: The stream's options.
-        conf: The session's conf, or what a follower's handle was made with.
+        conf: The session's conf, or the conf of a follower's handle.
     """
 
     options: StreamOptions
     conf: Mapping[str, str]
 
     def lets(self, key: str, checkpoint: str, version: int) -> bool:
-        """Whether a stream may go on after one kind of change.
+        """Tell whether a stream may continue after one kind of change.
 
         Args:
             key: The option that allows the kind.
-            checkpoint: What stands for the stream in keys of the conf.
+            checkpoint: The stream's name in keys of the conf.
             version: The version of the change.
         """
         by_option = {
@@ -67,33 +68,33 @@ class Allowed:
             return True
         names = (key,) if key == _WIDEN else (key, _RENAME_OR_DROP)
         return any(
-            self._said(name) == ALWAYS
-            or self._said(f"{name}.{checkpoint}") in (ALWAYS, str(version))
+            self._conf_value(name) == ALWAYS
+            or self._conf_value(f"{name}.{checkpoint}") in (ALWAYS, str(version))
             for name in names
         )
 
-    def _said(self, name: str) -> str:
+    def _conf_value(self, name: str) -> str:
         return self.conf.get(_CONF + name, "").strip().lower()
 
 
 def ensure_unblocked(
     before: TrackedMetadata, after: TrackedMetadata, allowed: Allowed, stream: str
 ) -> None:
-    """Make sure that a stream may go on from one entry of its log of schemas to the next.
+    """Check that a stream may continue from one entry of its log of schemas to the next.
 
     Args:
         before: The entry by which it has read.
-        after: The one by which it is to read on.
-        allowed: What it was told.
-        stream: What tells it from others, for keys of the conf that are meant for one.
+        after: The entry by which it will read.
+        allowed: The changes after which it may continue.
+        stream: The stream's name for keys of the conf.
 
     Raises:
-        SchemaError: It was not told to (kind
+        SchemaError: It may not continue (kind
             `DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION`, field `changes`), or
-            a column has another type now (kind `DELTA_SCHEMA_CHANGED_WITH_VERSION`).
+            a column now has another type (kind `DELTA_SCHEMA_CHANGED_WITH_VERSION`).
     """
     found: dict[str, list[str]] = {}
-    for key, change in _changes(before.schema, after.schema, ""):
+    for key, change in _compare_structs(before.schema, after.schema, ""):
         if not key:
             raise _other_type(change, after.version)
         found.setdefault(key, []).append(change)
@@ -102,20 +103,20 @@ def ensure_unblocked(
     blocked = [key for key in kinds if not allowed.lets(key, checkpoint, after.version)]
     if not blocked:
         return
-    told = "; ".join(f"{_KINDS[key]}: {listed(found[key])}" for key in kinds)
+    described = "; ".join(f"{_KINDS[key]}: {listed(found[key])}" for key in kinds)
     ways = " and ".join(f"the option {key}" for key in blocked)
     keys = " and ".join(f"{_CONF}{key}.{checkpoint}" for key in blocked)
     raise SchemaError(
         f"The stream's table has had non-additive schema changes ({_DELTA_S_NAMES[kinds]}) between "
-        f"the versions {before.version} and {after.version}: {told}. Nothing was read. See whether "
-        "what the stream writes to can take the new columns. Then start it again with "
+        f"the versions {before.version} and {after.version}: {described}. Nothing was read. "
+        "See whether what the stream writes to can take the new columns. Then start it again with "
         f"{ways} set to {after.version}, for these changes, or to always; or with the key {keys} "
         "of the conf set so.",
         kind="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
         opType=_DELTA_S_NAMES[kinds],
         previousSchemaChangeVersion=before.version,
         currentSchemaChangeVersion=after.version,
-        changes=told,
+        changes=described,
     )
 
 
@@ -130,8 +131,8 @@ def _other_type(change: str, version: int) -> SchemaError:
     )
 
 
-def _changes(before: StructType, after: StructType, path: str) -> Iterator[tuple[str, str]]:
-    """What readers of one struct have to be told of: the option that allows it, and the change."""
+def _compare_structs(before: StructType, after: StructType, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the changes of one struct, each with the option that allows it."""
     now = {item.physical_name: item for item in after}
     for item in before:
         name, same = f"{path}{item.name}", now.get(item.physical_name)
@@ -140,17 +141,17 @@ def _changes(before: StructType, after: StructType, path: str) -> Iterator[tuple
             continue
         if same.name != item.name:
             yield _RENAME, f"{shown(name)} to {shown(path + same.name)}"
-        yield from _inside(item.data_type, same.data_type, name)
+        yield from _compare_types(item.data_type, same.data_type, name)
 
 
-def _inside(before: DataType, after: DataType, path: str) -> Iterator[tuple[str, str]]:
+def _compare_types(before: DataType, after: DataType, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(before, StructType) and isinstance(after, StructType):
-        yield from _changes(before, after, f"{path}.")
+        yield from _compare_structs(before, after, f"{path}.")
     elif isinstance(before, ArrayType) and isinstance(after, ArrayType):
-        yield from _inside(before.element_type, after.element_type, f"{path}.element")
+        yield from _compare_types(before.element_type, after.element_type, f"{path}.element")
     elif isinstance(before, MapType) and isinstance(after, MapType):
-        yield from _inside(before.key_type, after.key_type, f"{path}.key")
-        yield from _inside(before.value_type, after.value_type, f"{path}.value")
+        yield from _compare_types(before.key_type, after.key_type, f"{path}.key")
+        yield from _compare_types(before.value_type, after.value_type, f"{path}.value")
     elif before != after:
         change = f"{shown(path)} from {shown(before)} to {shown(after)}"
         is_wider = is_widening(before, after)
@@ -158,9 +159,9 @@ def _inside(before: DataType, after: DataType, path: str) -> Iterator[tuple[str,
 
 
 def _java_hash(text: str) -> int:
-    """`String.hashCode` of Java, by which keys of the conf name a checkpoint."""
+    """Compute Java's `String.hashCode`, by which keys of the conf name a checkpoint."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
-    for place in range(0, len(units), 2):
-        found = (31 * found + int.from_bytes(units[place : place + 2], "big")) & 0xFFFFFFFF
+    for index in range(0, len(units), 2):
+        found = (31 * found + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
     return found - (1 << 32) if found >= 1 << 31 else found

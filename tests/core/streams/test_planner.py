@@ -450,5 +450,5 @@ def test_no_object_is_made_per_file_of_the_first_snapshot(log, monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (len(files), taken, files.places[-1].as_py()) == (120_000, 10, 119_999)
+    assert (len(files), taken, files.indexes[-1].as_py()) == (120_000, 10, 119_999)
     assert (counted, peak < len(files)) == ([], True)

@@ -305,7 +305,7 @@ def test_a_stream_that_has_read_nothing_yet_takes_up_a_log(log):
     parsed = StreamOptions.parse({"startingTimestamp": "0"}, int)
     untracked = StreamPlanner.of(log.table, parsed, log.snapshot)
     begin = untracked.latest_offset(None, untracked.capacity())
-    assert begin.place == (0, BASE_INDEX)
+    assert begin.sort_key == (0, BASE_INDEX)
     query.offsets, query.num_done = [begin], 1
     assert query.run() is None
     assert query.seen == [{"id": 1, "name": "one"}]

@@ -89,7 +89,7 @@ class Query:
 
     @property
     def places(self):
-        return [offset.place for offset in self.offsets]
+        return [offset.sort_key for offset in self.offsets]
 
 
 def entries(log):
