@@ -1,1 +1,1 @@
-"""The local plane: DELETE, UPDATE and MERGE on Arrow, in this process, without Spark."""
+"""DELETE, UPDATE and MERGE on Arrow, in this process, without Spark."""

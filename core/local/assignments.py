@@ -1,8 +1,8 @@
-"""What UPDATE and MERGE assign without Spark: columns and struct fields to new values.
+"""The assignments of UPDATE and MERGE without Spark: columns and struct fields get new values.
 
 1. A target is a column of the table, or a field at any depth below one.
-2. A value sees the row as it was, and becomes the target's type; see `stored_values`.
-3. If fields of a struct are assigned, the struct is built anew; its other fields keep their values.
+2. A value is computed from the row as it was, and cast to the target's type; see `stored_values`.
+3. If fields of a struct are assigned, a new struct is built, and its other fields stay.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class LocalAssignments:
         Args:
             given: Names of columns or struct fields to new values; see `parse_value`.
             schema: The table's schema.
-            seen: The columns that the values may name, under their aliases; None for those of the
-                table.
-            zone: The time zone in which times without one are read.
+            seen: The columns that the values may name, under their aliases; None for the table's
+                columns.
+            zone: The time zone for timestamps without one.
 
         Raises:
-            UsageError: Nothing is assigned, or something twice, or only Spark knows a value (kind
-                `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Nothing is assigned, or something twice, or only Spark can compute a value
+                (kind `OPTIMIST_NEEDS_SPARK`).
             SchemaError: A target does not exist, or a constant does not fit it.
         """
         if not given:
@@ -73,7 +73,7 @@ class LocalAssignments:
             )
         values: dict[_Path, Value] = {}
         for name, value in given.items():
-            target = _target(name, schema)
+            target = _resolve_target(name, schema)
             ensure_apart([*values, target.path])
             parsed = parse_value(value, seen or schema, zone=zone)
             values[target.path] = stored_as(parsed, target.data_type, name)
@@ -90,23 +90,23 @@ class LocalAssignments:
         return frozenset(path[0] for path in self.values if len(path) == 1)
 
     def updated(self, current: pa.Table, rows: pa.Table) -> pa.Table:
-        """The rows with their new values.
+        """Return the rows with their new values.
 
         Args:
-            current: The table's columns, in its order; those with the ids of rows may follow.
-            rows: What the values see, row by row the same.
+            current: The table's columns in order, possibly followed by the row id columns.
+            rows: The same rows, with the columns that the values name.
         """
-        columns = [self._built((name,), current[name], rows) for name in self.schema.names]
+        columns = [self._build_column((name,), current[name], rows) for name in self.schema.names]
         return with_ids_of(current, pa.table(columns, schema=to_arrow_schema(self.schema)))
 
-    def _built(self, path: _Path, current: Any, rows: pa.Table) -> Any:
+    def _build_column(self, path: _Path, current: Any, rows: pa.Table) -> Any:
         value = self.values.get(path)
         if value is not None:
             return value.compute(rows)
         if not any(target[: len(path)] == path for target in self.values):
             return current
         parts = [
-            self._built((*path, field.name), pc.struct_field(current, [at]), rows)
+            self._build_column((*path, field.name), pc.struct_field(current, [at]), rows)
             for at, field in enumerate(current.type)
         ]
         pieces = [
@@ -115,7 +115,7 @@ class LocalAssignments:
         return pa.StructArray.from_arrays(pieces, fields=list(current.type))
 
 
-def _target(name: str, schema: StructType) -> ResolvedColumn:
+def _resolve_target(name: str, schema: StructType) -> ResolvedColumn:
     path = parse_column_path(name)
     found = resolve_column(path, schema)
     if found is None:

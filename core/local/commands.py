@@ -42,15 +42,15 @@ __all__ = ["CommandOptions", "RowsChanged", "delete", "merge", "update"]
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """What a command has done.
+    """The result of a command.
 
     Attributes:
         commit: The commit; None if nothing changed and nothing had to be recorded, or for a replay.
-        num_deleted: How many rows were deleted; None where whole files were removed, and the log
-            does not say how many rows they had.
-        num_updated: How many rows were updated.
-        num_inserted: How many rows were added.
-        num_copied: How many rows were written again as they were.
+        num_deleted: The number of deleted rows; None if whole files were removed whose row counts
+            the log does not have.
+        num_updated: The number of updated rows.
+        num_inserted: The number of inserted rows.
+        num_copied: The number of rows that were written again unchanged.
     """
 
     commit: CommitResult | None = None
@@ -62,14 +62,14 @@ class RowsChanged:
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """What all commands take.
+    """The options of all commands.
 
     Attributes:
-        user_metadata: Text for the history.
-        app_txn: Application id and version of a write that may be repeated; None leaves both to
+        user_metadata: A text for the history.
+        app_txn: Application id and version of a write that may be repeated; None to take both from
             the options.
         progress: Called after each file.
-        retry: Whether to run again after a conflict; None leaves that to the options.
+        retry: Whether to run again after a conflict; None to use the options.
     """
 
     user_metadata: str | None = None
@@ -86,12 +86,12 @@ def delete(
     def work(pending: UncommittedFiles) -> Changes:
         watch = Stopwatch(txn.table.clock)
         condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
-        writer = RowWriter(_target(txn, options, "DELETE"), pending, is_checked=False)
+        writer = RowWriter(_local_target(txn, options, "DELETE"), pending, is_checked=False)
         rows = LocalDelete(writer, condition)
-        rewrite = rewrite_rows(rows, _candidates(txn, condition), pending, watch)
-        return changes_of_delete(rewrite, _text(condition), txn.table, watch)
+        rewrite = rewrite_rows(rows, _find_candidates(txn, condition), pending, watch)
+        return changes_of_delete(rewrite, _text_of(condition), txn.table, watch)
 
-    return _run(txn, work, options)
+    return _run_command(txn, work, options)
 
 
 def update(
@@ -108,12 +108,12 @@ def update(
         assignments = LocalAssignments.of(values, schema)
         ensure_none_updated(schema, (path[0] for path in assignments.values))
         ensure_rows_can_be_checked(txn.metadata, schema, schema)
-        writer = RowWriter(_target(txn, options, "UPDATE"), pending)
+        writer = RowWriter(_local_target(txn, options, "UPDATE"), pending)
         rows = LocalUpdate(writer, condition, assignments)
-        rewrite = rewrite_rows(rows, _candidates(txn, condition), pending, watch)
-        return changes_of_update(rewrite, _text(condition), txn.table, watch)
+        rewrite = rewrite_rows(rows, _find_candidates(txn, condition), pending, watch)
+        return changes_of_update(rewrite, _text_of(condition), txn.table, watch)
 
-    return _run(txn, work, options)
+    return _run_command(txn, work, options)
 
 
 def merge(
@@ -131,35 +131,35 @@ def merge(
         ensure_order(plain.clauses)
         resolved = LocalResolvedMerge.of(plain, schema, source_schema)
         ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
-        writer = RowWriter(_target(txn, options, "MERGE"), pending)
+        writer = RowWriter(_local_target(txn, options, "MERGE"), pending)
         rows = LocalMergeTarget(writer, resolved)
         done = merge_rows(rows, resolved.wanted_rows(), pending, watch)
         return changes_of_merge(done, resolved, txn.table, watch)
 
-    return _run(txn, work, options)
+    return _run_command(txn, work, options)
 
 
-def _target(txn: OptimisticTransaction, options: CommandOptions, command: str) -> LocalTarget:
+def _local_target(txn: OptimisticTransaction, options: CommandOptions, command: str) -> LocalTarget:
     return LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, command))
 
 
-def _candidates(txn: OptimisticTransaction, condition: LocalCondition | None) -> pa.Table:
+def _find_candidates(txn: OptimisticTransaction, condition: LocalCondition | None) -> pa.Table:
     return txn.filter_files(None if condition is None else condition.predicate)
 
 
-def _text(condition: LocalCondition | None) -> str | None:
+def _text_of(condition: LocalCondition | None) -> str | None:
     return None if condition is None else condition.text
 
 
-def _run(txn: OptimisticTransaction, work: Work, options: CommandOptions) -> RowsChanged:
+def _run_command(txn: OptimisticTransaction, work: Work, options: CommandOptions) -> RowsChanged:
     """Run a command to its commit, with the caller's text for the history."""
 
-    def noted(pending: UncommittedFiles) -> Changes:
+    def work_with_metadata(pending: UncommittedFiles) -> Changes:
         changes = work(pending)
         operation = replace(changes.operation, user_metadata=options.user_metadata)
         return replace(changes, operation=operation)
 
-    done = run_command(txn, noted, app_txn=options.app_txn)
+    done = run_command(txn, work_with_metadata, app_txn=options.app_txn)
     counts = done.counts
     return RowsChanged(
         done.commit,

@@ -1,9 +1,9 @@
-"""Values of columns that new rows lack, where they are exact without Spark (spec 10.4, 10.7).
+"""Values for columns that new rows lack, computed exactly without Spark (spec 10.4, 10.7).
 
 1. A column with a default gets it.
 2. An identity column gets numbers.
-3. A generated column is computed from the others; if the rows bring a value, it is compared with
-   the computed one.
+3. A generated column is computed from the others. If the rows have a value for it, the value is
+   compared with the computed one.
 
 An expression that only Spark can evaluate is refused, before anything is written.
 """
@@ -39,23 +39,23 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 def complete_rows(
     rows: pa.Table, schema: StructType, given: Iterable[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """New rows with the values of the columns that they do not bring.
+    """Fill in the columns that new rows lack.
 
     Args:
         rows: The rows, with exactly the table's columns.
-        schema: The table's.
-        given: The columns that the rows bring, in any case.
+        schema: The table's schema.
+        given: The columns that the rows have, in any case.
 
     Raises:
-        UsageError: Only Spark knows a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows bring
-            numbers that they may not bring.
-        SchemaError: A value does not fit its column, or the rows bring a value for a generated
-            column that differs from the computed one (kind `DELTA_VIOLATE_CONSTRAINT_WITH_VALUES`).
+        UsageError: Only Spark can compute a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows have
+            identity values that they may not have.
+        SchemaError: A value does not fit its column, or a value of a generated column differs from
+            the computed one (kind `DELTA_VIOLATE_CONSTRAINT_WITH_VALUES`).
     """
     names = [name for name in (find_name(schema.names, name) for name in given) if name]
     missing = [item for item in schema if item.name not in names]
-    defaults = _defaults(missing, schema)
-    generated = {item.name: value for item in schema if (value := _generated(item, schema))}
+    defaults = _default_values(missing, schema)
+    generated = {item.name: value for item in schema if (value := _generated_value(item, schema))}
     filled = _with_values(rows, defaults)
     numbered, numbered_names = with_identity_numbers(filled, schema, names)
     for name, value in generated.items():
@@ -66,54 +66,54 @@ def complete_rows(
 
 
 def with_defaults(assignments: LocalAssignments) -> LocalAssignments:
-    """What an INSERT assigns, with the defaults of the columns that it does not name.
+    """Add the defaults of columns that an INSERT does not name.
 
     Raises:
-        UsageError: Only Spark knows a default (kind `OPTIMIST_NEEDS_SPARK`).
+        UsageError: Only Spark can compute a default (kind `OPTIMIST_NEEDS_SPARK`).
         SchemaError: A default does not fit its column.
     """
     schema = assignments.schema
     missing = (item for item in schema if item.name not in assignments.targets)
     values = dict(assignments.values)
-    for name, value in _defaults(missing, schema).items():
+    for name, value in _default_values(missing, schema).items():
         values[(name,)] = value
     return replace(assignments, values=values)
 
 
-def _defaults(columns: Iterable[StructField], schema: StructType) -> dict[str, Value]:
+def _default_values(columns: Iterable[StructField], schema: StructType) -> dict[str, Value]:
     return {
-        item.name: _value(str(item.metadata[_DEFAULT]), item, schema, "default")
+        item.name: _parse_column_sql(str(item.metadata[_DEFAULT]), item, schema, "default")
         for item in columns
         if _DEFAULT in item.metadata
     }
 
 
-def _generated(item: StructField, schema: StructType) -> Value | None:
-    """What computes a column; None for an ordinary column."""
+def _generated_value(item: StructField, schema: StructType) -> Value | None:
+    """Return the computation of a generated column; None for another column."""
     sql = generation_expression(item)
     if sql is None:
         return None
-    value = _value(sql, item, schema, "generation expression")
+    value = _parse_column_sql(sql, item, schema, "generation expression")
     read = [schema.find(path[0]) for path in value.columns]
     if any(column is not None and DECLARED_TYPE in column.metadata for column in (item, *read)):
-        _refuse(item, sql, "generation expression")  # is a char padded before or afterwards?
+        _refuse(item, sql, "generation expression")  # is a char padded before or after?
     return value
 
 
-def _value(sql: str, item: StructField, schema: StructType, what: str) -> Value:
+def _parse_column_sql(sql: str, item: StructField, schema: StructType, what: str) -> Value:
     parsed = parse_value(sql, schema)
     if item.data_type == _TIMESTAMP and not parsed.columns:
-        _refuse(item, sql, what)  # what its text means depends on the zone of Spark's session
+        _refuse(item, sql, what)  # the meaning of its text depends on the zone of Spark's session
     return stored_as(parsed, item.data_type, item.name)
 
 
 def _with_values(rows: pa.Table, values: dict[str, Value]) -> pa.Table:
     seen = rows
     for name, value in values.items():
-        place = rows.column_names.index(name)
+        index = rows.column_names.index(name)
         computed = value.compute(seen)
         column = computed if isinstance(computed, pa.ChunkedArray) else pa.chunked_array([computed])
-        rows = rows.set_column(place, rows.schema.field(place), column)
+        rows = rows.set_column(index, rows.schema.field(index), column)
     return rows
 
 

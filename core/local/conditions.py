@@ -1,4 +1,4 @@
-"""A command's condition on rows: this process evaluates it exactly, or refuses it."""
+"""A command's condition on rows, which this process evaluates exactly or refuses."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from optimist.core.snapshot.row_filter import ensure_exact, row_mask
 __all__ = ["RUN_WITH_SPARK", "LocalCondition"]
 
 RUN_WITH_SPARK = "Nothing was written. Run the command with DeltaTable of optimist.spark."
-"""What to do with what the local plane can't evaluate."""
+"""The remedy for parts that can't be evaluated without Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalCondition:
-    """A condition whose value is known for every row.
+    """A condition whose value is exact for every row.
 
     Attributes:
-        text: SQL, for the history.
-        predicate: The condition, its columns in the table's spelling.
-        is_partition_only: Only partition columns are named, so whole files match or do not.
+        text: The SQL, for the history.
+        predicate: The condition, with columns in the table's spelling.
+        is_partition_only: Whether it names partition columns only, so that a file matches as a
+            whole or not at all.
         zone: The time zone in which it is evaluated.
     """
 
@@ -38,7 +39,7 @@ class LocalCondition:
         """Resolve a condition against a table.
 
         Raises:
-            UsageError: It does not parse, or a part of it can be evaluated only by Spark (kind
+            UsageError: It can't be parsed, or only Spark can evaluate a part of it (kind
                 `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: It names an unknown column.
         """
@@ -50,6 +51,6 @@ class LocalCondition:
         return cls(str(given), predicate, bool(names) and names <= partitions)
 
     def matching_partitions(self, snapshot: Snapshot, files: pa.Table) -> pa.Table:
-        """The files in partitions that match, for a condition that names no other columns."""
+        """Return the files of matching partitions, for a condition on partition columns only."""
         values = partition_columns_of(files, snapshot.partition_schema, zone=self.zone)
         return files.filter(row_mask(self.predicate, values, zone=self.zone, remedy=RUN_WITH_SPARK))

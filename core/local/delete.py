@@ -1,10 +1,11 @@
 """DELETE without Spark, by vectors or by copy on write (spec 10.15, profiles D0, DP, DX of 2.13).
 
-1. Without a condition, or with one on partition columns alone, whole files are removed, and no row
-   is read.
-2. Otherwise the files that statistics leave are searched: only the columns of the condition.
-3. Where the table has deletion vectors, the matching rows are marked in vectors, and no row is
-   written. Elsewhere those files are removed, and their other rows are written again. With the
+1. Without a condition, or with a condition on partition columns only, whole files are removed, and
+   no row is read.
+2. Otherwise the files that statistics can't exclude are searched, with the condition's columns
+   only.
+3. If the table has deletion vectors, the matching rows are marked in vectors, and no row is
+   written. Otherwise those files are removed, and their other rows are written again. With the
    change data feed, the deleted rows are then written to change files.
 """
 
@@ -36,7 +37,7 @@ class LocalDelete:
 
     Attributes:
         writer: Writes the rows.
-        condition: What matches; None for all rows.
+        condition: The condition for matching rows; None for all rows.
     """
 
     command: ClassVar[RowCommand] = "DELETE"
@@ -49,21 +50,23 @@ class LocalDelete:
         return self.writer.target.txn
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:  # noqa: ARG002
-        """See `RowTarget`; the rows are always told."""
+        """Find the matching rows, with their positions; see `RowTarget`."""
         return self.writer.target.search(candidates, self.condition)
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
-        """Write the rows that do not match, of files of which some rows do."""
+        """Write the rows that do not match, from files in which some rows match."""
         deleted = touched.rows
         if chosen is not None or not deleted:
             return WrittenFiles()
 
         has_changes = self.writer.records_changes
 
-        def others(place: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
-            rows, is_deleted = pa.Table.from_batches([batch]), is_among(positions(), deleted[place])
+        def split_rows(
+            index: int, batch: pa.RecordBatch, positions: Positions
+        ) -> Iterator[Written]:
+            rows, is_deleted = pa.Table.from_batches([batch]), is_among(positions(), deleted[index])
             yield KEPT, rows.filter(pc.invert(is_deleted))
             if has_changes:
                 yield DELETED, rows.filter(is_deleted)
 
-        return self.writer.rewrite(touched.files, "DELETE", others)
+        return self.writer.rewrite(touched.files, "DELETE", split_rows)

@@ -1,6 +1,6 @@
-"""Where rows of old files are in the new ones of an OPTIMIZE (spec 10.14), found if somebody asks.
+"""The search for rows of old files in the new files of an OPTIMIZE (spec 10.14).
 
-Nothing is kept for it: the files that were read are still there, and tell it again.
+Nothing is stored for it: the files that were read still exist, and are read again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["SplitRows", "TrackedRows"]
 
 @dataclass(frozen=True, slots=True)
 class SplitRows:
-    """Rows that were split into files by their values, in the order of the old files in each.
+    """Rows that were split into files by their values, each file in the order of the old files.
 
     Attributes:
         target: The table in the version that was read.
-        files: The old files, rows of `Snapshot.files`.
-        layout: For reading the columns by which rows were split.
+        files: The old files, as rows of `Snapshot.files`.
+        layout: The layout for reading the columns by which rows were split.
         file_numbers: See `RowWriter.split`.
-        num_files: How many new files there were to be.
+        num_files: The planned number of new files.
     """
 
     target: LocalTarget
@@ -45,32 +45,32 @@ class SplitRows:
     num_files: int
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """See `Trace`."""
+        """Return the positions of rows; see `Trace`."""
         counts = np.zeros(self.num_files, np.int64)
         found: list[tuple[int, np.ndarray]] = []
-        for part, (_, rows) in zip(_parts(self.target, self.files), gone, strict=True):
+        for part, (_, rows) in zip(_parts_of_files(self.target, self.files), gone, strict=True):
             for batch, positions in read_located_batches(part, self.layout):
                 numbers = self.file_numbers(batch, positions)
                 is_gone = is_among(positions(), rows).to_numpy(zero_copy_only=False)
                 for number in np.unique(numbers[is_gone]):
                     inside = numbers == number
-                    places = counts[number] + np.cumsum(inside) - 1
-                    found.append((int(number), places[inside & is_gone]))
+                    new_positions = counts[number] + np.cumsum(inside) - 1
+                    found.append((int(number), new_positions[inside & is_gone]))
                 counts += np.bincount(numbers, minlength=self.num_files)
         starts = np.cumsum(counts) - counts
         moved = BitMap64()
-        for number, places in found:
-            moved |= positions_of(pa.array(places + starts[number], pa.int64()))
+        for number, new_positions in found:
+            moved |= positions_of(pa.array(new_positions + starts[number], pa.int64()))
         return moved
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedRows:
-    """Rows of a table that tracks them: their ids are the same in the new files.
+    """Rows of a table with row tracking, whose ids are the same in the new files.
 
     Attributes:
         target: The table in the version that was read.
-        files: The old files, rows of `Snapshot.files`.
+        files: The old files, as rows of `Snapshot.files`.
         written: The new files.
     """
 
@@ -79,19 +79,19 @@ class TrackedRows:
     written: Sequence[AddFile]
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """See `Trace`."""
+        """Return the positions of rows; see `Trace`."""
         snapshot = self.target.snapshot
         row_id, _ = carried_columns(snapshot.metadata, snapshot.protocol)
         layout = self.target.layout(StructType((row_id,)))
         ids = [
             batch.column(0).filter(is_among(positions(), rows))
-            for part, (_, rows) in zip(_parts(self.target, self.files), gone, strict=True)
+            for part, (_, rows) in zip(_parts_of_files(self.target, self.files), gone, strict=True)
             if rows
             for batch, positions in read_located_batches(part, layout)
         ]
         wanted = pa.chunked_array(ids, pa.int64()).combine_chunks()
         moved, start = BitMap64(), 0
-        parts = _parts(self.target, files_table(self.written))
+        parts = _parts_of_files(self.target, files_table(self.written))
         for add, part in zip(self.written, parts, strict=True):
             for batch, positions in read_located_batches(part, layout):
                 hits = positions().filter(pc.is_in(batch.column(0), value_set=wanted))
@@ -100,5 +100,5 @@ class TrackedRows:
         return moved
 
 
-def _parts(target: LocalTarget, files: pa.Table) -> Sequence[FilePart]:
+def _parts_of_files(target: LocalTarget, files: pa.Table) -> Sequence[FilePart]:
     return parts_of(file_parts(target.snapshot.data_paths, files))

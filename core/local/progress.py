@@ -1,4 +1,4 @@
-"""How far a command of the local plane has got: for its caller, and for the log."""
+"""The progress of a command without Spark, for its caller and for the log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Step: TypeAlias = Literal["search", "rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """How far a command has got.
+    """The progress of a command.
 
     Attributes:
-        step: `search` looks for the rows, `rewrite` writes files again.
-        files_done: How many files the step is done with.
-        num_files: How many it has in all.
+        step: `search` finds the rows, `rewrite` writes files again.
+        files_done: The number of files that the step has finished.
+        num_files: The number of files of the step.
     """
 
     step: Step
@@ -33,31 +33,31 @@ class FileProgress:
 
 
 Progress: TypeAlias = Callable[[FileProgress], None]
-"""Called after each file, in the thread of the command; if it raises, nothing is committed."""
+"""Called after each file, in the command's thread; if it raises, nothing is committed."""
 
 
 class ProgressReport:
-    """Tells the caller after each file, and the log at times.
+    """Calls the caller after each file, and writes to the log at intervals.
 
     Args:
-        clock: Where time comes from.
+        clock: The source of time.
         progress: What to call after each file.
-        command: The name for the log, for example `DELETE`.
+        command: The command's name for the log, for example `DELETE`.
     """
 
     def __init__(self, clock: Clock, progress: Progress | None, command: str) -> None:
         self._clock = clock
         self._progress = progress
         self._command = command
-        self._told_s = clock.monotonic_s()
+        self._reported_s = clock.monotonic_s()
 
     def tell(self, done: FileProgress) -> None:
-        """A file is done."""
+        """Report a finished file."""
         if self._progress is not None:
             self._progress(done)
         now_s = self._clock.monotonic_s()
-        if now_s - self._told_s >= _SILENCE_S:
-            self._told_s = now_s
+        if now_s - self._reported_s >= _SILENCE_S:
+            self._reported_s = now_s
             _LOG.info(
                 "%s, %s: %d of %d files", self._command, done.step, done.files_done, done.num_files
             )

@@ -1,9 +1,9 @@
-"""Statistics of files that are there, computed anew (spec 9; COMPUTE STATS in spec 8 and 2.13).
+"""New statistics for existing files (spec 9; COMPUTE STATS in spec 8 and 2.13).
 
-A file has the statistics that its writer gave it. Another engine may have written none, and a table
-whose `dataSkippingStatsColumns` changed has those of before. Here they come from the footer of each
-file; where a footer can't tell whether a column holds NaN, that column is read. Files whose
-statistics are new are added again, in one commit that changes no row.
+A file has the statistics that its writer gave it. Another engine may have written none. After a
+change of `dataSkippingStatsColumns`, the files still have statistics of the old columns. Here the
+statistics come from the footer of each file. If a footer can't tell whether a column holds NaN,
+that column is read. Files with new statistics are added again, in one commit that changes no row.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _FLOATS = ("float", "double")
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What was done.
+    """The result of a COMPUTE STATS.
 
     Attributes:
-        commit: The commit; None if all statistics were right already.
-        num_files: How many files were looked at.
-        num_changed: How many of them have other statistics now.
+        commit: The commit; None if all statistics were already right.
+        num_files: The number of files that were read.
+        num_changed: The number of files with new statistics.
     """
 
     commit: CommitResult | None
@@ -66,22 +66,22 @@ class Recomputed:
 
 
 def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None) -> Recomputed:
-    """Compute the statistics of files anew.
+    """Compute the statistics of files again.
 
     Args:
         target: The table, in a transaction that has just begun.
-        predicate: Which files: those that may hold matching rows; None for all.
+        predicate: The files that may hold matching rows are chosen; None for all files.
 
     Raises:
-        UsageError: The predicate does not parse, or names an unknown column, or only Spark can
-            evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
-        TableError: A file is gone or damaged; or it has another number of rows than the log says
-            (kind `DELTA_NUM_RECORDS_MISMATCH`), and the table tracks its rows.
+        UsageError: The predicate can't be parsed, names an unknown column, or can be evaluated only
+            by Spark (kind `OPTIMIST_NEEDS_SPARK`).
+        TableError: A file is gone or damaged; or its number of rows differs from the log's (kind
+            `DELTA_NUM_RECORDS_MISMATCH`), and the table tracks its rows.
         DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
         StorageError: The store failed.
     """
     txn = target.txn
-    files = _files(target.snapshot, predicate)
+    files = _choose_files(target.snapshot, predicate)
     statistics = _Statistics(target, new_files(txn))
     text = None if predicate is None else str(predicate)
     operation = Operation("COMPUTE STATS", {"predicate": json_text([] if text is None else [text])})
@@ -91,15 +91,15 @@ def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None)
         txn.depend_on(files)
         changed.extend(statistics.changed(files))
         metrics = {"numFilesScanned": files.num_rows, "numFilesChanged": len(changed)}
-        told = operation.with_metrics(metrics)
-        return Changes(tuple(changed), told, is_progress=False)
+        described = operation.with_metrics(metrics)
+        return Changes(tuple(changed), described, is_progress=False)
 
     done = run_command(txn, work)
     return Recomputed(done.commit, files.num_rows, len(changed))
 
 
-def _files(snapshot: Snapshot, predicate: str | Predicate | None) -> pa.Table:
-    """The files that the statistics of today leave, for a predicate whose value is known."""
+def _choose_files(snapshot: Snapshot, predicate: str | Predicate | None) -> pa.Table:
+    """Return the files that current statistics can't exclude, for an exact predicate."""
     if predicate is None:
         return snapshot.files
     parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
@@ -110,16 +110,16 @@ def _files(snapshot: Snapshot, predicate: str | Predicate | None) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Statistics:
-    """Computes statistics as the table's properties have them now."""
+    """Computes statistics by the table's current properties."""
 
     target: LocalTarget
     spec: FileSpec
 
     def changed(self, files: pa.Table) -> Iterator[AddFile]:
-        """Those of the files, rows of `Snapshot.files`, whose statistics are to be others."""
+        """Yield the files that get new statistics, with these."""
         snapshot, spec = self.target.snapshot, self.spec
         is_tracked = is_row_tracking_on(snapshot.protocol, snapshot.metadata)
-        found = self.target.read_each("search", files, self._of)
+        found = self.target.read_each("search", files, self._statistics_of)
         for at, stats in enumerate(found):
             (add,) = add_files(files.slice(at, 1))
             if add.stats == stats:
@@ -135,7 +135,7 @@ class _Statistics:
                 )
             yield replace(add, stats=stats, data_change=False)
 
-    def _of(self, part: FilePart) -> str:
+    def _statistics_of(self, part: FilePart) -> str:
         with storage_errors("read", part.path):
             try:
                 footer = read_surely(part.path, self.spec.access, pq.read_metadata)
@@ -160,27 +160,27 @@ class _Statistics:
         )
 
     def _is_plain(self, path: ColumnPath, file: pa.Schema) -> bool:
-        """Whether the footer tells of the column what a reader finds in it.
+        """Tell whether a footer's statistics of a column are about the values that readers see.
 
-        Not so where readers find it by another name than its own, or widen what the file holds.
+        They are not if readers find the column by another name, or widen its values.
         """
         by_id = self.target.snapshot.properties.column_mapping_mode == "id"
         fields: Sequence[pa.Field] = list(file)
         level: DataType = self.spec.schema
         for name in path:
             item = level.find(name) if isinstance(level, StructType) else None
-            place = None if item is None else find_field(fields, item, by_id=by_id)
-            if item is None or place is None:
-                # All null, if it is not there by its own name either.
+            index = None if item is None else find_field(fields, item, by_id=by_id)
+            if item is None or index is None:
+                # It is all null if the file has no column of its physical name either.
                 return item is not None and item.physical_name not in [each.name for each in fields]
-            found, level = fields[place], item.data_type
+            found, level = fields[index], item.data_type
             if found.name != item.physical_name:
                 return False
             fields = list(found.type) if pa.types.is_struct(found.type) else []
         return not isinstance(level, StructType) and _is_alike(found.type, to_arrow_type(level))
 
     def _nan_free(self, part: FilePart) -> frozenset[ColumnPath]:
-        """The float columns of a file in which no row, deleted or not, has NaN."""
+        """Return a file's float columns in which no row, deleted or not, has NaN."""
         schema = self.target.snapshot.schema
         wanted = {path[0] for path in self.spec.stats_columns or () if _is_float(schema, path)}
         if not wanted:
@@ -201,7 +201,7 @@ def _is_float(schema: StructType, path: ColumnPath) -> bool:
 
 
 def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file have the table's type, times in any unit."""
+    """Tell whether values of a file have the table's type; timestamps may differ in unit."""
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         return bool(stored.tz) == bool(wanted.tz)
     return bool(stored == wanted) or pa.types.is_nested(wanted)

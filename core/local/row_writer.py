@@ -1,4 +1,4 @@
-"""Writing rows into files of a directory of their own, without Spark (spec 10.2, 10.15)."""
+"""The writer of rows into new files in their own directory, without Spark (spec 10.2, 10.15)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _RUN_BYTES = 4 << 20
 _RUNS_AHEAD = 8
 _WRITERS = 4
 _BYTES_TOGETHER = 64 << 20
-"""Files that are together about this large are written again as one."""
+"""Files that together have about this size are written again as one file."""
 
 Kinds: TypeAlias = tuple[str | None, ...]
-"""Where rows are written to: None is the table, any other a kind of change, if these are recorded.
+"""The targets of rows: None is the table, others are kinds of change in the change feed.
 
-So rows whose kinds have no None were in the table before.
+Rows whose kinds lack None were in the table before.
 """
 KEPT: Kinds = (None,)
 DELETED: Kinds = (DELETE,)
@@ -58,7 +58,7 @@ AFTER: Kinds = (None, UPDATE_POSTIMAGE)
 
 Written: TypeAlias = tuple[Kinds, pa.Table]
 Change: TypeAlias = Callable[[int, pa.RecordBatch, Positions], Iterable[Written]]
-"""What becomes of a batch of the file at a place among the files, whose rows have positions."""
+"""Changes a batch of rows, given the index of its file and the positions of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class RowWriter:
 
     Attributes:
         target: The table.
-        pending: Looks after the files.
-        is_checked: Whether the rows must obey the table's rules: NOT NULL, and lengths of texts.
-        codec: The codec to use if the table names none.
+        pending: Keeps track of the written files.
+        is_checked: Whether rows are checked against NOT NULL and the lengths of strings.
+        codec: The codec if the table names none.
         max_rows_per_file: A file that would hold more rows is split; None for no limit.
         data_change: The `dataChange` of the `add` actions.
     """
@@ -90,44 +90,44 @@ class RowWriter:
         columns: StructType | None = None,
         added: pa.Table | None = None,
     ) -> WrittenFiles:
-        """Write the rows of some files again, as `change` makes them.
+        """Write the rows of some files again, after `change` has changed them.
 
-        Files of one partition, up to a size, become one file; several threads write.
+        Small files of one partition become one file. Several threads write.
 
         Args:
             files: Rows of `Snapshot.files`.
-            operation: For the message, for example `UPDATE`.
-            change: Called for each batch. After the other columns it gets those in which rows of a
-                table that tracks them carry their ids, and it gives them back.
-            columns: The columns that `change` needs; None for all of the table.
-            added: New rows to write as well.
+            operation: The command's name for messages, for example `UPDATE`.
+            change: Called for each batch. With row tracking, the batch ends with the row id
+                columns, which it must return.
+            columns: The columns that `change` needs; None for all columns of the table.
+            added: New rows to write, too.
 
         Raises:
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
-        parts, new_rows = self._read(files, operation, change, columns)
-        groups = list(_together(parts, files["size"].to_pylist()))
+        parts, new_rows = self._prepare_reading(files, operation, change, columns)
+        groups = list(_group_files(parts, files["size"].to_pylist()))
         streams: list[Iterable[Written]] = []
         streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
         if added is not None and added.num_rows:
-            for item in self._carried if streams else ():
+            for item in self._id_columns if streams else ():
                 added = added.append_column(item.name, pa.nulls(added.num_rows, pa.int64()))
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
             streams.append(chain(last, [(INSERTED, added)]))
-        return self._write(streams, groups)
+        return self._write_streams(streams, groups)
 
     def copy(
         self, bins: Sequence[pa.Table], operation: str
     ) -> list[tuple[WrittenFiles, tuple[int, ...]]]:
-        """Write the rows of each bin one after the other, as they are; several threads write.
+        """Write the rows of each bin in order and unchanged; several threads write.
 
         Args:
             bins: Rows of `Snapshot.files`.
-            operation: For the message.
+            operation: The command's name for messages.
 
         Returns:
-            What was written of each bin, and how many rows each of its files had.
+            The written files of each bin, and the number of rows in each of its old files.
 
         Raises:
             TableError: A file is outside the table, or can't be read.
@@ -136,13 +136,13 @@ class RowWriter:
         firsts = [0, *accumulate(files.num_rows for files in bins)]
         counts = [0] * firsts[-1]
 
-        def as_they_are(place: int, batch: pa.RecordBatch, _: Positions) -> Iterator[Written]:
-            counts[place] += batch.num_rows
+        def copy_batch(index: int, batch: pa.RecordBatch, _: Positions) -> Iterator[Written]:
+            counts[index] += batch.num_rows
             yield KEPT, pa.Table.from_batches([batch])
 
-        _, new_rows = self._read(pa.concat_tables(bins), operation, as_they_are, None)
+        _, new_rows = self._prepare_reading(pa.concat_tables(bins), operation, copy_batch, None)
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        streams = [_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
+        streams = [_read_rows_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
         written = self._write_each(streams, groups)
         return [
             (found, tuple(counts[group.start : group.stop]))
@@ -156,69 +156,71 @@ class RowWriter:
         num_files: int,
         file_numbers: Callable[[pa.RecordBatch, Positions], np.ndarray],
     ) -> WrittenFiles:
-        """Write the rows of one partition into several files, each read from all of the old ones.
+        """Write the rows of one partition into several files, each read from all old files.
 
         Args:
             files: Rows of `Snapshot.files`.
-            operation: For the message.
-            num_files: How many files there are to be.
-            file_numbers: Called with each batch: the number of each row's file, from 0.
+            operation: The command's name for messages.
+            num_files: The number of files to make.
+            file_numbers: Called with each batch; returns the number of each row's file, from 0.
 
         Raises:
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
 
-        def rows_of(number: int) -> Iterator[Written]:
-            def chosen(_: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
+        def read_rows_for(number: int) -> Iterator[Written]:
+            def choose_rows(
+                _: int, batch: pa.RecordBatch, positions: Positions
+            ) -> Iterator[Written]:
                 mask = pa.array(file_numbers(batch, positions) == number)
                 yield KEPT, pa.Table.from_batches([batch]).filter(mask)
 
-            parts, new_rows = self._read(files, operation, chosen, None)
+            parts, new_rows = self._prepare_reading(files, operation, choose_rows, None)
             return chain.from_iterable(map(new_rows, range(len(parts))))
 
         groups = [range(files.num_rows), *[range(0)] * (num_files - 1)]
-        return self._write(list(map(rows_of, range(num_files))), groups)
+        return self._write_streams(list(map(read_rows_for, range(num_files))), groups)
 
     def write(self, rows: pa.Table) -> WrittenFiles:
-        """Write new rows where nothing else changes; the commit itself tells of them."""
-        return self._write([[(KEPT, rows)]], [[]]) if rows.num_rows else WrittenFiles()
+        """Write new rows of a command that changes nothing else, without change files."""
+        return self._write_streams([[(KEPT, rows)]], [[]]) if rows.num_rows else WrittenFiles()
 
     @property
     def records_changes(self) -> bool:
-        """Whether changes are written, beside the rows that the table has afterwards.
+        """Whether changes are written to change files, besides the table's rows.
 
         Raises:
-            SchemaError: They are, and a column has a name of the change data feed.
+            SchemaError: They are, and a column has the name of one of the feed's columns.
         """
         return records_changes(self.target.txn)
 
     @property
-    def _carried(self) -> StructType:
+    def _id_columns(self) -> StructType:
         """The columns in which rows carry their ids; none without row tracking."""
         snapshot = self.target.snapshot
         return carried_columns(snapshot.metadata, snapshot.protocol)
 
-    def _read(
+    def _prepare_reading(
         self, files: pa.Table, operation: str, change: Change, columns: StructType | None
     ) -> tuple[Sequence[FilePart], Callable[[int], Iterator[Written]]]:
-        """The files, and what gives the rows of the one at a place, changed; see `rewrite`."""
+        """Return the files, and a function that reads and changes one's rows; see `rewrite`."""
         target = self.target
         ensure_own_rows(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
         wanted = target.snapshot.schema if columns is None else columns
-        layout = target.layout(StructType((*wanted, *self._carried)))
+        layout = target.layout(StructType((*wanted, *self._id_columns)))
 
-        def new_rows(place: int) -> Iterator[Written]:
-            for batch, positions in read_located_batches(parts[place], layout):
-                yield from change(place, batch, positions)
+        def new_rows(index: int) -> Iterator[Written]:
+            for batch, positions in read_located_batches(parts[index], layout):
+                yield from change(index, batch, positions)
 
         return parts, new_rows
 
-    def _write(
+    def _write_streams(
         self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
     ) -> WrittenFiles:
-        """Write the streams, as `_write_each`, and tell of all their files together."""
+        """Write the streams as `_write_each` does, and join their results."""
         written = self._write_each(streams, groups)
         return WrittenFiles(
             tuple(chain.from_iterable(item.adds for item in written)),
@@ -229,10 +231,10 @@ class RowWriter:
     def _write_each(
         self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
     ) -> list[WrittenFiles]:
-        """Write each of the streams into files of its own; the groups are for the report."""
+        """Write each stream into files of its own; the groups are for the progress report."""
         if not streams:
             return []
-        spec, has_changes = self._spec(), self.records_changes
+        spec, has_changes = self._file_spec(), self.records_changes
         self.pending.register(join(spec.table_path, spec.directory))
         if has_changes:
             self.pending.register(join(spec.table_path, change_spec(spec).directory))
@@ -261,16 +263,16 @@ class RowWriter:
             for given, rows in stream:
                 kinds = given if has_changes else given[: given.count(None)]
                 if kinds:
-                    stored = self._stored(rows, is_new=None in kinds)
+                    stored = self._rows_to_store(rows, is_new=None in kinds)
                     for kind in kinds:
-                        files.write(stored, _repeated(kind, stored.num_rows))
+                        files.write(stored, _repeat_kind(kind, stored.num_rows))
             adds, changes = files.close()
         except BaseException:
             files.abort()
             raise
         return WrittenFiles(adds, files.num_rows, changes)
 
-    def _spec(self) -> FileSpec:
+    def _file_spec(self) -> FileSpec:
         spec = new_files(self.target.txn, codec=self.codec)
         return replace(
             spec,
@@ -279,8 +281,8 @@ class RowWriter:
             data_change=self.data_change,
         )
 
-    def _stored(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
-        """The rows with the values that files hold; if they are new, checked."""
+    def _rows_to_store(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
+        """Return the rows with the values for files, checked if they are new."""
         if not (is_new and self.is_checked):
             return rows
         schema = self.target.snapshot.schema
@@ -292,12 +294,12 @@ class RowWriter:
         return stored
 
 
-def _ahead(rows: Iterable[Written]) -> Iterator[Written]:
-    """The same rows, read by a thread of their own while others are written.
+def _read_rows_ahead(rows: Iterable[Written]) -> Iterator[Written]:
+    """Read rows in a thread of their own while others are written.
 
-    How much waits is told by the rows themselves: a small file may hold very many.
+    The number of waiting rows is limited by their bytes, since a small file may hold very many.
     """
-    runs = _runs(rows)
+    runs = _split_into_runs(rows)
     taken = read_ahead(lambda _: next(runs, None), count(), threads=1, ahead=_RUNS_AHEAD)
     for run in taken:
         if run is None:
@@ -305,8 +307,8 @@ def _ahead(rows: Iterable[Written]) -> Iterator[Written]:
         yield from run
 
 
-def _runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
-    """The rows in runs of about so many bytes, each worth handing over to another thread."""
+def _split_into_runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
+    """Split the rows into runs of a size that is worth handing to another thread."""
     run: list[Written] = []
     num_bytes = 0
     for each in rows:
@@ -319,21 +321,21 @@ def _runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
         yield run
 
 
-def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:
+def _repeat_kind(kind: str | None, count: int) -> pa.ChunkedArray | None:
     return None if kind is None else pa.chunked_array([pa.repeat(pa.scalar(kind), count)])
 
 
-def _together(parts: Sequence[FilePart], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The places of the files in groups, those of one partition next to each other."""
+def _group_files(parts: Sequence[FilePart], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Group the indices of files, so that files of one partition are together."""
 
-    def partition(place: int) -> list[tuple[str, str]]:
-        return sorted((name, text or "") for name, text in parts[place].partition_values.items())
+    def partition(index: int) -> list[tuple[str, str]]:
+        return sorted((name, text or "") for name, text in parts[index].partition_values.items())
 
     group: list[int] = []
     num_bytes = 0
-    for place in sorted(range(len(parts)), key=partition):
-        group.append(place)
-        num_bytes += sizes[place]
+    for index in sorted(range(len(parts)), key=partition):
+        group.append(index)
+        num_bytes += sizes[index]
         if num_bytes >= _BYTES_TOGETHER:
             yield group
             group, num_bytes = [], 0

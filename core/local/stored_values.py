@@ -1,7 +1,7 @@
-"""Casts of values to the types of columns, as Spark's store assignment (ANSI) does them.
+"""Casts of values to column types, as in Spark's store assignment (ANSI).
 
-A value of another type is cast, and an error if it does not fit. A cast whose result depends on
-more than the value, or rounds, is refused: Spark does it.
+A value of another type is cast, and an error is raised if it does not fit. A cast that rounds, or
+that depends on more than the value, is refused and left to Spark.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Value:
     """A value for each row.
 
     Attributes:
-        data_type: Its type.
-        compute: Gives the values for some rows, as an Arrow array of that type.
+        data_type: The type of the values.
+        compute: Returns the values for some rows, as an Arrow array of that type.
         columns: The paths of the columns that it needs.
-        literal: Its constant; None if it is not a constant.
+        literal: The constant; None if it is not a constant.
     """
 
     data_type: DataType
@@ -69,16 +69,16 @@ class Value:
     literal: Literal | None = None
 
 
-def _nulls(rows: pa.Table) -> pa.Array:
+def _make_nulls(rows: pa.Table) -> pa.Array:
     return pa.nulls(rows.num_rows)
 
 
-NULL = Value(_VOID, _nulls, literal=Literal(None, "null"))
+NULL = Value(_VOID, _make_nulls, literal=Literal(None, "null"))
 """The value of a bare NULL."""
 
 
 def constant_of(literal: Literal, zone: str = "UTC") -> Value:
-    """A constant in its own type, as Spark reads it."""
+    """Make a constant of its own type, as Spark reads it."""
     value = literal.value
     if value is None:
         return NULL
@@ -88,34 +88,35 @@ def constant_of(literal: Literal, zone: str = "UTC") -> Value:
 
 
 def integer_of(number: int, name: str) -> Value | None:
-    """A constant of one of the `INTEGERS`; None if that type has no such number, or not safely.
+    """Make a constant of an integer type, or return None if the number does not fit safely.
 
-    The least number of a type is left out: `-128Y` is one, but `-CAST(128 AS TINYINT)` overflows.
+    The smallest number of a type is left out: `-128Y` is valid, but `-CAST(128 AS TINYINT)`
+    overflows.
     """
-    is_safe = _fits(abs(number), name)
+    is_safe = _fits_type(abs(number), name)
     return typed_constant(Literal(number, "integer"), PrimitiveType(name)) if is_safe else None
 
 
 def typed_constant(literal: Literal, data_type: DataType) -> Value:
-    """A constant, with the type that its author declared."""
+    """Make a constant of the type that its author declared."""
     scalar = pa.scalar(literal.value, to_arrow_type(data_type))
     return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=literal)
 
 
 def stored_as(value: Value, target: DataType, what: str) -> Value:
-    """The value as a column of that type takes it.
+    """Cast a value to the type of a column.
 
     Args:
         value: The value.
         target: The column's type.
-        what: The value or the column, for errors.
+        what: The name of the value or the column, for errors.
 
     Raises:
-        UsageError: Only Spark knows the cast for certain (kind `OPTIMIST_NEEDS_SPARK`).
-        SchemaError: The constant does not fit (kind `OPTIMIST_VALUE_DOES_NOT_FIT`); computing the
-            value raises it, too.
+        UsageError: Only Spark can do the cast exactly (kind `OPTIMIST_NEEDS_SPARK`).
+        SchemaError: The constant does not fit (kind `OPTIMIST_VALUE_DOES_NOT_FIT`). The computation
+            raises it, too.
     """
-    if value.data_type == target or _unmapped(value.data_type) == _unmapped(target):
+    if value.data_type == target or _without_mapping(value.data_type) == _without_mapping(target):
         return value
     arrow_type = to_arrow_type(target)
     if value.literal is not None:
@@ -130,7 +131,7 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
         try:
             values = value.compute(rows)
             if str(value.data_type) in INTEGERS and isinstance(target, DecimalType):
-                # Arrow asks for room for the largest integer, even where all of them fit.
+                # Arrow requires room for the largest integer, even if all values fit.
                 values = values.cast(pa.decimal256(_LONG_DIGITS + target.scale, target.scale))
             return values.cast(arrow_type, safe=not is_rounded)
         except pa.ArrowInvalid:
@@ -139,30 +140,30 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
     return Value(target, compute, value.columns)
 
 
-def _unmapped(data_type: DataType) -> StructType:
-    """The type without the ids and physical names of its fields, which values do not have."""
+def _without_mapping(data_type: DataType) -> StructType:
+    """Remove the ids and physical names of fields, which values do not have."""
     return without_mapping(StructType((StructField("value", data_type),)))
 
 
 def _type_of(literal: Literal) -> DataType:
-    """The type that Spark gives a constant."""
+    """Return the type that Spark gives a constant."""
     value = literal.value
     if isinstance(value, Decimal):
         _, digits, exponent = value.as_tuple()
         scale = -exponent if isinstance(exponent, int) else 0
         return DecimalType(max(len(digits), scale), scale)
     if literal.kind == "integer" and isinstance(value, int):
-        return PrimitiveType("integer" if _fits(value, "integer") else "long")
+        return PrimitiveType("integer" if _fits_type(value, "integer") else "long")
     return PrimitiveType(literal.kind)
 
 
-def _fits(number: int, name: str) -> bool:
+def _fits_type(number: int, name: str) -> bool:
     limit = 1 << _BITS[name]
     return -limit <= number < limit
 
 
 def _is_exact_cast(source: DataType, target: DataType) -> bool:
-    """Whether Arrow casts values of a column as Spark does, or fails where Spark does."""
+    """Tell whether Arrow's cast of a column equals Spark's, or fails where Spark's fails."""
     name, wanted = str(source), str(target)
     if source == _VOID:
         return True
@@ -175,7 +176,7 @@ def _is_exact_cast(source: DataType, target: DataType) -> bool:
 
 
 def _cast_constant(literal: Literal, target: DataType, what: str) -> object:
-    """The constant as a Python value of the type."""
+    """Cast the constant to a Python value of the type."""
     value, name = literal.value, str(target)
     if value is None or literal.kind == name != "integer":
         return value
@@ -215,8 +216,8 @@ def _to_integer(literal: Literal, target: DataType, what: str) -> int | None:
     try:
         number = int(exactly_at_scale(Decimal(str(value)), 0))
     except InvalidOperation:
-        return None  # Spark cuts digits off
-    if not _fits(number, str(target)):
+        return None  # Spark cuts off digits
+    if not _fits_type(number, str(target)):
         raise does_not_fit(what, target)
     return number
 
@@ -263,7 +264,7 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], object]] = {
 
 
 def does_not_fit(what: str, target: DataType) -> SchemaError:
-    """The error for a value that its type can't hold."""
+    """Return the error for a value that its type can't hold."""
     return SchemaError(
         f"A value of {shown(what)} does not fit {shown(target)}. Nothing was written. Cast it "
         "yourself, or leave out the rows where it does not fit.",

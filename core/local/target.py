@@ -1,7 +1,7 @@
-"""The table that a command changes in this process: its rows are found, read and written here.
+"""The table that a command changes in this process: it finds and reads the table's rows.
 
-Rows are read one file at a time, with a few files ahead, so that memory stays flat however many
-files there are. A row is known by its file and its position there.
+Rows are read one file at a time, with a few files ahead, so that memory use does not grow with the
+number of files. A row is identified by its file and its position in the file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LocalTarget:
 
     Attributes:
         txn: The transaction.
-        report: Told of each file.
+        report: Called after each file.
         zone: The time zone of conditions and partition values.
     """
 
@@ -62,26 +62,26 @@ class LocalTarget:
     # Finding rows
 
     def search(self, candidates: pa.Table, condition: LocalCondition | None) -> TouchedFiles:
-        """Those of some files of the version that hold matching rows.
+        """Find the files of the version that hold matching rows.
 
-        Without a condition, or with one on partition columns alone, no row is read, and every row
-        of the files matches.
+        Without a condition, or with a condition on partition columns only, no row is read, and
+        every row of the files matches.
 
         Args:
             candidates: Rows of `Snapshot.files`.
-            condition: What matches; None for all rows.
+            condition: The condition for matching rows; None for all rows.
         """
         if condition is None:
             return TouchedFiles(candidates, None)
         if condition.is_partition_only:
             return TouchedFiles(condition.matching_partitions(self.snapshot, candidates), None)
-        found = list(self._search(candidates, condition))
-        hit = [place for place, rows in enumerate(found) if rows]
-        rows = tuple(found[place] for place in hit)
+        found = list(self._search_files(candidates, condition))
+        hit = [index for index, rows in enumerate(found) if rows]
+        rows = tuple(found[index] for index in hit)
         files = candidates.take(pa.array(hit, pa.int64()))
         return TouchedFiles(files, sum(map(len, rows)), rows)
 
-    def _search(self, candidates: pa.Table, condition: LocalCondition) -> Iterator[BitMap64]:
+    def _search_files(self, candidates: pa.Table, condition: LocalCondition) -> Iterator[BitMap64]:
         predicate, schema = condition.predicate, self.snapshot.schema
         named = with_columns_of(predicate, StructType(), schema)
         layout = self.layout(named or StructType(schema.fields[:1]))
@@ -101,10 +101,10 @@ class LocalTarget:
     def read_each(
         self, step: Step, files: pa.Table, work: Callable[[FilePart], _Result]
     ) -> Iterator[_Result]:
-        """What `work` gives for each of the files, in their order; several threads call it.
+        """Yield the result of `work` for each file, in order; several threads call it.
 
         Args:
-            step: For the report.
+            step: The step's name, for the report.
             files: Rows of `Snapshot.files`.
             work: Reads one file.
         """
@@ -115,7 +115,7 @@ class LocalTarget:
             yield result
 
     def layout(self, schema: StructType) -> RowLayout:
-        """The layout for reading some columns of the table's files."""
+        """Return the layout for reading some columns of the table's files."""
         access = self.table.data_access()
         return row_layout(
             self.snapshot, schema, zone=self.zone, batch_rows=_BATCH_ROWS, access=access
@@ -123,7 +123,7 @@ class LocalTarget:
 
 
 def positions_of(numbers: pa.Array) -> BitMap64:
-    """Positions, an array of 64-bit integers without nulls, as a set."""
+    """Convert an array of positions (int64, no nulls) to a set."""
     _, values = numbers.buffers()
     items = array("Q")
     items.frombytes(memoryview(values)[8 * numbers.offset : 8 * (numbers.offset + len(numbers))])
@@ -131,7 +131,7 @@ def positions_of(numbers: pa.Array) -> BitMap64:
 
 
 def is_among(positions: pa.Array, rows: BitMap64) -> pa.BooleanArray:
-    """For each position (int64), whether it is one of the rows."""
+    """Tell for each position (int64) whether it is one of the rows."""
     buffer = pa.py_buffer(rows.to_array())
     numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, buffer])
     return pc.is_in(positions, value_set=numbers)

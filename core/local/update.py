@@ -1,11 +1,11 @@
 """UPDATE without Spark, by vectors or by copy on write (spec 10.15, profile U of 2.13).
 
-1. If the condition names data columns, the files that statistics leave are searched: only the
-   columns of the condition. Otherwise the log alone tells the files.
-2. Where the table has deletion vectors, and rows were looked for, the matching rows are written
-   with their new values, and marked in vectors where they were. Elsewhere all rows of those files
-   are written again, the matching ones with their new values. With the change data feed, the rows
-   as they were and as they are now are written to change files.
+1. If the condition names data columns, the files that statistics can't exclude are searched, with
+   the condition's columns only. Otherwise the log alone gives the files.
+2. If the table has deletion vectors and rows were searched, the matching rows are written with
+   their new values, and their old rows are marked in vectors. Otherwise all rows of those files are
+   written again, the matching ones with their new values. With the change data feed, the old and
+   the new rows are written to change files, too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LocalUpdate:
 
     Attributes:
         writer: Writes the rows.
-        condition: What matches; None for all rows.
-        assignments: What is set.
+        condition: The condition for matching rows; None for all rows.
+        assignments: The new values.
     """
 
     command: ClassVar[RowCommand] = "UPDATE"
@@ -53,7 +53,7 @@ class LocalUpdate:
         return self.writer.target.txn
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:  # noqa: ARG002
-        """See `RowTarget`; the rows are always told."""
+        """Find the matching rows, with their positions; see `RowTarget`."""
         return self.writer.target.search(candidates, self.condition)
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
@@ -65,24 +65,24 @@ class LocalUpdate:
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """What becomes of the rows of a file.
+    """Changes the rows of a file.
 
     Attributes:
-        assignments: What is set.
-        rows: The positions of the matching rows in each file; None where every row matches.
+        assignments: The new values.
+        rows: The positions of the matching rows in each file; None if every row matches.
     """
 
     assignments: LocalAssignments
     rows: tuple[BitMap64, ...] | None
 
     def __call__(
-        self, place: int, batch: pa.RecordBatch, positions: Positions
+        self, index: int, batch: pa.RecordBatch, positions: Positions
     ) -> Iterator[Written]:
         hit = whole = pa.Table.from_batches([batch])
         if self.rows is not None:
-            mask = is_among(positions(), self.rows[place])
+            mask = is_among(positions(), self.rows[index])
             hit = whole.filter(mask)
             yield KEPT, whole.filter(pc.invert(mask))
-        # The matching rows come last, as the order of rows means nothing.
+        # The matching rows come last, since the order of rows has no meaning.
         yield AFTER, self.assignments.updated(hit, hit)
         yield BEFORE, hit

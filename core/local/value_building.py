@@ -1,8 +1,7 @@
-"""Values that a command assigns, put together from columns, constants and a few functions.
+"""Values that a command assigns, built from columns, constants and a few functions.
 
-A reader of an expression, of SQL text or of Spark's tree, passes the parts; this module alone
-defines what they mean, which is what Spark computes. Everything else is refused: only Spark knows
-its value for certain.
+A reader of an expression, from SQL text or from Spark's tree, passes the parts. This module alone
+computes them, exactly as Spark does. Everything else is refused: only Spark can compute it exactly.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
 
 def needs_spark(sql: str, reason: str = "can be computed row by row only by Spark") -> UsageError:
-    """The error for an expression that is left to Spark."""
+    """Return the error for an expression that is left to Spark."""
     return UsageError(
         f"The value {quoted(sql)} {reason}. {RUN_WITH_SPARK}",
         kind="OPTIMIST_NEEDS_SPARK",
@@ -63,7 +62,7 @@ class ValueBuilder:
     Attributes:
         text: The expression, for errors.
         schema: The columns that it may name.
-        zone: The time zone in which times without one are read.
+        zone: The time zone for timestamps without one.
     """
 
     text: str
@@ -71,12 +70,12 @@ class ValueBuilder:
     zone: str = "UTC"
 
     def refusal(self, reason: str = "can be computed row by row only by Spark") -> UsageError:
-        """The error that leaves the expression to Spark (kind `OPTIMIST_NEEDS_SPARK`)."""
+        """Return the error that leaves the expression to Spark (kind `OPTIMIST_NEEDS_SPARK`)."""
         return needs_spark(self.text, reason)
 
     def column(self, path: tuple[str, ...]) -> Value:
-        """A column, or a field of a struct."""
-        found = self._resolved(path)
+        """Build a column, or a field of a struct."""
+        found = self._resolve(path)
         if found is None:
             raise self.refusal("names a column that there is not")
 
@@ -86,7 +85,7 @@ class ValueBuilder:
         return Value(found.data_type, compute, frozenset({found.path}))
 
     def arithmetic(self, sign: Sign, left: Value, right: Value) -> Value:
-        """A sum, a difference or a product of integers, in the wider type."""
+        """Build a sum, a difference or a product of integers, in the wider type."""
         names = [str(side.data_type) for side in (left, right)]
         if any(name not in INTEGERS for name in names):
             raise self.refusal()
@@ -103,7 +102,7 @@ class ValueBuilder:
         return Value(data_type, compute, left.columns | right.columns)
 
     def date_part(self, part: DatePart, dates: Value) -> Value:
-        """The year, the month or the day of dates in the years 1 to 9999."""
+        """Build the year, month or day of dates in the years 1 to 9999."""
         if dates.data_type != _DATE:
             raise self.refusal()
 
@@ -119,38 +118,38 @@ class ValueBuilder:
         return Value(PrimitiveType("integer"), compute, dates.columns)
 
     def case(self, conditions: Sequence[Predicate], given: Sequence[Value]) -> Value:
-        """The result of the first condition that is true; the last one, if none is.
+        """Build the result of the first condition that is true, or the last result if none is.
 
         Args:
             conditions: The conditions.
-            given: A result for each, and one for all other rows.
+            given: A result for each condition, and one for all other rows.
         """
         if not all(map(self._is_known, conditions)):
             raise self.refusal()
-        data_type, results = self._alike(given)
-        columns = _columns(results).union(*map(self._names, conditions))
+        data_type, results = self._cast_to_one_type(given)
+        columns = _columns_of(results).union(*map(self._columns_of_predicate, conditions))
 
         def compute(rows: Rows) -> Any:
-            masks = [_mask(item, rows, self.zone) for item in conditions]
-            return _first_taken(rows, masks, results, to_arrow_type(data_type))
+            masks = [_mask_of(item, rows, self.zone) for item in conditions]
+            return _choose_first(rows, masks, results, to_arrow_type(data_type))
 
         return Value(data_type, compute, columns)
 
     def coalesce(self, given: Sequence[Value]) -> Value:
-        """The first value that is not null."""
-        data_type, values = self._alike(given)
+        """Build the first value that is not null."""
+        data_type, values = self._cast_to_one_type(given)
 
         def compute(rows: Rows) -> Any:
             found = values[0].compute(rows)
             for value in values[1:]:
                 missing = pc.is_null(found)
-                found = _replaced(found, missing, value.compute(rows.filter(missing)))
+                found = _replace_with_mask(found, missing, value.compute(rows.filter(missing)))
             return found
 
-        return Value(data_type, compute, _columns(values))
+        return Value(data_type, compute, _columns_of(values))
 
     def concat(self, values: Sequence[Value]) -> Value:
-        """Texts, one after the other."""
+        """Build the concatenation of strings."""
         if any(value.data_type != _STRING for value in values) or not values:
             raise self.refusal()
 
@@ -158,25 +157,25 @@ class ValueBuilder:
             parts = [value.compute(rows) for value in values]
             return pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
 
-        return Value(_STRING, compute, _columns(values))
+        return Value(_STRING, compute, _columns_of(values))
 
     def cast(self, value: Value, data_type: DataType) -> Value:
-        """The value in another type, as ANSI casts it."""
+        """Build the value in another type, by an ANSI cast."""
         return stored_as(value, data_type, self.text)
 
-    def _resolved(self, path: tuple[str, ...]) -> ResolvedColumn | None:
+    def _resolve(self, path: tuple[str, ...]) -> ResolvedColumn | None:
         return resolve_column(path, self.schema)
 
     def _is_known(self, predicate: Predicate) -> bool:
-        has_columns = all(self._resolved(path) for path in predicate.columns())
+        has_columns = all(self._resolve(path) for path in predicate.columns())
         return has_columns and is_exact(predicate, self.schema, zone=self.zone)
 
-    def _names(self, predicate: Predicate) -> frozenset[tuple[str, ...]]:
-        found = (self._resolved(path) for path in predicate.columns())
+    def _columns_of_predicate(self, predicate: Predicate) -> frozenset[tuple[str, ...]]:
+        found = (self._resolve(path) for path in predicate.columns())
         return frozenset(column.path for column in found if column is not None)
 
-    def _alike(self, values: Sequence[Value]) -> tuple[DataType, list[Value]]:
-        """The values in one type: the one that they have, or the widest of integers."""
+    def _cast_to_one_type(self, values: Sequence[Value]) -> tuple[DataType, list[Value]]:
+        """Cast values to one type: their common type, or the widest integer type."""
         types = {value.data_type for value in values if value is not NULL}
         if not types:
             return NULL.data_type, list(values)
@@ -191,31 +190,31 @@ class ValueBuilder:
         return wanted, [stored_as(value, wanted, self.text) for value in values]
 
 
-def _columns(values: Sequence[Value]) -> frozenset[tuple[str, ...]]:
+def _columns_of(values: Sequence[Value]) -> frozenset[tuple[str, ...]]:
     return frozenset().union(*(value.columns for value in values))
 
 
-def _mask(predicate: Predicate, rows: Rows, zone: str) -> Any:
+def _mask_of(predicate: Predicate, rows: Rows, zone: str) -> Any:
     return pc.fill_null(evaluate(predicate, rows, zone=zone), False)
 
 
-def _first_taken(
+def _choose_first(
     rows: Rows, masks: Sequence[Any], results: Sequence[Value], arrow_type: pa.DataType
 ) -> Any:
-    """For each row the result of the first mask that is true; of the last one, if none is."""
+    """Return for each row the result of the first true mask, or the last result."""
     found = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
     is_open = pa.repeat(pa.scalar(True), rows.num_rows)
     for mask, result in zip([*masks, is_open], results, strict=True):
         taken = pc.and_(is_open, mask)
-        found = _replaced(found, taken, result.compute(rows.filter(taken)))
+        found = _replace_with_mask(found, taken, result.compute(rows.filter(taken)))
         is_open = pc.and_not(is_open, taken)
     return found
 
 
-def _replaced(values: Any, mask: Any, replacements: Any) -> Any:
-    whole, flags, others = map(_in_one_piece, (values, mask, replacements))
+def _replace_with_mask(values: Any, mask: Any, replacements: Any) -> Any:
+    whole, flags, others = map(_combine_chunks, (values, mask, replacements))
     return pa.chunked_array([pc.replace_with_mask(whole, flags, others)])
 
 
-def _in_one_piece(values: Any) -> pa.Array:
+def _combine_chunks(values: Any) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

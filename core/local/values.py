@@ -1,14 +1,14 @@
 """Values that a command assigns, computed from Arrow columns exactly as Spark computes them.
 
-| a value | how it is computed |
+| value | computation |
 |---|---|
 | a Python value but text, or a `pyarrow` scalar | a constant |
-| SQL text: a constant, a column, a field of a struct | as it is |
-| `+`, `-`, `*` of integers | in the wider type; what overflows is an error |
-| `year`, `month` and `day` of dates | of the years 1 to 9999 |
-| `CASE WHEN`, `if`, `coalesce`, `concat` of texts, `CAST` | only for the rows that take it |
+| SQL text: a constant, a column, a field of a struct | unchanged |
+| `+`, `-`, `*` of integers | in the wider type; an overflow is an error |
+| `year`, `month` and `day` of dates | for the years 1 to 9999 |
+| `CASE WHEN`, `if`, `coalesce`, `concat` of strings, `CAST` | only for the rows that need it |
 
-Everything else is refused by name: only Spark knows its value for certain.
+Everything else is refused by name: only Spark can compute it exactly.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ _TYPED_INTEGERS = ("byte", "short", "long")
 
 
 def parse_value(given: object, schema: StructType, *, zone: str = "UTC") -> Value:
-    """The value that a caller assigns.
+    """Parse the value that a caller assigns.
 
     Args:
-        given: SQL text, or a Python value that is not text, or a `pyarrow` scalar.
+        given: SQL text, or another Python value, or a `pyarrow` scalar.
         schema: The columns that it may name.
-        zone: The time zone in which times without one are read.
+        zone: The time zone for timestamps without one.
 
     Raises:
-        UsageError: Only Spark knows its value for certain (kind `OPTIMIST_NEEDS_SPARK`), or there
-            can be no such value.
+        UsageError: Only Spark can compute it exactly (kind `OPTIMIST_NEEDS_SPARK`), or the value is
+            not valid.
     """
     if isinstance(given, pa.Scalar):
-        return _of_scalar(given)
+        return _value_of_scalar(given)
     if isinstance(given, dt.datetime) and given.tzinfo is None:
         return constant_of(Literal(given, "timestamp_ntz"))
     if not isinstance(given, str):
@@ -78,12 +78,12 @@ def parse_value(given: object, schema: StructType, *, zone: str = "UTC") -> Valu
     try:
         return _Sql(ValueBuilder(given, schema, zone)).value(parse_expression(given))
     except NotSqlError as error:
-        raise _no_sql(given, error) from None
+        raise _not_sql(given, error) from None
     except RecursionError:
         raise needs_spark(given) from None
 
 
-def _no_sql(given: str, error: NotSqlError) -> UsageError:
+def _not_sql(given: str, error: NotSqlError) -> UsageError:
     return UsageError(
         f"The value {quoted(given)} is not an SQL expression: {shown(error)}. Nothing was written. "
         "Correct the SQL, and put unusual names in back-ticks.",
@@ -92,7 +92,7 @@ def _no_sql(given: str, error: NotSqlError) -> UsageError:
     )
 
 
-def _of_scalar(given: pa.Scalar) -> Value:
+def _value_of_scalar(given: pa.Scalar) -> Value:
     field = pa.field("value", given.type)
     (item,) = from_arrow_schema(pa.schema([field]))
     plain = given.cast(to_arrow_type(item.data_type))
@@ -110,53 +110,53 @@ class _Sql:
         if typed is not None:
             return typed
         if isinstance(node, Cast) and type_name_of(node.target) in INTEGERS:
-            return self._cast(node)  # a constant, too, in its declared type
+            return self._build_cast(node)  # a constant, too, in its declared type
         constant, column = literal_of(node), column_of(node)
         if constant is not None:
             return constant_of(constant, self.build.zone)
         if column is not None:
             return self.build.column(column.path)
-        return self._computed(node)
+        return self._compute(node)
 
-    def _computed(self, node: Expression) -> Value:
+    def _compute(self, node: Expression) -> Value:
         if isinstance(node, Operation) and node.operator in _SIGNS:
-            left, right = self._values(node.operands)
+            left, right = self._translate_all(node.operands)
             return self.build.arithmetic(_SIGNS[node.operator], left, right)
         if isinstance(node, Operation) and node.operator == "||":
-            return self.build.concat(self._values(node.operands))
+            return self.build.concat(self._translate_all(node.operands))
         if isinstance(node, Case):
-            return self._case(node)
+            return self._build_case(node)
         if isinstance(node, Cast):
-            return self._cast(node)
+            return self._build_cast(node)
         if isinstance(node, Call) and node.is_plain and not node.qualifiers:
-            return self._called(node.name, node.arguments)
+            return self._call_function(node.name, node.arguments)
         raise self.build.refusal()
 
-    def _called(self, name: str, arguments: Sequence[Expression]) -> Value:
+    def _call_function(self, name: str, arguments: Sequence[Expression]) -> Value:
         count = len(arguments)
         if name in _DATE_PARTS and count == 1:
             return self.build.date_part(_DATE_PARTS[name], self.value(_date_of(arguments[0])))
         if (name == "coalesce" and count) or (name in ("nvl", "ifnull") and count == 2):
-            return self.build.coalesce(self._values(arguments))
+            return self.build.coalesce(self._translate_all(arguments))
         if name == "concat":
-            return self.build.concat(self._values(arguments))
+            return self.build.concat(self._translate_all(arguments))
         if name == "if" and count == 3:  # condition and two results
             condition = predicate_of(arguments[0], self.build.text)
-            return self.build.case([condition], self._values(arguments[1:]))
+            return self.build.case([condition], self._translate_all(arguments[1:]))
         raise self.build.refusal()
 
-    def _values(self, nodes: Sequence[Expression]) -> list[Value]:
+    def _translate_all(self, nodes: Sequence[Expression]) -> list[Value]:
         return [self.value(node) for node in nodes]
 
-    def _case(self, node: Case) -> Value:
+    def _build_case(self, node: Case) -> Value:
         if node.value is not None:
             raise self.build.refusal()
-        results = self._values(node.results)
+        results = self._translate_all(node.results)
         results.append(NULL if node.default is None else self.value(node.default))
         conditions = [predicate_of(item, self.build.text) for item in node.conditions]
         return self.build.case(conditions, results)
 
-    def _cast(self, node: Cast) -> Value:
+    def _build_cast(self, node: Cast) -> Value:
         name = type_name_of(node.target)
         if name is None or node.is_try:
             raise self.build.refusal()
@@ -164,14 +164,14 @@ class _Sql:
 
 
 def _date_of(node: Expression) -> Expression:
-    """What `to_date(x)` is made of, which must be a date itself."""
+    """Return the argument of `to_date(x)`, which must itself be a date."""
     if isinstance(node, Call) and node.is_plain and node.name == "to_date":
         return node.arguments[0] if len(node.arguments) == 1 else node
     return node
 
 
 def _typed_integer(node: Expression) -> Value | None:
-    """The constant that `3L`, `2S`, `4Y` is, perhaps with more signs before it."""
+    """Return the constant of `3L`, `2S` or `4Y`, possibly with signs before it."""
     if isinstance(node, Number) and node.kind in _TYPED_INTEGERS:
         return typed_constant(Literal(int(node.text), "integer"), PrimitiveType(node.kind))
     sign = 1
