@@ -1,1 +1,1 @@
-"""Upkeep of the log: checkpoints, compacted commits, cleanup of what has expired."""
+"""Upkeep of the log: checkpoints, compacted commits, and cleanup of expired files."""

@@ -1,19 +1,19 @@
-"""Writing a checkpoint: a version's whole state, to start from (spec 5.8).
+"""The writing of a checkpoint: a version's whole state, to start from (spec 5.8).
 
-A classic checkpoint is one Parquet file. Where the table's policy is `v2`, the files stand in
+A classic checkpoint is one Parquet file. If the table's policy is `v2`, the file actions are in
 sidecars of bounded size, and a small top-level file names them. Multi-part checkpoints, which can
-be torn, are never written. Rows go from the snapshot's Arrow batches through a temporary file into
-the store, so that memory holds a batch, whatever the table's size.
+be incomplete, are never written. Rows go from the snapshot's Arrow batches through a temporary file
+into the store, so that memory holds one batch, whatever the table's size.
 
-1. Encode batch by batch into temporary files of this machine. Sidecars are created in the
-   store one by one, under names that nobody knows yet.
-2. Count the adds in what was encoded, and compare what the files sum up to with the version
-   checksum, where one is known.
-3. Create the checkpoint's file if it is absent: only now is there anything to be found. A
-   checkpoint that is there already is as good as ours.
-4. Overwrite the hint last, so that nobody is sent to a checkpoint that is not complete.
+1. Encode batch by batch into temporary files of this machine. Sidecars are created in the store one
+   by one, under names that nobody knows yet.
+2. Count the adds in the encoded files, and compare the sums of the files with the version checksum,
+   if one is known.
+3. Create the checkpoint's file if it is absent. Before this step, readers can't find anything. A
+   checkpoint that exists already is as good as ours.
+4. Overwrite the hint last, so that nobody is sent to an incomplete checkpoint.
 
-A crash before step 3 leaves at most sidecars that nothing names; cleanup removes them.
+A crash before step 3 leaves at most sidecars that nothing names. Cleanup removes them.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ _SECOND_WAY = frozenset({MALFORMED_PARTITION_VALUE, MALFORMED_CHECKPOINT, MISSIN
 
 @dataclass(frozen=True, slots=True)
 class CheckpointProgress:
-    """How far a checkpoint has got.
+    """The progress of a checkpoint.
 
     Attributes:
-        version: The version that is being written down.
-        actions_written: Live files and tombstones that are encoded.
-        num_files: How many live files there are; None if that is unknown until all are read.
+        version: The version of the checkpoint.
+        actions_written: The number of live files and tombstones that are encoded.
+        num_files: The number of live files; None if it is unknown until all are read.
     """
 
     version: int
@@ -103,15 +103,15 @@ def write_checkpoint(
 ) -> LastCheckpoint:
     """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
 
-    The steps are in the head of this module.
+    The head of this module lists the steps.
 
     Raises:
-        TableNotFoundError: The snapshot is not of a table.
-        ProtocolError: The table needs a writer feature that this engine does not have.
+        TableNotFoundError: The snapshot has no table.
+        ProtocolError: The table needs a writer feature that this engine lacks.
         TableError: The sums differ from the version checksum's (kind
-            `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file does not hold what it should (kind
-            `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`); nothing was published.
-        StorageError: The store failed; the table is as it was.
+            `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file has a wrong number of adds (kind
+            `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`). Nothing was published.
+        StorageError: The store failed. The table is unchanged.
     """
     if snapshot.version < 0:
         raise TableNotFoundError(
@@ -120,7 +120,8 @@ def write_checkpoint(
             kind="DELTA_TABLE_NOT_FOUND",
             path=snapshot.table_path,
         )
-    # Of what a feature adds to the log this engine would write nothing, and cleanup then takes it.
+    # This engine would not write the log entries of an unknown feature, and cleanup would then
+    # delete them.
     ensure_writable(
         snapshot.protocol,
         snapshot.metadata,
@@ -130,7 +131,7 @@ def write_checkpoint(
     start_s = clock.monotonic_s()
     job = _Job(store, snapshot, options, clock, progress)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
-    last = _in_layout(snapshot, write)
+    last = _write_with_fallback(snapshot, write)
     write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
     _LOG.info(
@@ -147,16 +148,16 @@ def write_compatibility_checkpoint(
 ) -> str:
     """Write a V2 checkpoint under a classic name, and leave the hint alone (spec 5.8).
 
-    Engines that don't know V2 names then find one checkpoint that is not too old, and in it the
-    protocol by which they refuse the table, rather than a log that looks truncated. If there is a
-    V2 checkpoint of the same version, its sidecars are used, and what it says of them. Nothing is
-    written if the version has a checkpoint with a name that those engines know.
+    Engines that do not know V2 names then find one recent checkpoint, with the protocol by which
+    they refuse the table. Without it, the log would look truncated to them. If a V2 checkpoint of
+    the same version exists, its sidecars and their tags are used. Nothing is written if the version
+    has a checkpoint with a name that those engines know.
 
     Returns:
-        The path of the checkpoint that they find.
+        The path of the checkpoint that those engines find.
 
     Raises:
-        TableError, StorageError: As `write_checkpoint`.
+        TableError, StorageError: See `write_checkpoint`.
     """
     start = listing_start(snapshot.log_path, snapshot.version)
     found = [
@@ -166,25 +167,25 @@ def write_compatibility_checkpoint(
     ]
     for item in found:
         if item.kind is not LogFileKind.V2_CHECKPOINT:
-            return item.files[0].path  # what is there has the protocol that those engines must see
+            return item.files[0].path  # it has the protocol that those engines must see
     job = _Job(store, snapshot, options, clock, None)
     path = join(snapshot.log_path, classic_checkpoint_name(snapshot.version))
     manifest = found[-1].open(store).manifest() if found else None
     if manifest is not None:
         job.write_top_level(CheckpointRows(snapshot), path, manifest)
     else:
-        _in_layout(snapshot, lambda rows: job.write_v2(rows, path))
+        _write_with_fallback(snapshot, lambda rows: job.write_v2(rows, path))
     return path
 
 
 def has_v2_policy(snapshot: Snapshot) -> bool:
-    """Whether the table wants V2 checkpoints and its protocol allows them."""
+    """Tell whether the table wants V2 checkpoints and its protocol allows them."""
     wants = snapshot.properties.checkpoint_policy == "v2"
     return wants and supports(snapshot.protocol, "v2Checkpoint")
 
 
 class _Job:
-    """One checkpoint being written."""
+    """The writer of one checkpoint."""
 
     def __init__(
         self,
@@ -206,38 +207,38 @@ class _Job:
         path = join(self._snapshot.log_path, classic_checkpoint_name(self._snapshot.version))
         with SpooledParquet(schema, self._snapshot.properties) as file:
             file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
-            for batch in self._reported(rows.file_batches(schema, _BATCH_ROWS)):
+            for batch in self._report_batches(rows.file_batches(schema, _BATCH_ROWS)):
                 file.write(batch)
             self._ensure_complete(rows, file.finish())
             file.publish(self._store, path)
             body = self._short_schema(schema)
             hint = {} if body is None else {"checkpointSchema": body}
-            return self._hint(rows, file.num_rows, file.size_bytes, hint)
+            return self._make_hint(rows, file.num_rows, file.size_bytes, hint)
 
     def write_v2(self, rows: CheckpointRows, path: str | None = None) -> LastCheckpoint:
-        """Sidecars, then the top-level file: at `path`, or else under a V2 name of its own."""
+        """Write sidecars, then the top-level file at `path`, or under a V2 name without it."""
         sidecars: list[Sidecar] = []
         try:
             counted = self._write_sidecars(rows, sidecars)
             self._ensure_complete(rows, counted)
-        except BaseException:  # whatever it was, nobody will ever name these files
-            self._discard(sidecars)
+        except BaseException:  # whatever the error is, nobody will ever name these files
+            self._delete_sidecars(sidecars)
             raise
         if path is None:
             extension = self._options.checkpoint_v2_top_level_format
             name = v2_checkpoint_name(self._snapshot.version, self._clock.new_uuid(), extension)
             path = join(self._snapshot.log_path, name)
-        manifest = Manifest(tuple(sidecars), self._tags(rows, sidecars))
+        manifest = Manifest(tuple(sidecars), self._make_tags(rows, sidecars))
         size_bytes, actions = self.write_top_level(rows, path, manifest)
-        hint = self._v2_hint(path, size_bytes, actions, manifest.sidecars)
+        hint = self._make_v2_hint(path, size_bytes, actions, manifest.sidecars)
         num_actions = self._written + len(actions) + len(sidecars)
         size_bytes += sum(item.size_bytes for item in sidecars)
-        return self._hint(rows, num_actions, size_bytes, hint)
+        return self._make_hint(rows, num_actions, size_bytes, hint)
 
     def write_top_level(
         self, rows: CheckpointRows, path: str, manifest: Manifest
     ) -> tuple[int, list[dict[str, Any]]]:
-        """The top-level file over sidecars that are there; its size, and its actions but those."""
+        """Write the top-level file of existing sidecars; return its size and its other actions."""
         body = {"version": self._snapshot.version, "tags": dict(manifest.tags)}
         actions = [{"checkpointMetadata": body}, *state_actions(self._snapshot)]
         named = [{"sidecar": item.to_dict()} for item in manifest.sidecars]
@@ -251,26 +252,28 @@ class _Job:
             return file.size_bytes, actions
 
     def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
-        """Append to `sidecars` as they are created; return the number of adds counted in them."""
+        """Append to `sidecars` as they are created, and return the number of adds in them."""
         limit = self._options.checkpoint_part_size or _SIDECAR_ACTIONS
-        batches = self._reported(rows.file_batches(rows.file_schema, min(limit, _BATCH_ROWS)))
+        batches = self._report_batches(rows.file_batches(rows.file_schema, min(limit, _BATCH_ROWS)))
         directory = sidecar_directory(self._snapshot.log_path)
         self._store.ensure_directory(directory)
         counted = 0
-        for number, part in enumerate(_parts(batches, limit), start=1):
+        for number, take_run in enumerate(_split_batches(batches, limit), start=1):
             unique = self._clock.new_uuid()
             name = f"{self._snapshot.version:020d}.checkpoint.{number:010d}.{unique}.parquet"
             with SpooledParquet(rows.file_schema, self._snapshot.properties) as file:
-                for batch in part:
+                for batch in take_run:
                     file.write(batch)
                 counted += file.finish()
                 file.publish(self._store, join(directory, name))
                 sidecars.append(Sidecar(name, file.size_bytes, self._clock.now_ms()))
         return counted
 
-    def _discard(self, sidecars: list[Sidecar]) -> None:
+    def _delete_sidecars(self, sidecars: list[Sidecar]) -> None:
         for item in sidecars:
-            with suppress(StorageError):  # cleanup finds it later; the first error is what counts
+            with suppress(
+                StorageError
+            ):  # cleanup finds it later; the first error is the one to raise
                 self._store.delete(join(sidecar_directory(self._snapshot.log_path), item.name))
 
     def _publish_json(self, path: str, actions: list[dict[str, Any]]) -> int:
@@ -283,7 +286,7 @@ class _Job:
         ensure_created(outcome, path)
         return len(data)
 
-    def _reported(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _report_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = self._snapshot.checksum
         self._written = 0
         for batch in batches:
@@ -293,7 +296,7 @@ class _Job:
                 num_files = known.num_files if known else None
                 self._progress(CheckpointProgress(self._snapshot.version, self._written, num_files))
 
-    def _tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
+    def _make_tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
         tags = {
             "sidecarNumActions": str(self._written),
             "sidecarSizeInBytes": str(sum(item.size_bytes for item in sidecars)),
@@ -302,7 +305,7 @@ class _Job:
         schema = self._short_schema(rows.file_schema)
         return tags if schema is None else {**tags, "sidecarFileSchema": json.dumps(schema)}
 
-    def _hint(
+    def _make_hint(
         self, rows: CheckpointRows, num_actions: int, size_bytes: int, extra: dict[str, Any]
     ) -> LastCheckpoint:
         return LastCheckpoint(
@@ -314,12 +317,12 @@ class _Job:
         )
 
     def _short_schema(self, schema: pa.Schema) -> Any:
-        """The schema as Spark's JSON; None if that is too long to be written beside the file."""
+        """Return the schema as Spark's JSON, or None if it is too long to store beside the file."""
         body = data_type_to_json(from_arrow_schema(schema))
         is_short = len(json.dumps(body)) <= self._options.checkpoint_schema_write_threshold
         return body if is_short else None
 
-    def _v2_hint(
+    def _make_v2_hint(
         self,
         path: str,
         size_bytes: int,
@@ -351,10 +354,10 @@ class _Job:
         self._snapshot.ensure_agrees(num_files=rows.num_files, size_bytes=rows.size_bytes)
 
 
-def _in_layout(
+def _write_with_fallback(
     snapshot: Snapshot, write: Callable[[CheckpointRows], LastCheckpoint]
 ) -> LastCheckpoint:
-    """Write the checkpoint; if that fails, write it again in a second way that may succeed."""
+    """Write the checkpoint; if that fails, try a second way that may succeed."""
     try:
         return write(CheckpointRows(snapshot))
     except LogFileNotFoundError as error:
@@ -364,10 +367,10 @@ def _in_layout(
             raise
         reason = error
     if reason.kind == MALFORMED_PARTITION_VALUE:
-        # The texts are always there, so nothing is lost but time.
+        # The texts are always written, so this only costs time for readers.
         _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", reason)
         return write(CheckpointRows(snapshot, typed_partitions=False))
-    # The base could not be read batch by batch; reading it as a whole can fall back on another.
+    # The base could not be read batch by batch; a read as a whole can fall back on another one.
     _LOG.debug(
         "The checkpoint can't be written batch by batch, so the files are read into memory: %s",
         reason,
@@ -376,11 +379,13 @@ def _in_layout(
     return write(CheckpointRows(snapshot))
 
 
-def _parts(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Runs of batches with `limit` rows in all, or fewer in the last; consume them in order."""
+def _split_batches(
+    batches: Iterator[pa.RecordBatch], limit: int
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Split batches into runs of `limit` rows; consume the runs in order."""
     waiting: list[pa.RecordBatch] = []
 
-    def part() -> Iterator[pa.RecordBatch]:
+    def take_run() -> Iterator[pa.RecordBatch]:
         left = limit
         while left and (batch := waiting.pop() if waiting else next(batches, None)) is not None:
             taken = batch.slice(0, left)
@@ -395,4 +400,4 @@ def _parts(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[Iterator[p
             if first is None:
                 return
             waiting.append(first)
-        yield part()
+        yield take_run()

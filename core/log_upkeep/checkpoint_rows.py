@@ -1,6 +1,6 @@
-"""A version's state as the rows of a checkpoint (spec 5.8), batch by batch.
+"""A version's state as the rows of a checkpoint, batch by batch (spec 5.8).
 
-No Python object is made per file of the table, and no batch is kept.
+It makes no Python object per file of the table, and keeps no batch.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ _V2_TYPES: Mapping[str, pa.DataType] = {
 
 
 class CheckpointRows:
-    """How a snapshot's state is laid out in Parquet.
+    """The layout of a snapshot's state in Parquet.
 
     Args:
         snapshot: The version.
-        typed_partitions: Whether partition values are also written with their types, where the
-            table wants struct columns at all.
+        typed_partitions: Whether partition values are also written with their types, if the table
+            wants struct columns.
 
     Attributes:
         file_schema: The columns of a sidecar: `add` and `remove`.
         classic_schema: The columns of a classic checkpoint.
         top_level_schema: The columns of a V2 checkpoint's top-level file.
-        num_files: How many live files there were in the batches given out so far.
+        num_files: The number of live files in the batches so far.
         size_bytes: The sum of their sizes.
     """
 
@@ -98,10 +98,10 @@ class CheckpointRows:
         self.size_bytes = 0
 
     def file_batches(self, schema: pa.Schema, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Live files, then tombstones, in the columns of `schema`; all other columns are null.
+        """Yield live files, then tombstones, in the columns of `schema`; other columns are null.
 
         Raises:
-            TableError: A partition value does not fit its type, where the table wants typed ones
+            TableError: A partition value does not fit its type, and the table wants typed ones
                 (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
         """
         for batch in self._snapshot.iter_files(max_rows):
@@ -118,7 +118,7 @@ class CheckpointRows:
 
 
 def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:
-    """The non-file actions of a version as JSON objects: what is live, and nothing expired."""
+    """Return the live non-file actions of a version as JSON objects, without expired ones."""
     actions: Sequence[Action] = (
         snapshot.protocol,
         snapshot.metadata,

@@ -1,16 +1,16 @@
-"""Removal of expired log files: whole runs up to a checkpoint, none from between (spec 5.10).
+"""The removal of expired log files, as whole runs up to a checkpoint (spec 5.10).
 
-What is kept can always be read, because deletion stops right before a complete checkpoint, and
-because a sidecar goes only when no checkpoint that is left names it.
+The rest of the log can always be read: deletion stops right before a complete checkpoint, and a
+sidecar is deleted only if no remaining checkpoint names it.
 
 1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing.
 2. Choose commits, checkpoints and checksums; see `expired_log_files`.
-3. On a table with V2 checkpoints: write one under a classic name first, so that engines which
-   don't know V2 names meet the protocol that they can't read, and not a log cut off.
-4. Delete them, oldest first; then what a catalog had staged for the commits.
-5. If a checkpoint went: delete sidecars that no remaining checkpoint names, once they have expired
-   and are older than a day. A checkpoint that can't be read may name any of them, so then all of
-   them stay.
+3. On a table with V2 checkpoints, first write one under a classic name. Engines that do not know V2
+   names then find the protocol that they can't read, and not a truncated log.
+4. Delete the files, oldest first, and then files that a catalog had staged for the commits.
+5. If a checkpoint was deleted, delete sidecars that no remaining checkpoint names, once they have
+   expired and are older than a day. A checkpoint that can't be read may name any sidecar, so then
+   all of them stay.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Expired:
 
     Attributes:
         paths: Commits, checkpoints and checksums, oldest first; then compacted files that begin
-            with a version which the boundary covers, where no reader begins any more.
-        boundary: The version of the checkpoint that the remaining log begins with; -1 if all
-            remains.
-        rest_since_ms: When the first file that holds back the rest was last changed, in epoch
-            milliseconds: nothing more can go before that file has expired. None if something else
-            holds back the rest.
+            with a version up to the boundary, from which no reader starts any more.
+        boundary: The version of the checkpoint that the remaining log begins with; -1 if nothing is
+            deleted.
+        rest_since_ms: The last change of the first file that is too young, in epoch milliseconds:
+            nothing more can be deleted before that file has expired. None if something else stops
+            the deletion.
     """
 
     paths: tuple[str, ...] = ()
@@ -64,12 +64,12 @@ class Expired:
 
     @property
     def last_commit(self) -> int:
-        """The highest version whose commit goes, -1 without one."""
+        """The highest version whose commit is deleted; -1 without one."""
         return self._highest(lambda kind: kind is LogFileKind.COMMIT)
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether a checkpoint goes, or a part of one."""
+        """Whether a checkpoint, or a part of one, is deleted."""
         return self._highest(lambda kind: kind.is_checkpoint) >= 0
 
     def _highest(self, is_wanted: Callable[[LogFileKind], bool]) -> int:
@@ -78,10 +78,10 @@ class Expired:
 
 
 class LogCleaner:
-    """Removes one table's expired log files; threads may share it.
+    """Removes one table's expired log files. Threads may share it.
 
-    It remembers what held back the rest, so that a log of many files is not listed again before
-    more of it can have expired.
+    It remembers the first file that was too young, so that a log of many files is not listed again
+    before more of it can have expired.
     """
 
     def __init__(self) -> None:
@@ -90,20 +90,19 @@ class LogCleaner:
     def clean_up(
         self, store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
     ) -> tuple[str, ...]:
-        """Delete log files older than `delta.logRetentionDuration` that nothing kept depends on.
+        """Delete log files older than `delta.logRetentionDuration` that no remaining file needs.
 
-        The steps are in the head of this module.
+        The head of this module lists the steps.
 
-        On a table with `delta.requireCheckpointProtectionBeforeVersion` rule 9 is looked at: see
+        On a table with `delta.requireCheckpointProtectionBeforeVersion`, rule 9 is checked; see
         `_keeps_protection`.
 
         Returns:
-            The paths deleted, in that order.
+            The deleted paths, in order.
 
         Raises:
-            TableError: The checkpoint of step 3 could not be written; nothing was deleted.
-            StorageError: The store failed. Files are deleted oldest first, so what remains has no
-                hole.
+            TableError: The checkpoint of step 3 could not be written. Nothing was deleted.
+            StorageError: The store failed. Files are deleted oldest first, so the rest has no hole.
         """
         properties, log_path = snapshot.properties, snapshot.log_path
         cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
@@ -113,7 +112,7 @@ class LogCleaner:
         if last is None:
             return ()
         files = store.list_from(listing_start(log_path, 0))
-        # Whatever the hint says, no checkpoint newer than the snapshot stands in for its commits.
+        # Whatever the hint says, no checkpoint newer than the snapshot may replace its commits.
         max_version = min(last.version, snapshot.version) - 1
         expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
         deleted: tuple[str, ...] = ()
@@ -130,12 +129,12 @@ def truncate_history(
 ) -> tuple[str, ...]:
     """Delete the log of old versions for DROP FEATURE ... TRUNCATE HISTORY (spec 6.4).
 
-    Old are files that were last changed before
-    `delta.dropFeatureTruncateHistory.retentionDuration`, to the minute, whatever
-    `delta.logRetentionDuration` says. There must be a checkpoint of the snapshot.
+    A file is old if its last change was before
+    `delta.dropFeatureTruncateHistory.retentionDuration`, rounded to the minute, whatever
+    `delta.logRetentionDuration` says. A checkpoint of the snapshot must exist.
 
     Returns:
-        The paths deleted, in that order.
+        The deleted paths, in order.
 
     Raises:
         TableError, StorageError: See `LogCleaner.clean_up`.
@@ -158,37 +157,39 @@ def _delete_expired(
     options: EngineOptions,
     clock: Clock,
 ) -> tuple[str, ...]:
-    """Steps 3 to 5."""
+    """Run steps 3 to 5."""
     log_path = snapshot.log_path
     if supports(snapshot.protocol, "v2Checkpoint"):
         write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
-    deleted = _delete(store, expired.paths)
-    deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
+    deleted = _delete_files(store, expired.paths)
+    deleted += _delete_files(store, _staged_commits(store, log_path, expired.last_commit))
     if expired.has_checkpoint:
-        # However short the log is kept: a checkpoint may be written just now.
+        # Even with a short retention: another checkpoint may be in the middle of being written.
         a_day_ago_ms = (clock.now_ms() - _DAY_MS) // _DAY_MS * _DAY_MS
         unused = _unused_sidecars(store, log_path, min(cutoff_ms, a_day_ago_ms))
-        deleted += _delete(store, unused)
+        deleted += _delete_files(store, unused)
     _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
     return tuple(deleted)
 
 
 def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:
-    """The files of a listing that may go, up to a checkpoint.
+    """Find the files of a listing that may be deleted, up to a checkpoint.
 
-    They are all that come before the newest checkpoint that only expired files precede.
+    These are all files before the newest checkpoint that only expired files precede.
 
     Args:
         files: The log's listing, sorted by name.
         cutoff_ms: Files last changed at this time or before, in epoch milliseconds, have expired.
-        max_version: No version above it goes.
+        max_version: The highest version that may be deleted.
     """
     expired: list[str] = []
     waiting: list[str] = []
     compacted: list[tuple[int, str]] = []
     boundary = last_ms = last_version = -1
     rest_since_ms = None
-    for version, group in groupby(_candidates(files, compacted), key=lambda entry: entry[0]):
+    for version, group in groupby(
+        _files_with_versions(files, compacted), key=lambda entry: entry[0]
+    ):
         statuses = [status for _, status in group]
         if waiting and complete_checkpoints(statuses):
             if last_version > max_version:
@@ -196,13 +197,13 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
             expired += waiting
             waiting, boundary = [], version
         for status in statuses:
-            # A file that claims to be older than its predecessors is not: that only postpones
-            # deletion.
-            last_ms = _monotone(status.modified_ms, last_ms, version > last_version)
+            # A file that claims to be older than its predecessors is not; the correction only
+            # delays deletion.
+            last_ms = _increasing_time(status.modified_ms, last_ms, version > last_version)
             waiting.append(status.path)
         last_version = version
         if last_ms > cutoff_ms:
-            # Times only grow from here on: what is too young holds back all that follows.
+            # Times only grow from here on: the first file that is too young stops the deletion.
             rest_since_ms = last_ms
             break
     useless = (path for start, path in compacted if start <= boundary)
@@ -210,25 +211,26 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
 
 
 def _keeps_protection(snapshot: Snapshot, boundary: int) -> bool:
-    """Whether the feature `checkpointProtection` lets the log begin at a checkpoint (rule 9).
+    """Tell whether `checkpointProtection` lets the log begin at a checkpoint (rule 9).
 
-    It does where all that is protected goes at once, and where the cleanup itself writes no
-    checkpoint: then what remains begins with one that an engine wrote which knew its version.
+    It does if everything protected is deleted at once, or if the cleanup itself writes no
+    checkpoint. In the second case, the rest begins with a checkpoint by an engine that knew its
+    version.
     """
     protected = snapshot.properties.require_checkpoint_protection_before_version
     return boundary >= protected or not supports(snapshot.protocol, "v2Checkpoint")
 
 
-def _monotone(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:
+def _increasing_time(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:
     if modified_ms > last_ms:
         return modified_ms
     return last_ms + 1 if is_newer_version else last_ms
 
 
-def _candidates(
+def _files_with_versions(
     files: Iterator[FileStatus], compacted: list[tuple[int, str]]
 ) -> Iterator[tuple[int, FileStatus]]:
-    """Commits, checkpoints and checksums with their versions.
+    """Yield commits, checkpoints and checksums with their versions.
 
     Compacted commits only go into the list: they are younger than the versions in their names, and
     would keep those from expiring.
@@ -242,7 +244,7 @@ def _candidates(
 
 
 def _staged_commits(store: LogStore, log_path: str, upto: int) -> Iterator[str]:
-    for status in _listed(store, join(log_path, _STAGED_COMMITS)):
+    for status in _list_directory(store, join(log_path, _STAGED_COMMITS)):
         version, _, rest = status.name.partition(".")
         if _VERSION.fullmatch(version) and rest.endswith(".json") and int(version) <= upto:
             yield status.path
@@ -251,7 +253,7 @@ def _staged_commits(store: LogStore, log_path: str, upto: int) -> Iterator[str]:
 def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[str, ...]:
     old = [
         status
-        for status in _listed(store, sidecar_directory(log_path))
+        for status in _list_directory(store, sidecar_directory(log_path))
         if status.modified_ms < cutoff_ms
     ]
     if not old:
@@ -266,15 +268,15 @@ def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[st
     return tuple(status.path for status in old if status.name not in used)
 
 
-def _listed(store: LogStore, directory: str) -> tuple[FileStatus, ...]:
-    """The files of a directory that most tables don't have."""
+def _list_directory(store: LogStore, directory: str) -> tuple[FileStatus, ...]:
+    """Return the files of a directory that most tables do not have."""
     try:
         return tuple(store.list_from(join(directory, "")))
     except LogFileNotFoundError:
         return ()
 
 
-def _delete(store: LogStore, paths: Iterable[str]) -> list[str]:
+def _delete_files(store: LogStore, paths: Iterable[str]) -> list[str]:
     found = list(paths)
     for path in found:
         store.delete(path)

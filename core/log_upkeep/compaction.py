@@ -1,7 +1,6 @@
 """`x.y.compacted.json`: several commits in one file, reconciled (spec 5.1, 5.3.11).
 
-A reader that opens the table between two checkpoints reads it instead of the commits that it
-covers.
+A reader that opens the table between two checkpoints reads it instead of the commits in it.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ __all__ = ["compacted_lines", "is_compaction_due", "write_compaction"]
 
 
 def is_compaction_due(version: int, interval: int) -> bool:
-    """Whether the commits up to `version` fill an interval; an interval of 0 is never full.
+    """Tell whether the commits up to `version` fill an interval; 0 means never.
 
-    A file of one commit would be that commit, so an interval of 1 asks for nothing either.
+    A compacted file of one commit would equal the commit, so an interval of 1 also means never.
     """
     return interval > 1 and (version + 1) % interval == 0
 
 
 def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> PutOutcome:
-    """Write the commits `first` to `last` as one file; a file that is there already is left alone.
+    """Write the commits `first` to `last` as one file, unless it exists.
 
-    All removes of the run stay, however old: they take back what earlier commits have added.
+    All removes of the range stay, however old, since they revoke adds of earlier commits.
 
     Raises:
         LogFileNotFoundError: A commit is gone.
@@ -64,10 +63,10 @@ def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> P
 
 
 def compacted_lines(commits: Iterable[CommitLines]) -> Iterator[str]:
-    """The reconciled actions (spec 5.6) of commits in order, as lines of JSON.
+    """Reconcile the actions of commits in order, and yield them as lines of JSON (spec 5.6).
 
-    `commitInfo` and `cdc` belong to single commits, and unknown actions are not part of the state:
-    all of these are left out.
+    `commitInfo` and `cdc` belong to single commits, and unknown actions are not part of the state.
+    All of these are left out.
     """
     state: dict[tuple[str, ...], Action] = {}
     files: dict[tuple[str, ...], dict[str, object]] = {}
@@ -79,7 +78,7 @@ def compacted_lines(commits: Iterable[CommitLines]) -> Iterator[str]:
         for file_action in commit.file_actions:
             kind, body = _kind_and_body(file_action)
             file_key = _file_key(body)
-            files.pop(file_key, None)  # a file's last action stands at its own place
+            files.pop(file_key, None)  # a file's last action determines its position
             files[file_key] = {kind: {**body, "dataChange": False}}
     for wrapped in (*map(action_to_dict, state.values()), *files.values()):
         yield json.dumps(wrapped, separators=(",", ":"), ensure_ascii=False)

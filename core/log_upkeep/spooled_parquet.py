@@ -1,7 +1,6 @@
-"""A Parquet file on its way into a store: written to a temporary file of this machine.
+"""A Parquet file for a store, written to a temporary file of this machine first.
 
-What is encoded is therefore never in memory, however large it gets, and can be checked before
-anybody else sees it.
+However large it gets, it is never in memory, and it can be checked before anybody else sees it.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ __all__ = ["SpooledParquet", "ensure_created"]
 
 _READ_ROWS = 131_072
 _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
-"""Columns without repeats, for which a dictionary costs time and saves nothing."""
+"""Columns without repeated values, for which a dictionary costs time and saves nothing."""
 
 
 class SpooledParquet:
-    """Writes batches, then hands the file to a store; as a context manager it removes the file.
+    """Writes batches and then sends the file to a store; as a context manager it removes the file.
 
-    It is packed as the table wants its files; in the default codec where Arrow lacks that one,
-    since no table should go without checkpoints for it.
+    It uses the table's compression codec, or the default one if Arrow lacks that codec, since every
+    table should get checkpoints.
 
     Attributes:
-        num_rows: The rows written so far.
+        num_rows: The number of rows written so far.
         size_bytes: The size of the file, once it is finished.
     """
 
@@ -65,7 +64,7 @@ class SpooledParquet:
         self.num_rows += batch.num_rows
 
     def finish(self) -> int:
-        """End the file and count its adds, from the file itself (spec 5.8.8)."""
+        """Finish the file, and count its adds from the file itself (spec 5.8.8)."""
         self._writer.close()
         self.size_bytes = self._file.seek(0, 2)
         self._file.seek(0)
@@ -77,7 +76,7 @@ class SpooledParquet:
         )
 
     def publish(self, store: LogStore, path: str) -> None:
-        """Create the file at `path`; a file that is there already is as good as ours.
+        """Create the file at `path`; a file that exists already is as good as ours.
 
         Raises:
             StorageError: The store failed, or gave no answer twice (kind
@@ -91,7 +90,7 @@ class SpooledParquet:
 
 
 def ensure_created(outcome: PutOutcome, path: str) -> None:
-    """Refuse to go on if it is unknown whether a part of a checkpoint is there.
+    """Refuse to continue if it is unknown whether a part of a checkpoint exists.
 
     Raises:
         StorageError: The outcome is unknown (kind `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
@@ -107,15 +106,15 @@ def ensure_created(outcome: PutOutcome, path: str) -> None:
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:
-    leaves = (leaf for field in schema for leaf in _leaves(field))
+    leaves = (leaf for field in schema for leaf in _leaves_of(field))
     return [leaf for leaf in leaves if leaf not in _UNIQUE_LEAVES]
 
 
-def _leaves(field: pa.Field, prefix: str = "") -> list[str]:
+def _leaves_of(field: pa.Field, prefix: str = "") -> list[str]:
     path = prefix + field.name
     kind = field.type
     if pa.types.is_struct(kind):
-        return [leaf for inner in kind for leaf in _leaves(inner, f"{path}.")]
+        return [leaf for inner in kind for leaf in _leaves_of(inner, f"{path}.")]
     if pa.types.is_map(kind):
         return [f"{path}.key_value.key", f"{path}.key_value.value"]
     if pa.types.is_list(kind):

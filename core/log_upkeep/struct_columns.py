@@ -1,6 +1,6 @@
 """`stats_parsed` and `partitionValues_parsed` of a checkpoint's adds (spec 5.8.3, 5.8.4).
 
-Readers prune by them without parsing any text. The names are physical, the types the table's own.
+Readers prune by them without parsing text. The names are physical, the types the table's own.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class StructColumns:
-    """Which of the two columns there are, and of which types; without arguments, neither.
+    """The two columns that a checkpoint has, with their types; by default neither.
 
     Attributes:
-        statistics: The leaf columns that have statistics. `stats_parsed` has the number of rows
-            even without any; None for no `stats_parsed`.
-        partitions: The partition columns' fields; empty for no `partitionValues_parsed`.
+        statistics: The leaf columns that have statistics; None for no `stats_parsed`. With an empty
+            tuple, `stats_parsed` still has the number of rows.
+        partitions: The fields of the partition columns; empty for no `partitionValues_parsed`.
         schema: The table's schema, which has all these columns.
     """
 
@@ -42,7 +42,7 @@ class StructColumns:
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
-        """A snapshot's struct columns; its properties name leaves with statistics (spec 9.2)."""
+        """Choose a snapshot's struct columns; properties name leaves with statistics (spec 9.2)."""
         paths = stats_columns(
             snapshot.schema,
             snapshot.partition_columns,
@@ -69,7 +69,7 @@ class StructColumns:
         return tuple(found)
 
     def columns(self, files: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """The columns for a batch of files; a file without statistics has null.
+        """Compute the columns for a batch of files; a file without statistics has null.
 
         Raises:
             TableError: A partition value does not fit its type (kind
@@ -78,7 +78,9 @@ class StructColumns:
         table = pa.Table.from_batches([files])
         found = []
         if self.partitions:
-            values = [_whole(partition_column_of(table, field)) for field in self.partitions]
+            values = [
+                _combine_chunks(partition_column_of(table, field)) for field in self.partitions
+            ]
             names = [field.physical_name for field in self.partitions]
             found.append(pa.StructArray.from_arrays(values, names=names))
         if self.statistics is not None:
@@ -108,16 +110,16 @@ def _statistics_of(
     arrays = []
     for field in kind:
         if field.name in ("numRecords", "tightBounds"):
-            arrays.append(_whole(flat.column(field.name)))
+            arrays.append(_combine_chunks(flat.column(field.name)))
             continue
         prefix = {"minValues": "min", "maxValues": "max"}.get(field.name, "nullCount")
         leaves = [
-            (item.physical_path, _whole(flat.column(f"{prefix}.{position}")))
+            (item.physical_path, _combine_chunks(flat.column(f"{prefix}.{position}")))
             for position, item in enumerate(columns)
             if f"{prefix}.{position}" in flat.column_names
         ]
         arrays.append(_nested_array(leaves))
-    is_absent = _whole(table.column("stats")).is_null()
+    is_absent = _combine_chunks(table.column("stats")).is_null()
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_absent)
 
 
@@ -125,20 +127,20 @@ def _nested_type(leaves: Sequence[tuple[_Path, pa.DataType]]) -> pa.DataType:
     return pa.struct(
         [
             (name, below[0][1] if not below[0][0] else _nested_type(below))
-            for name, below in _by_first(leaves)
+            for name, below in _group_by_first(leaves)
         ]
     )
 
 
 def _nested_array(leaves: Sequence[tuple[_Path, pa.Array]]) -> pa.Array:
     names, arrays = [], []
-    for name, below in _by_first(leaves):
+    for name, below in _group_by_first(leaves):
         names.append(name)
         arrays.append(below[0][1] if not below[0][0] else _nested_array(below))
     return pa.StructArray.from_arrays(arrays, names=names)
 
 
-def _by_first(
+def _group_by_first(
     leaves: Iterable[tuple[_Path, pa.DataType | pa.Array]],
 ) -> list[tuple[str, list[tuple[_Path, pa.DataType | pa.Array]]]]:
     grouped: dict[str, list[tuple[_Path, pa.DataType | pa.Array]]] = {}
@@ -147,6 +149,6 @@ def _by_first(
     return list(grouped.items())
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     found = column.combine_chunks()
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

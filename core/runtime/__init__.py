@@ -1,1 +1,1 @@
-"""Running work: time, budgets, retries, reading ahead."""
+"""Runtime services: time, budgets, retries and reading ahead."""

@@ -1,6 +1,6 @@
-"""Whether a call has begun to change a table: after that nobody may say that nothing was written.
+"""A count of begun changes: after one, no message may say that nothing was written.
 
-The number is carried by the context, so what other threads change does not count.
+The context carries the count, so changes by other threads do not count.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _BEGUN: ContextVar[int] = ContextVar("_BEGUN", default=0)
 
 
 def note_change_begun() -> None:
-    """Note that a commit, or the deletion of files, begins."""
+    """Record that a commit, or the deletion of files, begins."""
     _BEGUN.set(_BEGUN.get() + 1)
 
 
 def num_changes_begun() -> int:
-    """Return how many changes this context has begun; compare it with what it was before."""
+    """Return the number of changes that this context has begun, to compare with an earlier one."""
     return _BEGUN.get()

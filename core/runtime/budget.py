@@ -1,17 +1,17 @@
-"""The time that one operation may lose to a store that does not answer, over all its requests.
+"""The time that one operation may lose in all its requests to a store that does not answer.
 
 An operation (opening a table, listing it, committing) begins its budget with `within_budget`. The
-budget is carried by the context, so that every retry below, in whichever store or arbiter, draws on
-the same one, and so do threads that read ahead. Only time lost counts: requests that failed, and
-the pauses before them. Time in which the store serves does not count, so reading a large table over
-a slow line spends nothing.
+context carries the budget, so that every retry below, in any store or arbiter, uses the same one,
+and so do threads that read ahead. Only lost time counts: failed requests, and the pauses before
+them. Time in which the store answers does not count, so to read a large table over a slow line
+costs nothing.
 
-What is left limits how long one request may take (`Budget.limit_s`); the SDKs' own time-outs are
+The remaining budget limits the time of each request (`Budget.limit_s`). The SDKs' own time-outs are
 cut to that limit (`try_limit_s`).
 
-Timeline of a server that takes connections and never answers, with the default of 120 s: the first
-request is given up after 10 s and the log says so; the request is repeated with 20, 40 and 50 s,
-while the log gets a line every 10 s; then the operation ends in a `StorageError`.
+Timeline of a server that accepts connections and never answers, with the default of 120 s: the
+first request is given up after 10 s, with a line in the log. The request is repeated with 20, 40
+and 50 s, with a line in the log every 10 s. Then the operation ends in a `StorageError`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DEFAULT_BUDGET_S = 120.0
 TELL_EVERY_S = 10.0
 _FIRST_SHARE = 1 / 12  # of the budget, for the first request: 10 s by default
 _LEAST_S = 1 / 8
-"""The shortest time-out that a request gets; with less, healthy servers would be given up."""
+"""The shortest time-out of a request; with less, healthy servers would be given up."""
 _SMALL_BYTES = 1 << 20
 
 
@@ -60,8 +60,8 @@ class Budget:
     """The time that one operation may lose. Threads may share it.
 
     Args:
-        clock: The clock that the time is measured by.
-        total_s: How many seconds may be lost.
+        clock: The clock that measures the time.
+        total_s: The seconds that may be lost.
     """
 
     def __init__(self, clock: Clock, total_s: float) -> None:
@@ -70,57 +70,58 @@ class Budget:
         self._lock = ForkSafeLock()
         self._lost_s = 0.0
         self._lost_until_s = -math.inf
-        self._told_s = -math.inf
+        self._logged_s = -math.inf
         self._reason: StorageError | None = None
         self._is_in_trouble = False
         self._over = threading.Event()
-        self._teller: threading.Thread | None = None
+        self._log_thread: threading.Thread | None = None
 
     @property
     def left_s(self) -> float:
-        """How many seconds may still be lost; 0 once the budget is spent."""
+        """The seconds that may still be lost; 0 once the budget is spent."""
         with self._lock:
             return max(0.0, self.total_s - self._lost_s)
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return self.left_s <= 0
 
     def now_s(self) -> float:
-        """The time on the budget's own clock, which need not be the store's; see `lose`."""
+        """Return the time of the budget's own clock, which may not be the store's; see `lose`."""
         return self._clock.monotonic_s()
 
     def limit_s(self, tries_before: int) -> float:
-        """How long a repeatable request may take: a little at first, then twice as long each time.
+        """Return the time limit of a repeatable request, which doubles with each try.
 
-        So a lost packet costs little, and a slow server still gets the time it needs.
+        A lost packet then costs little, and a slow server still gets the time it needs.
         """
         return min(self.left_s, self.total_s * _FIRST_SHARE * 2.0**tries_before)
 
     def limit_to_create_s(self, size_bytes: int) -> float:
-        """How long a request that creates a file may take.
+        """Return the time limit of a request that creates a file.
 
-        At least half of what is left is kept for finding out whether the file was created.
+        At least half of the rest is kept to find out whether the file was created.
         """
-        # Sending much takes long even if the server is well.
+        # A large upload takes long even if the server is healthy.
         share = _FIRST_SHARE if size_bytes <= _SMALL_BYTES else 1.0
         return min(self.left_s / 2, self.total_s * share)
 
     def ensure_left(self) -> None:
-        """Refuse a request when the budget is spent; call this before each.
+        """Refuse a request if the budget is spent; call this before each request.
 
         Raises:
-            StorageError: The budget is spent (kind `OPTIMIST_STORE_BUDGET_SPENT`); the request must
+            StorageError: The budget is spent (kind `OPTIMIST_STORE_BUDGET_SPENT`). The request must
                 not be made.
         """
         if self.is_spent:
-            raise self._spent() from self._reason
+            raise self._spent_error() from self._reason
 
     def lose(self, since_s: float, reason: StorageError | None = None) -> None:
-        """Count the time since `since_s` (by `now_s`) as lost; log the reason, at most every 10 s.
+        """Count the time since `since_s` as lost, and log the reason at most every 10 s.
 
-        Time in which several requests failed side by side is counted once.
+        `since_s` comes from `now_s`. Time in which several requests failed in parallel is counted
+        once.
         """
         now_s = self.now_s()
         with self._lock:
@@ -131,9 +132,9 @@ class Budget:
             self._reason = reason
             self._is_in_trouble = True
             left_s = self.total_s - self._lost_s
-            is_due = now_s - self._told_s >= TELL_EVERY_S and left_s > 0
+            is_due = now_s - self._logged_s >= TELL_EVERY_S and left_s > 0
             if is_due:
-                self._told_s = now_s
+                self._logged_s = now_s
         if is_due:
             _LOG.warning(
                 "%s Trying again; %.0f s of %.0f s are left for that "
@@ -142,34 +143,34 @@ class Budget:
                 left_s,
                 self.total_s,
             )
-            self._ensure_teller()
+            self._ensure_log_thread()
 
     def gain(self) -> None:
-        """Note that the store has answered."""
+        """Record that the store has answered."""
         self._is_in_trouble = False
 
     def close(self) -> None:
         """End the operation."""
         self._over.set()
 
-    def _ensure_teller(self) -> None:
-        """Start, at the first failure, a thread that logs every 10 s while no answer comes."""
+    def _ensure_log_thread(self) -> None:
+        """Start a thread, at the first failure, that logs every 10 s while no answer comes."""
         with self._lock:
-            if self._teller is not None or self._over.is_set():
+            if self._log_thread is not None or self._over.is_set():
                 return
-            self._teller = threading.Thread(
-                target=self._tell, name="optimist-still-waiting", daemon=True
+            self._log_thread = threading.Thread(
+                target=self._log_waiting, name="optimist-still-waiting", daemon=True
             )
-        self._teller.start()
+        self._log_thread.start()
 
-    def _tell(self) -> None:
+    def _log_waiting(self) -> None:
         waited_s = 0.0
         while not self._over.wait(TELL_EVERY_S) and not self.is_spent:
             waited_s = waited_s + TELL_EVERY_S if self._is_in_trouble else 0.0
             if waited_s:
                 _LOG.warning("The store has not answered for %.0f s. %s", waited_s, self._reason)
 
-    def _spent(self) -> StorageError:
+    def _spent_error(self) -> StorageError:
         last = self._reason.args[0] if self._reason and self._reason.args else "no answer"
         return StorageError(
             f"The store did not answer for {self.total_s:.0f} s in all, the longest that one "
@@ -188,13 +189,13 @@ _LIMIT: ContextVar[float] = ContextVar("optimist_try_limit_s", default=math.inf)
 
 @contextmanager
 def within_budget(clock: Clock, total_s: float = DEFAULT_BUDGET_S) -> Iterator[Budget]:
-    """Begin an operation with a budget, or continue within the one that is under way.
+    """Begin an operation with a budget, or use the one of the current operation.
 
-    Do not use this in a generator: the context would leak to whoever takes its items.
+    Do not use this in a generator: the context would leak to the consumer of its items.
 
     Args:
-        clock: The clock that the time is measured by.
-        total_s: How many seconds may be lost.
+        clock: The clock that measures the time.
+        total_s: The seconds that may be lost.
     """
     outer = _CURRENT.get()
     if outer is not None:
@@ -210,7 +211,7 @@ def within_budget(clock: Clock, total_s: float = DEFAULT_BUDGET_S) -> Iterator[B
 
 
 class _Limits(Protocol):
-    """The one engine option that is needed here."""
+    """The one engine option that the budget needs."""
 
     @property
     def storage_budget_s(self) -> float: ...
@@ -243,19 +244,19 @@ def one_operation(
 
 
 def current_budget() -> Budget | None:
-    """The budget of the operation under way, or None outside of one."""
+    """Return the budget of the current operation, or None outside of one."""
     return _CURRENT.get()
 
 
 def is_budget_spent() -> bool:
-    """Whether the operation under way has spent its budget; False outside of one."""
+    """Tell whether the current operation has spent its budget; False outside of one."""
     budget = _CURRENT.get()
     return budget is not None and budget.is_spent
 
 
 @contextmanager
 def limited_to(limit_s: float) -> Iterator[None]:
-    """Within this context, `try_limit_s` answers at most `limit_s`."""
+    """Limit `try_limit_s` to `limit_s` within this context."""
     token = _LIMIT.set(limit_s)
     try:
         yield
@@ -264,19 +265,19 @@ def limited_to(limit_s: float) -> Iterator[None]:
 
 
 def try_limit_s(most_s: float) -> float:
-    """How long the request that is being made may wait for the server.
+    """Return the time that the current request may wait for the server.
 
     Args:
-        most_s: The configured time-out, which is the most.
+        most_s: The configured time-out, which is the maximum.
     """
     return max(_LEAST_S, min(most_s, _LIMIT.get()))
 
 
 class PerTimeout(Generic[_Client]):
-    """Clients of an SDK that takes its time-out only when a client is made: one per time-out.
+    """Clients of an SDK that takes its time-out only at creation: one client per time-out.
 
     Time-outs below the configured one are rounded down to a power of two, so that there are only a
-    few clients. A forked child makes its own.
+    few clients. A forked child makes its own clients.
 
     Args:
         make: Makes a client that waits the given number of seconds for an answer.
@@ -288,10 +289,10 @@ class PerTimeout(Generic[_Client]):
         self._most_s = most_s
         self._lock = ForkSafeLock()
         self._by_timeout = {most_s: make(most_s)}
-        renew_in_child(self, PerTimeout._forget)
+        renew_in_child(self, PerTimeout._forget_clients)
 
     def get(self) -> _Client:
-        """The client for the request about to be made; see `try_limit_s`."""
+        """Return the client for the next request; see `try_limit_s`."""
         timeout_s = try_limit_s(self._most_s)
         if timeout_s < self._most_s:
             timeout_s = max(_LEAST_S, 2.0 ** math.floor(math.log2(timeout_s)))
@@ -301,6 +302,6 @@ class PerTimeout(Generic[_Client]):
                 client = self._by_timeout[timeout_s] = self._make(timeout_s)
             return client
 
-    def _forget(self) -> None:
+    def _forget_clients(self) -> None:
         keep_inherited(self._by_timeout)
         self._by_timeout = {}

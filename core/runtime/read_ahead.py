@@ -1,4 +1,4 @@
-"""Threads that work a few items ahead of the consumer of the results, so that memory stays flat."""
+"""Threads that work a few items ahead of the consumer, so that memory use stays flat."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _Result = TypeVar("_Result")
 def read_ahead(
     work: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int, ahead: int
 ) -> Iterator[_Result]:
-    """Yield the results in the order of the items; an error of `work` comes in its item's place.
+    """Yield the results in the order of the items; an error of `work` is raised at its item.
 
     Args:
         work: Called once per item, by several threads at a time.
-        items: Taken only as they are needed.
-        threads: How many items are worked on at a time.
-        ahead: How many results, finished or in progress, may wait for the consumer at most.
+        items: The items, taken only as they are needed.
+        threads: The number of items in work at a time.
+        ahead: The most results, finished or in progress, that may wait for the consumer.
     """
-    # Whoever stops early leaves the rest to the garbage collector. It runs in any thread, also in
-    # one that is just starting or ending, and has a lock that the end of a thread needs.
+    # A consumer that stops early leaves the rest to the garbage collector. That runs in any thread,
+    # even in one that is starting or ending, and holds a lock that the end of a thread needs.
     may_wait = True
     pool = ThreadPoolExecutor(threads, thread_name_prefix="optimist-read")
     waiting: deque[Future[_Result]] = deque()
@@ -34,7 +34,7 @@ def read_ahead(
         for item in items:
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
-            # The operation's budget goes along; each thread needs a copy of its own.
+            # The operation's budget is passed on; each thread needs a copy of its own.
             waiting.append(pool.submit(copy_context().run, work, item))
         while waiting:
             yield waiting.popleft().result()
@@ -42,5 +42,5 @@ def read_ahead(
         may_wait = False
         raise
     finally:
-        # What has not begun is not done: nobody will take it.
+        # Items that have not begun are dropped, since nobody will take their results.
         pool.shutdown(wait=may_wait, cancel_futures=True)

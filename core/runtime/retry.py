@@ -1,12 +1,12 @@
-"""Retries calls within a budget: how often, after which pauses, and which errors are final.
+"""Retries of calls within a budget: how often, with which pauses, and which errors are final.
 
 Each pause may be twice as long as the one before, up to a bound, and is shortened at random so that
-callers who collided spread out. A writer that lost a race draws from 0 up ("full jitter",
-`pause_s`), because the next version is open at once. A caller that the server asked for less
+callers that collided spread out. A writer that lost a race draws from 0 up ("full jitter",
+`pause_s`), because the next version is free at once. A caller that the server asked for less
 traffic draws from the upper half (`Patience`), so that a busy server gets a real pause.
 
-The SDKs' own retries are off. A request that may be sent twice without harm goes through
-`call_patiently`; one that may not, because it creates something, goes through `call_once`.
+The SDKs' own retries are off. A request that may be sent twice goes through `call_patiently`. A
+request that may not, because it creates something, goes through `call_once`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ _Result = TypeVar("_Result")
 
 _LARGEST_EXPONENT = 30
 _FINAL = frozenset({FILE_CHANGED, STORE_BUDGET_SPENT})
-"""Kinds whose request is not repeated, though the errors are retryable: the same request can't
-succeed, but the operation as a whole may when it is run again."""
+"""Kinds of retryable errors whose request is not repeated.
+
+The same request can't succeed, but the whole operation may succeed when it is run again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a commit keeps trying against other writers.
+    """The time and the tries that a commit has against other writers.
 
-    After the first lost race it tries again at once; after the n-th it pauses for a time drawn
+    After the first lost race it tries again at once. After the n-th it pauses for a time drawn
     evenly from 0 to `min(cap_s, base_s * 2**(n - 2))` ("full jitter"). It gives up after
     `max_attempts` retries, or once it has tried for `budget_s`. A put that fails or goes unanswered
     is repeated at most `max_non_conflict_attempts` times.
@@ -48,13 +50,13 @@ class RetryPolicy:
 
 
 def pause_s(retry: int, policy: RetryPolicy, clock: Clock) -> float:
-    """A random pause in seconds before retry `retry` (1, 2, ...), uniform up to a growing bound."""
+    """Return a random pause in seconds before retry `retry` (1, 2, ...), up to a growing bound."""
     return clock.uniform(0.0, _bound_s(retry, policy.base_s, policy.cap_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often to try; how long is up to the operation's budget.
+    """The number of tries and their pauses; the operation's budget limits the time.
 
     The pause after the n-th try (1, 2, ...) is drawn evenly from the upper half of
     `min(cap_s, base_s * 2**(n - 1))`.
@@ -65,7 +67,7 @@ class Patience:
     cap_s: float = 5.0
 
     def tries(self, clock: Clock) -> Iterator[int]:
-        """Yield tries, counted from 0, while budget is left; sleep before each but the first."""
+        """Yield tries, counted from 0, while budget is left; pause before each but the first."""
         for number in range(self.max_tries):
             budget = current_budget()
             if number:
@@ -75,7 +77,7 @@ class Patience:
             yield number
 
     def pause(self, number: int, clock: Clock) -> None:
-        """Sleep before try `number`, counted from 0; no longer than the budget lasts."""
+        """Sleep before try `number`, counted from 0, but no longer than the budget lasts."""
         bound_s = _bound_s(number, self.base_s, self.cap_s)
         pause_s = clock.uniform(bound_s / 2, bound_s)
         budget = current_budget()
@@ -89,22 +91,22 @@ def call_patiently(
     *,
     error_of: Callable[[Exception], OptimistError] | None = None,
 ) -> _Result:
-    """Return the result of a call that may be repeated, retrying while its error is retryable.
+    """Return the result of a repeatable call, with retries while its error is retryable.
 
-    Within an operation it draws on the operation's budget, else on one of its own. The call asks
-    `try_limit_s` how long it may wait for the server.
+    It uses the budget of the current operation, or a new one. The call asks `try_limit_s` how long
+    it may wait for the server.
 
     Args:
         call: Makes one request.
-        patience: How often to try.
-        clock: For the pauses.
-        error_of: Translates an error of the SDK's into one of ours; without it, `call` must raise
-            ours itself.
+        patience: The number of tries and their pauses.
+        clock: The clock for the pauses.
+        error_of: Translates an error of the SDK into one of ours. Without it, `call` itself must
+            raise ours.
 
     Raises:
-        StorageError: The last one, or the first that is not retryable; or the budget is spent.
+        StorageError: The last error, or the first that is not retryable; or the budget is spent.
     """
-    request = call if error_of is None else _translated(call, error_of)
+    request = call if error_of is None else _translate_errors(call, error_of)
     with within_budget(clock) as budget:
         number = 0
         while True:
@@ -132,12 +134,12 @@ def call_once(call: Callable[[], _Result], clock: Clock, *, size_bytes: int = 0)
 
     Args:
         call: Makes one request, and asks `try_limit_s` how long it may wait.
-        clock: The clock that the budget is measured by.
-        size_bytes: How many bytes are sent.
+        clock: The clock that measures the budget.
+        size_bytes: The number of bytes to send.
 
     Raises:
         StorageError: The budget is spent, and nothing was sent.
-        Exception: Whatever the call raises; the time it took counts as lost.
+        Exception: Every error of the call; its time counts as lost.
     """
     with within_budget(clock) as budget:
         budget.ensure_left()
@@ -156,7 +158,7 @@ def _bound_s(retry: int, base_s: float, cap_s: float) -> float:
     return min(cap_s, base_s * 2.0 ** min(retry - 1, _LARGEST_EXPONENT))
 
 
-def _translated(
+def _translate_errors(
     call: Callable[[], _Result], error_of: Callable[[Exception], OptimistError]
 ) -> Callable[[], _Result]:
     def request() -> _Result:
