@@ -1,4 +1,4 @@
-"""How many arguments the functions of Spark take."""
+"""The numbers of arguments that Spark's functions take."""
 
 from __future__ import annotations
 
@@ -118,4 +118,4 @@ _FUNCTIONS: dict[tuple[int, int], str] = {
     """,
 }
 ARGUMENT_COUNTS = {name: counts for counts, names in _FUNCTIONS.items() for name in names.split()}
-"""The fewest and the most; functions that are not here take any number."""
+"""The fewest and the most arguments; functions that are missing here take any number."""

@@ -1,4 +1,4 @@
-"""Calls of functions, and those that Spark's grammar spells with keywords within."""
+"""Calls of functions, including those that Spark's grammar writes with keywords."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TRIMS = ("BOTH", "LEADING", "TRAILING")
 
 
 def call(cursor: Cursor, start: int, path: list[str], expression: Part, value: Part) -> Expression:
-    """The call whose name was read, from its bracket on.
+    """Read a call whose name was read, from its opening parenthesis on.
 
     Args:
-        cursor: Before the bracket.
-        start: Where the name begins.
-        path: The name, perhaps of several parts.
+        cursor: The cursor, before the parenthesis.
+        start: The start of the name.
+        path: The name, which may have several parts.
         expression: Reads any expression.
-        value: Reads one without AND, OR, NOT, and the predicates behind values.
+        value: Reads an expression without AND, OR, NOT and predicates such as IN.
 
     Raises:
         NotSqlError: Spark's grammar has no such call.
@@ -49,16 +49,20 @@ def call(cursor: Cursor, start: int, path: list[str], expression: Part, value: P
         arguments = special(cursor, expression, value)
         is_plain = True
     else:
-        arguments, is_plain = _plain(cursor, expression, has_aliases=name == "struct")
+        arguments, is_plain = _read_plain_arguments(
+            cursor, expression, has_aliases=name == "struct"
+        )
     cursor.expect(")")
-    is_plain = _clauses(cursor) and is_plain
+    is_plain = _skip_clauses(cursor) and is_plain
     return Call(
         name, tuple(arguments), is_plain, tuple(path[:-1]), start=start, end=cursor.last_end
     )
 
 
-def _plain(cursor: Cursor, expression: Part, *, has_aliases: bool) -> tuple[list[Expression], bool]:
-    """Arguments separated by commas, and whether none is distinct, named, or a star."""
+def _read_plain_arguments(
+    cursor: Cursor, expression: Part, *, has_aliases: bool
+) -> tuple[list[Expression], bool]:
+    """Read arguments separated by commas; tell whether none is distinct, named or a star."""
     if cursor.is_at(")"):
         return [], True
     is_plain = True
@@ -87,8 +91,8 @@ def _plain(cursor: Cursor, expression: Part, *, has_aliases: bool) -> tuple[list
     return arguments, is_plain
 
 
-def _clauses(cursor: Cursor) -> bool:
-    """Whether none of the clauses follows that only aggregates and windows have."""
+def _skip_clauses(cursor: Cursor) -> bool:
+    """Skip the clauses of aggregates and windows; tell whether there are none."""
     is_plain = True
     if cursor.take("WITHIN", "GROUP") or cursor.take("FILTER"):
         _skip_brackets(cursor)
@@ -114,8 +118,8 @@ def _skip_brackets(cursor: Cursor) -> None:
         depth += (token.text == "(") - (token.text == ")")
 
 
-def _with_unit(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
-    """`timestampadd(DAY, 1, t)`; with two arguments, the first one is a value."""
+def _read_with_unit(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+    """Read `timestampadd(DAY, 1, t)`; with two arguments, the first one is a value."""
     del value
     token = cursor.peek()
     if token.text.upper() in _UNITS and cursor.peek(1).text == ",":
@@ -126,14 +130,14 @@ def _with_unit(cursor: Cursor, expression: Part, value: Part) -> list[Expression
         if len(others) > 1:
             return [Unit(token.text.upper(), start=token.start, end=token.end), *others]
         cursor.reset(saved)
-    return _values(cursor, expression)
+    return _read_values(cursor, expression)
 
 
-def _values(cursor: Cursor, expression: Part) -> list[Expression]:
+def _read_values(cursor: Cursor, expression: Part) -> list[Expression]:
     return [] if cursor.is_at(")") else cursor.listed(lambda: expression(cursor))
 
 
-def _extract(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+def _read_extract(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     del expression
     field = cursor.peek()
     cursor.name("a part of times")
@@ -141,7 +145,7 @@ def _extract(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     return [Unit(field.text.strip("`").upper(), start=field.start, end=field.end), value(cursor)]
 
 
-def _substring(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+def _read_substring(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     if cursor.is_at(")"):
         return []
     arguments = [expression(cursor)]
@@ -154,14 +158,14 @@ def _substring(cursor: Cursor, expression: Part, value: Part) -> list[Expression
     return arguments
 
 
-def _trim(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+def _read_trim(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     side = cursor.peek()
     arguments: list[Expression] = []
     if cursor.is_at_any(*_TRIMS) and cursor.peek(1).text not in (")", ",", "."):
         cursor.advance()
         arguments.append(Unit(side.text.upper(), start=side.start, end=side.end))
     if not cursor.is_at("FROM"):
-        arguments += _values(cursor, expression)
+        arguments += _read_values(cursor, expression)
     if cursor.take("FROM"):
         arguments.append(value(cursor))
     elif arguments and isinstance(arguments[0], Unit):
@@ -169,7 +173,7 @@ def _trim(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     return arguments
 
 
-def _overlay(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+def _read_overlay(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     arguments = [expression(cursor)]
     if cursor.take("PLACING"):
         arguments.append(value(cursor))
@@ -183,20 +187,20 @@ def _overlay(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
     return arguments
 
 
-def _position(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
-    """`position(a IN b)`, whose IN is not that of a list."""
+def _read_position(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
+    """Read `position(a IN b)`, whose IN does not begin a list."""
     first = value(cursor)
     if cursor.take("IN"):
         return [first, value(cursor)]
-    return [first, *(_values(cursor, expression) if cursor.take(",") else ())]
+    return [first, *(_read_values(cursor, expression) if cursor.take(",") else ())]
 
 
 _SPECIAL: dict[str, Callable[[Cursor, Part, Part], list[Expression]]] = {
-    **dict.fromkeys(_WITH_UNITS, _with_unit),
-    "extract": _extract,
-    "substring": _substring,
-    "substr": _substring,
-    "trim": _trim,
-    "overlay": _overlay,
-    "position": _position,
+    **dict.fromkeys(_WITH_UNITS, _read_with_unit),
+    "extract": _read_extract,
+    "substring": _read_substring,
+    "substr": _read_substring,
+    "trim": _read_trim,
+    "overlay": _read_overlay,
+    "position": _read_position,
 }

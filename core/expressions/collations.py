@@ -1,4 +1,4 @@
-"""The collations that Spark has: it refuses a text that names another."""
+"""The collations that Spark knows; it refuses a text that names another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEMA = ("SYSTEM", "BUILTIN")
 
 
 def is_collation(*names: str) -> bool:
-    """Whether a name is a collation's, with or without the schema that all of them are in."""
+    """Tell whether a name is a collation's, with or without the schema of collations."""
     *schema, name = (part.upper() for part in names)
     if tuple(schema) not in ((), _SCHEMA):
         return False

@@ -1,4 +1,4 @@
-"""A place in the tokens of one text that is an expression or a type as a whole."""
+"""A cursor over the tokens of a text that is one expression or one type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 class NotSqlError(Exception):
-    """The text is not what Spark's grammar allows there; whoever asked says whose text it is.
+    """An error for text that Spark's grammar does not allow; the caller says whose text it is.
 
     Attributes:
-        problem: What is wrong, as the rest of a sentence.
-        line: Where, counted from 1; None if it is nowhere in particular.
-        column: Where in the line, counted from 1.
-        is_near: What stands there.
+        problem: The problem, as the rest of a sentence.
+        line: The line, counted from 1; None if there is no exact location.
+        column: The column in the line, counted from 1.
+        is_near: The text at that location.
     """
 
     def __init__(self, problem: str, line: int | None, column: int | None, is_near: str) -> None:
@@ -37,71 +37,71 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = _tokens(text)
+        self._tokens = _cut_into_tokens(text)
         self._words = [item.text.upper() if item.kind in _WORDS else "" for item in self._tokens]
         self._at = 0
 
     def peek(self, distance: int = 0) -> Token:
-        """The next token, or the one so many behind it."""
+        """Return the next token, or the one at a distance behind it."""
         return self._tokens[min(self._at + distance, len(self._tokens) - 1)]
 
     def advance(self) -> Token:
-        """Go past the next token."""
+        """Take the next token."""
         token = self.peek()
         self._at += 1
         return token
 
     def mark(self) -> int:
-        """The place, for `reset`."""
+        """Return the current location, for `reset`."""
         return self._at
 
     def reset(self, mark: int) -> None:
-        """Go back to a place."""
+        """Go back to a location."""
         self._at = mark
 
     @property
     def last_end(self) -> int:
-        """Where the token ends that was taken last."""
+        """The end of the last token that was taken."""
         return self._tokens[self._at - 1].end if self._at else 0
 
     def is_at(self, *words: str) -> bool:
-        """Whether these keywords or marks follow; keywords are given in capitals."""
+        """Tell whether these keywords or marks follow; keywords are given in capitals."""
         if self._words[min(self._at, len(self._words) - 1)] != words[0]:
             return False
         return tuple(self._words[self._at : self._at + len(words)]) == words
 
     def is_at_any(self, *words: str) -> bool:
-        """Whether one of these keywords or marks follows."""
+        """Tell whether one of these keywords or marks follows."""
         return self._words[min(self._at, len(self._words) - 1)] in words
 
     def take(self, *words: str) -> bool:
-        """Go past these keywords or marks if all of them follow; else stay."""
+        """Take these keywords or marks if all of them follow; otherwise stay."""
         if not self.is_at(*words):
             return False
         self._at += len(words)
         return True
 
     def expect(self, *words: str) -> None:
-        """Go past these keywords or marks; it is an error if others follow."""
+        """Take these keywords or marks, or fail if others follow."""
         for word in words:
             if not self.take(word):
                 self.fail(f"{word} is expected")
 
     def listed(self, item: Callable[[], _T]) -> list[_T]:
-        """One or more items, separated by commas."""
+        """Read one or more items, separated by commas."""
         items = [item()]
         while self.take(","):
             items.append(item())
         return items
 
     def word(self, what: str) -> str:
-        """One keyword, or name without back-ticks."""
+        """Read one keyword, or a name without back-ticks."""
         if self.peek().kind != "word":
             self.fail(f"{what} is expected")
         return self.advance().text
 
     def name(self, what: str) -> str:
-        """One name, plain or in back-ticks."""
+        """Read one name, plain or in back-ticks."""
         token = self.peek()
         if token.kind == "name" and len(token.text) > 2:  # the back-ticks
             return read_name(self.advance())
@@ -110,13 +110,13 @@ class Cursor:
         return self.advance().text
 
     def whole_number(self, what: str) -> int:
-        """A number of at most nine digits, without anything else."""
+        """Read a number of at most nine digits."""
         if not _WHOLE.fullmatch(self.peek().text):
             self.fail(f"{what} is expected")
         return int(self.advance().text)
 
     def ensure_end(self) -> None:
-        """It is an error if anything follows."""
+        """Fail if anything follows."""
         if self.peek().kind != "end":
             self.fail("the text should end")
 
@@ -128,7 +128,7 @@ class Cursor:
         raise NotSqlError(problem, line, token.start - begin + 1, token.text)
 
 
-def _tokens(text: str) -> list[Token]:
+def _cut_into_tokens(text: str) -> list[Token]:
     tokens, at = [], 0
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Which texts are no dates and no timestamps to Spark, whatever the session; others may be some."""
+"""Texts that Spark never reads as dates or timestamps; others may be valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 
 
 def may_be_value_of(type_name: str, text: str) -> bool:
-    """Whether a typed constant may be one: false for what Spark refuses for certain."""
+    """Tell whether a typed constant may be valid; False if Spark surely refuses it."""
     bare = text.strip()
     if type_name not in ("DATE", *_TIMESTAMPS) or bare.partition(" ")[0].lower() in _WORDS:
         return True
@@ -32,5 +32,5 @@ def may_be_value_of(type_name: str, text: str) -> bool:
     year, month, day = (int(match[part] or 1) for part in ("year", "month", "day"))
     if not 1 <= month <= 12:  # months
         return False
-    # Every 400 years the calendar is the same, and the module knows four digits.
+    # The calendar repeats every 400 years, and the module knows years of four digits.
     return 1 <= day <= calendar.monthrange(2000 + year % 400, month)[1]

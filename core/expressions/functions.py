@@ -1,4 +1,4 @@
-"""The functions that Spark has, by what their values follow from: its registry, in lower case."""
+"""The functions of Spark's registry, in lower case, by what their values depend on."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ __all__ = [
 ]
 
 
-def _named(text: str) -> frozenset[str]:
+def _parse_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-NON_DETERMINISTIC = _named(
+NON_DETERMINISTIC = _parse_names(
     """
     input_file_block_length input_file_block_start input_file_name
     monotonically_increasing_id rand randn random randstr shuffle spark_partition_id uniform
     uuid
     """
 )
-"""They may give other results each time the same rows are read."""
+"""Functions that may give other results each time the same rows are read."""
 
-OF_THE_MOMENT = _named(
+OF_THE_MOMENT = _parse_names(
     """
     curdate current_catalog current_database current_date current_schema current_time
     current_timestamp current_timezone current_user localtimestamp now session_user user
     version
     """
 )
-"""One value within a statement, and another one in another statement or session."""
+"""Functions with one value within a statement, and another value in another statement."""
 
-AGGREGATES = _named(
+AGGREGATES = _parse_names(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k
     approx_top_k_accumulate approx_top_k_combine array_agg avg bit_and bit_or bit_xor
@@ -56,27 +56,27 @@ AGGREGATES = _named(
     """
 )
 
-GENERATORS = _named(
+GENERATORS = _parse_names(
     """
     explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
     """
 )
 
-WINDOWS = _named(
+WINDOWS = _parse_names(
     """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
     session_window window window_time
     """
 )
 
-_CALLING_CODE = _named(
+_CALLING_CODE = _parse_names(
     """
     aes_encrypt assert_true java_method raise_error reflect try_reflect
     """
 )
-"""They call what they name, end the query, or draw numbers for their result."""
+"""Functions that call code, end the query, or draw random numbers for their result."""
 
-ROW_FUNCTIONS = _named(
+ROW_FUNCTIONS = _parse_names(
     """
     abs acos acosh add_months aes_decrypt aggregate and approx_top_k_estimate array
     array_append array_compact array_contains array_distinct array_except array_insert
@@ -128,7 +128,7 @@ ROW_FUNCTIONS = _named(
     zeroifnull zip_with
     """
 )
-"""Their values follow from their arguments alone."""
+"""Functions whose values depend on their arguments alone."""
 
 _KNOWN = ROW_FUNCTIONS.union(
     NON_DETERMINISTIC, OF_THE_MOMENT, AGGREGATES, GENERATORS, WINDOWS, _CALLING_CODE
@@ -136,9 +136,9 @@ _KNOWN = ROW_FUNCTIONS.union(
 
 
 def wrong_call(expression: Expression) -> str | None:
-    """Why Spark can't make a call in an expression, as the rest of a sentence; None if it can.
+    """Return why Spark can't make a call in an expression, or None if it can.
 
-    The number of arguments is told, and not their types.
+    The reason is the rest of a sentence. The number of arguments is checked, but not their types.
     """
     calls = (node for node in walk(expression) if isinstance(node, Call))
     return next(filter(None, map(_problem_of, calls)), None)
@@ -147,7 +147,7 @@ def wrong_call(expression: Expression) -> str | None:
 def _problem_of(call: Call) -> str | None:
     name = ".".join((*call.qualifiers, call.name))
     if name not in _KNOWN:
-        return f"calls {shown(name)}, which is no function of Spark's"
+        return f"calls {shown(name)}, which is not a Spark function"
     fewest, most = ARGUMENT_COUNTS.get(name, (0, len(call.arguments)))
     is_special = any(isinstance(item, Unit) for item in call.arguments)  # `*`, or words of grammar
     if is_special or fewest <= len(call.arguments) <= most:

@@ -1,6 +1,6 @@
 """Constants of intervals: `INTERVAL 1 DAY`, `INTERVAL '1-2' YEAR TO MONTH`, `INTERVAL '1 day'`.
 
-Spark reads amounts and units together, so that a text that is no amount is an error of grammar.
+Spark reads amounts and units together, so a wrong amount is an error of grammar.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _UNIT = re.compile(f"{_MONTHS}|{_TIMES}|nanoseconds?", re.IGNORECASE | re.ASCII)
 _SIGN = r"[+-]?\s*"
 
 
-def _amounts(unit: str) -> str:
+def _amount_pattern(unit: str) -> str:
     return rf"{_SIGN}[0-9]+\s+{unit}"
 
 
 _FRACTION = rf"{_SIGN}(?:[0-9]+\.[0-9]{{0,9}}|\.[0-9]{{1,9}})\s+seconds?"
 _TEXT = re.compile(
-    rf"(?:interval\s+)?(?:{_amounts(_MONTHS)}(?:\s+{_amounts(_MONTHS)})*"
-    rf"|(?:{_amounts(_TIMES)}|{_FRACTION})(?:\s+(?:{_amounts(_TIMES)}|{_FRACTION}))*)",
+    rf"(?:interval\s+)?(?:{_amount_pattern(_MONTHS)}(?:\s+{_amount_pattern(_MONTHS)})*"
+    rf"|(?:{_amount_pattern(_TIMES)}|{_FRACTION})(?:\s+(?:{_amount_pattern(_TIMES)}|{_FRACTION}))*)",
     re.IGNORECASE | re.ASCII,
 )
-"""Months and days have no common length, so no interval has both."""
+"""An interval has either months or times, since months have no common length."""
 _DAYS, _TWO, _SECONDS = r"[0-9]+", r"[0-9]{1,2}", r"[0-9]{1,2}(?:\.[0-9]{1,9})?"
 _SPANS = {
     ("YEAR", "MONTH"): "[0-9]+-[0-9]+",
@@ -40,11 +40,11 @@ _SPANS = {
     ("HOUR", "SECOND"): f"{_DAYS}:{_TWO}:{_SECONDS}",
     ("MINUTE", "SECOND"): f"{_DAYS}:{_SECONDS}",
 }
-"""How the texts of `INTERVAL '1 2' DAY TO HOUR` and the like are written."""
+"""The form of the text in `INTERVAL '1 2' DAY TO HOUR` and similar constants."""
 
 
 def is_at_interval(cursor: Cursor) -> bool:
-    """Whether a constant follows, and no column whose name is INTERVAL, as in `interval - 1`."""
+    """Tell whether a constant follows, and not a column named INTERVAL, as in `interval - 1`."""
     if not cursor.is_at("INTERVAL") or not _is_amount(cursor, 1):
         return False
     is_signed = cursor.peek(1).text in ("+", "-")
@@ -52,16 +52,16 @@ def is_at_interval(cursor: Cursor) -> bool:
 
 
 def read_interval(cursor: Cursor) -> Interval:
-    """The constant that follows.
+    """Read the constant that follows.
 
     Raises:
-        NotSqlError: It is none, to Spark.
+        NotSqlError: It is not an interval in Spark.
     """
     start = cursor.advance().start
     amounts: list[str] = []
     while not amounts or _is_amount(cursor, 0):
         mark = cursor.mark()
-        amount, is_text = _amount(cursor)
+        amount, is_text = _read_amount(cursor)
         if amounts and not _UNIT.fullmatch(cursor.peek().text):
             cursor.reset(mark)  # `INTERVAL 1 DAY + 2`
             break
@@ -70,13 +70,13 @@ def read_interval(cursor: Cursor) -> Interval:
             break
         unit = cursor.word("the unit of an interval")
         if not amounts and is_text and cursor.is_at("TO"):
-            _ensure_span(cursor, amount, unit.upper())
+            _read_span_end(cursor, amount, unit.upper())
             return Interval(start=start, end=cursor.last_end)
         if re.search(r"[^\W\d_]", amount):
             cursor.fail("the amount of an interval is a number", is_before=True)
         amounts.append(f"{amount} {unit}")
     if not _TEXT.fullmatch(" ".join(amounts).strip()):
-        cursor.fail("this is no interval", is_before=True)
+        cursor.fail("this is not an interval", is_before=True)
     return Interval(start=start, end=cursor.last_end)
 
 
@@ -85,8 +85,8 @@ def _is_amount(cursor: Cursor, distance: int) -> bool:
     return cursor.peek(distance + is_signed).kind in ("number", "text")
 
 
-def _amount(cursor: Cursor) -> tuple[str, bool]:
-    """What stands before a unit, with its sign, and whether it is a text."""
+def _read_amount(cursor: Cursor) -> tuple[str, bool]:
+    """Read the amount before a unit, with its sign; tell whether it is a text."""
     sign = cursor.advance().text if cursor.is_at_any("+", "-") else ""
     token = cursor.advance()
     if token.kind == "number":
@@ -97,11 +97,11 @@ def _amount(cursor: Cursor) -> tuple[str, bool]:
     return text[1:] if text.startswith("-") else f"-{text}", True
 
 
-def _ensure_span(cursor: Cursor, text: str, begin: str) -> None:
+def _read_span_end(cursor: Cursor, text: str, begin: str) -> None:
     cursor.expect("TO")
     end = cursor.word("the unit of an interval").upper()
     form = _SPANS.get((begin, end))
     if form is None:
         cursor.fail(f"an interval from {begin} can't end there", is_before=True)
     if not re.fullmatch(rf"\s*[+-]?{form}\s*", text, re.ASCII):
-        cursor.fail("this is no interval", is_before=True)
+        cursor.fail("this is not an interval", is_before=True)

@@ -1,4 +1,4 @@
-"""Which names in an expression are columns, and of whom: those that no lambda around them binds."""
+"""The names in an expression that are columns: those that no lambda around them binds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["free_names"]
 
 
 def free_names(expression: Expression) -> Iterator[Name]:
-    """The names in an expression that are not variables of lambdas, in the order of the text."""
+    """Yield the names that are not variables of lambdas, in the order of the text."""
     pending: list[tuple[Expression, frozenset[str]]] = [(expression, frozenset())]
     while pending:
         node, bound = pending.pop()

@@ -1,4 +1,4 @@
-"""The text of a part of an expression, without comments and the brackets around all of it."""
+"""The text of a part of an expression, without comments and enclosing parentheses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["plain_text", "tokens_between"]
 
 
 def plain_text(text: str, part: Expression) -> str:
-    """The SQL of a part of a text that was parsed; parsed itself, it gives an equal part."""
+    """Return the SQL of a part of a parsed text; if parsed, it gives an equal part."""
     tokens = tokens_between(text, part.start, part.end)
     is_bracketed = isinstance(part, Subquery) or (
         isinstance(part, Operation) and part.operator == "ROW"
@@ -25,7 +25,7 @@ def plain_text(text: str, part: Expression) -> str:
 
 
 def tokens_between(text: str, start: int, end: int) -> list[Token]:
-    """The tokens of a part of a text."""
+    """Return the tokens of a part of a text."""
     tokens = []
     while start < end:
         token = next_token(text, start)
@@ -37,7 +37,7 @@ def tokens_between(text: str, start: int, end: int) -> list[Token]:
 
 
 def _are_in_brackets(tokens: list[Token]) -> bool:
-    """Whether the first token is a bracket that the last one closes."""
+    """Tell whether the first token is a parenthesis that the last one closes."""
     if tokens[0].text != "(":
         return False
     depth = 0

@@ -1,6 +1,6 @@
-"""The parts that operators join: constants, names, calls, CASE, casts, and what stands in brackets.
+"""The operands of operators: constants, names, calls, CASE, casts, and text in parentheses.
 
-Spark knows no reserved words, so a keyword is a name wherever it can't be the keyword.
+Spark has no reserved words, so a keyword is a name wherever it can't be the keyword.
 """
 
 from __future__ import annotations
@@ -60,30 +60,30 @@ _SUFFIXED = re.compile(r"([0-9.]+(?:E[+-]?[0-9]+)?)(BD|[YSLFD])?", re.IGNORECASE
 _MAX_PRECISION = 38
 _LARGEST_FLOAT = 3.4028234663852886e38
 _NAMES_OF_FUNCTIONS = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "IN")
-# Where an operand must stand, these begin or join something else, or nothing at all.
+# At the start of an operand, these words begin or join something else, or are not allowed.
 _NO_NAMES = frozenset(
     ("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AS")
 )
 
 
 def primary(cursor: Cursor, expression: Part, value: Part) -> Expression:
-    """The next operand, with what is taken out of it or done with it: `.field`, `[0]`, `::type`.
+    """Read the next operand, with suffixes such as `.field`, `[0]` or `::type`.
 
     Args:
-        cursor: Where it stands.
+        cursor: The cursor, before the operand.
         expression: Reads any expression.
-        value: Reads one without AND, OR, NOT, and the predicates behind values.
+        value: Reads an expression without AND, OR, NOT and predicates such as IN.
 
     Raises:
         NotSqlError: Spark's grammar has no such operand.
     """
-    found = _operand(cursor, expression, value)
-    while (more := _behind(cursor, found, value)) is not None:
+    found = _read_operand(cursor, expression, value)
+    while (more := _read_suffix(cursor, found, value)) is not None:
         found = more
     return found
 
 
-def _behind(cursor: Cursor, base: Expression, value: Part) -> Expression | None:
+def _read_suffix(cursor: Cursor, base: Expression, value: Part) -> Expression | None:
     if cursor.take("."):
         name = cursor.name("the name of a field")
         if isinstance(base, Name):
@@ -97,19 +97,19 @@ def _behind(cursor: Cursor, base: Expression, value: Part) -> Expression | None:
         target = read_type(cursor)
         return Cast(base, target, start=base.start, end=cursor.last_end)
     if cursor.take("COLLATE"):
-        return _collated(cursor, base)
+        return _read_collated(cursor, base)
     has_parts = not isinstance(base, Text | Typed | Number | Constant)
-    return _extracted(cursor, base) if has_parts and cursor.is_at(":") else None
+    return _read_extracted(cursor, base) if has_parts and cursor.is_at(":") else None
 
 
-def _collated(cursor: Cursor, base: Expression) -> Expression:
+def _read_collated(cursor: Cursor, base: Expression) -> Expression:
     start = cursor.peek().start
     name = collation(cursor)
     text = Text(name, start=start, end=cursor.last_end)
     return Call("collate", (base, text), False, start=base.start, end=cursor.last_end)
 
 
-def _extracted(cursor: Cursor, base: Expression) -> Expression:
+def _read_extracted(cursor: Cursor, base: Expression) -> Expression:
     cursor.advance()
     is_first = True
     while is_first or cursor.is_at_any(".", "["):
@@ -126,51 +126,51 @@ def _extracted(cursor: Cursor, base: Expression) -> Expression:
     return Extracted(base, start=base.start, end=cursor.last_end)
 
 
-def _operand(cursor: Cursor, expression: Part, value: Part) -> Expression:
+def _read_operand(cursor: Cursor, expression: Part, value: Part) -> Expression:
     token = cursor.peek()
     if token.kind == "text":
-        return _text(cursor)
+        return _read_texts(cursor)
     if token.kind == "number" or cursor.is_at("-"):
-        return _number(cursor)
+        return _read_number(cursor)
     if token.kind == "marker" or cursor.is_at(":"):
-        return _parameter(cursor)
+        return _read_parameter(cursor)
     if cursor.is_at("("):
-        return _in_brackets(cursor, expression)
+        return _read_parenthesized(cursor, expression)
     if token.kind == "name":
-        return _named(cursor, expression, value)
+        return _read_named(cursor, expression, value)
     if token.kind != "word":
         cursor.fail("a value is expected")
-    return _worded(cursor, expression, value)
+    return _read_word(cursor, expression, value)
 
 
-def _worded(cursor: Cursor, expression: Part, value: Part) -> Expression:
+def _read_word(cursor: Cursor, expression: Part, value: Part) -> Expression:
     start, word = cursor.peek().start, cursor.peek().text.upper()
     behind = cursor.peek(1)
     if is_at_interval(cursor):
         return read_interval(cursor)
     if behind.kind == "text":
-        return _typed(cursor)
+        return _read_typed(cursor)
     if word in _CONSTANTS:
         cursor.advance()
         return Constant(_CONSTANTS[word], start=start, end=cursor.last_end)
     if word == "CASE" and behind.kind != "end" and behind.text not in _ENDS_A_NAME:
-        return _case(cursor, expression)
+        return _read_case(cursor, expression)
     if word in ("CAST", "TRY_CAST") and behind.text == "(":
-        return _cast(cursor, expression, is_try=word == "TRY_CAST")
+        return _read_cast(cursor, expression, is_try=word == "TRY_CAST")
     if word in _NO_NAMES and not (word in _NAMES_OF_FUNCTIONS and behind.text == "("):
         cursor.fail("a value is expected")
-    return _named(cursor, expression, value)
+    return _read_named(cursor, expression, value)
 
 
 _ENDS_A_NAME = frozenset((")", ",", "]", ".", "[", "=", "==", "<", ">", "<=", ">=", "<>", "!="))
 
 
-def _named(cursor: Cursor, expression: Part, value: Part) -> Expression:
-    """A name, a lambda, or a call."""
+def _read_named(cursor: Cursor, expression: Part, value: Part) -> Expression:
+    """Read a name, a lambda or a call."""
     start, is_word = cursor.peek().start, cursor.peek().kind == "word"
     path = [cursor.name("a value")]
     if cursor.is_at("->"):
-        return _lambda(cursor, start, path, expression)
+        return _read_lambda(cursor, start, path, expression)
     while cursor.is_at(".") and cursor.peek(1).kind in ("word", "name"):
         cursor.advance()
         path.append(cursor.name("the name of a field"))
@@ -180,13 +180,13 @@ def _named(cursor: Cursor, expression: Part, value: Part) -> Expression:
     return Name(tuple(path), is_call, start=start, end=cursor.last_end)
 
 
-def _lambda(cursor: Cursor, start: int, variables: list[str], expression: Part) -> Expression:
+def _read_lambda(cursor: Cursor, start: int, variables: list[str], expression: Part) -> Expression:
     cursor.expect("->")
     body = expression(cursor)
     return Lambda(tuple(variables), body, start=start, end=body.end)
 
 
-def _in_brackets(cursor: Cursor, expression: Part) -> Expression:
+def _read_parenthesized(cursor: Cursor, expression: Part) -> Expression:
     start = cursor.advance().start
     if is_at_query(cursor):
         return subquery(cursor, start)
@@ -198,31 +198,31 @@ def _in_brackets(cursor: Cursor, expression: Part) -> Expression:
         return replace(parts[0], start=start, end=cursor.last_end)
     names = [part.path[0] for part in parts if isinstance(part, Name) and len(part.path) == 1]
     if cursor.is_at("->") and len(names) == len(parts):
-        return _lambda(cursor, start, names, expression)
+        return _read_lambda(cursor, start, names, expression)
     return Operation("ROW", tuple(parts), start=start, end=cursor.last_end)
 
 
-def _text(cursor: Cursor) -> Expression:
+def _read_texts(cursor: Cursor) -> Expression:
     start, parts = cursor.peek().start, []
     while cursor.peek().kind == "text":
         parts.append(read_text(cursor.advance()))
     return Text("".join(parts), start=start, end=cursor.last_end)
 
 
-def _typed(cursor: Cursor) -> Expression:
+def _read_typed(cursor: Cursor) -> Expression:
     start = cursor.peek().start
     name = cursor.advance().text.upper()
     if name not in _TYPES_OF_TEXTS:
-        cursor.fail(f"{name} is no type of a constant", is_before=True)
+        cursor.fail(f"{name} is not a type of constants", is_before=True)
     text = read_text(cursor.advance())
     if name == "X" and not _HEX.fullmatch(text):
         cursor.fail("the digits are not hexadecimal", is_before=True)
     if not may_be_value_of(name, text):
-        cursor.fail(f"the text is no {name.lower()}", is_before=True)
+        cursor.fail(f"the text is not a {name.lower()}", is_before=True)
     return Typed(name, text, start=start, end=cursor.last_end)
 
 
-def _parameter(cursor: Cursor) -> Expression:
+def _read_parameter(cursor: Cursor) -> Expression:
     start = cursor.peek().start
     if cursor.take(":"):
         cursor.word("the name of a parameter")
@@ -231,7 +231,7 @@ def _parameter(cursor: Cursor) -> Expression:
     return Parameter(start=start, end=cursor.last_end)
 
 
-def _case(cursor: Cursor, expression: Part) -> Expression:
+def _read_case(cursor: Cursor, expression: Part) -> Expression:
     start = cursor.advance().start
     value = None if cursor.is_at("WHEN") else expression(cursor)
     conditions, results = [], []
@@ -247,7 +247,7 @@ def _case(cursor: Cursor, expression: Part) -> Expression:
     return Case(value, tuple(conditions), tuple(results), default, start=start, end=cursor.last_end)
 
 
-def _cast(cursor: Cursor, expression: Part, *, is_try: bool) -> Expression:
+def _read_cast(cursor: Cursor, expression: Part, *, is_try: bool) -> Expression:
     start = cursor.advance().start
     cursor.expect("(")
     value = expression(cursor)
@@ -257,7 +257,7 @@ def _cast(cursor: Cursor, expression: Part, *, is_try: bool) -> Expression:
     return Cast(value, target, is_try, start=start, end=cursor.last_end)
 
 
-def _number(cursor: Cursor) -> Expression:
+def _read_number(cursor: Cursor) -> Expression:
     start = cursor.peek().start
     sign = "-" if cursor.take("-") else ""
     match = _SUFFIXED.fullmatch(cursor.peek().text)
@@ -265,12 +265,12 @@ def _number(cursor: Cursor) -> Expression:
         cursor.fail("a number is expected")
     cursor.advance()
     digits, suffix = sign + match[1], (match[2] or "").upper()
-    kind = _kind(cursor, digits, suffix)
+    kind = _kind_of_number(cursor, digits, suffix)
     return Number(digits, kind, start=start, end=cursor.last_end)
 
 
-def _kind(cursor: Cursor, digits: str, suffix: str) -> NumberKind:
-    """What Spark makes of a number; it refuses those that do not fit."""
+def _kind_of_number(cursor: Cursor, digits: str, suffix: str) -> NumberKind:
+    """Return the type that Spark gives a number, or refuse one that does not fit."""
     has_exponent = "E" in digits.upper()
     kind, bits = _SUFFIXES.get(suffix, ("double" if has_exponent else "decimal", 0))
     if bits:
@@ -290,7 +290,7 @@ def _kind(cursor: Cursor, digits: str, suffix: str) -> NumberKind:
 
 
 def _digits_of(text: str) -> int:
-    """The precision of the decimal that a number is."""
+    """Return the precision that a number has as a decimal."""
     exponent = text.upper().partition("E")[2]
     if len(exponent) > 4:  # digits and sign: beyond any decimal
         return _MAX_PRECISION + 1

@@ -1,4 +1,4 @@
-"""Subqueries: Spark reads them, here they are only told from what else stands in brackets."""
+"""Subqueries, which are recognized here but not parsed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VALUES = ("word", "name", "number", "text", "marker")
 
 
 def is_at_query(cursor: Cursor) -> bool:
-    """Whether a query begins here, behind an open bracket, and no column of such a name."""
+    """Tell whether a query begins here, after a parenthesis, and not a column of such a name."""
     behind = cursor.peek(1)
     if cursor.is_at("SELECT"):
         return behind.kind in _VALUES or behind.text in ("*", "(", "-")
@@ -20,10 +20,10 @@ def is_at_query(cursor: Cursor) -> bool:
 
 
 def subquery(cursor: Cursor, start: int) -> Subquery:
-    """The query up to its bracket.
+    """Read the query up to its closing parenthesis.
 
     Raises:
-        NotSqlError: The bracket is not closed.
+        NotSqlError: The parenthesis is not closed.
     """
     depth = 1
     while depth:

@@ -14,17 +14,17 @@ _WORD = re.compile(r"\w+|\S|$")
 
 
 def syntax_error(text: str, place: int, problem: str) -> UsageError:
-    """The error of a statement that can't be parsed.
+    """Return the error for a statement that can't be parsed.
 
     Args:
         text: The whole statement.
-        place: Where the problem is.
-        problem: What it is, as part of a sentence.
+        place: The index of the problem in the statement.
+        problem: The problem, as part of a sentence.
 
     Returns:
-        An error of the kind `PARSE_SYNTAX_ERROR`, as Spark's parser names it. Its fields are
-        `line` and `column`, counted from 1, and `fragment`: the line around the place, and below
-        it a caret; `word`, what stands at the place, and `start` and `stop`, its first and last
+        An error of the kind `PARSE_SYNTAX_ERROR`, as Spark's parser names it. Its fields are `line`
+        and `column`, counted from 1; `fragment`, the line around the problem with a caret below it;
+        `word`, the text at the problem; and `start` and `stop`, the indexes of its first and last
         character in the statement, counted from 0. At the statement's end there is no word.
     """
     begin = max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1

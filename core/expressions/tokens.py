@@ -1,8 +1,9 @@
-"""Cuts a statement into tokens where Spark's lexer cuts it: words, quoted names, texts, marks.
+"""Cuts a statement into tokens as Spark's lexer does: words, quoted names, texts, marks.
 
-Tokens are made one at a time, each in a time of its own length, so that no text costs more than
-its size. Whitespace and comments make none: `--` up to the line's end, and `/* */`, which nests.
-A hint (`/*+ */`) is a token, since it means something; within a comment it begins no other one.
+Tokens are made one at a time, each in a time proportional to its length, so the cost of a text is
+proportional to its size. Whitespace and comments are not tokens: `--` up to the line's end, and `/*
+*/`, which nests. A hint (`/*+ */`) is a token, since it has a meaning. Within a comment it does not
+begin another comment.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ class Token(NamedTuple):
     """A piece of a statement.
 
     Attributes:
-        kind: A `word` is a keyword or a name; a `name` stands in back-ticks; a `text` in single or
-            double quotes; a `marker` is a parameter, `?`, or, where a `Reader` finds one, `:x`; a
-            `mark` is any sign; the `end` has no text.
+        kind: A `word` is a keyword or a name; a `name` is in back-ticks; a `text` is in single or
+            double quotes; a `marker` is a parameter, `?`, or `:x` if a `Reader` finds one; a `mark`
+            is any sign; the `end` has no text.
         text: The token as it is written.
-        start: Where it begins.
-        end: Where the next one may begin.
+        start: The index of its start.
+        end: The first index behind it, where the next token may begin.
     """
 
     kind: TokenKind
@@ -36,12 +37,12 @@ class Token(NamedTuple):
     end: int
 
 
-# Spark's blanks: fewer than Python's.
+# Spark knows fewer blanks than Python.
 _BLANK = "[ \\t-\\r\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u202f\\u205f\\u3000]"
 _BLANKS = re.compile(rf"{_BLANK}+|--[^\r\n\\]*(?:\\\n?[^\r\n\\]*)*")
 _BRACKETS = re.compile(r"/\*(?!\+)|\*/")
 # Each alternative begins with a character that no other begins with, or is tried before those that
-# do, and no repetition can match the same run in two ways: nothing is tried twice.
+# do. No repetition can match the same run in two ways, so nothing is tried twice.
 _TOKEN = re.compile(
     r"""
       (?P<text>[rR]'[^']*'|[rR]"[^"]*"
@@ -66,7 +67,7 @@ _KEPT_ESCAPES = "%_"  # patterns of LIKE keep their backslash
 
 
 def skip_blanks(text: str, start: int) -> int:
-    """Where the next token begins, at or after a place.
+    """Return the index of the next token, at or after an index.
 
     Raises:
         UsageError: A comment is not closed (kind `PARSE_SYNTAX_ERROR`).
@@ -81,7 +82,7 @@ def skip_blanks(text: str, start: int) -> int:
 
 
 def next_token(text: str, start: int) -> Token:
-    """The first token at or after a place.
+    """Read the first token at or after an index.
 
     Raises:
         UsageError: A comment, a hint, a text or a name is not closed (kind `PARSE_SYNTAX_ERROR`).
@@ -102,21 +103,21 @@ def next_token(text: str, start: int) -> Token:
 
 
 def read_name(token: Token) -> str:
-    """The name that a word, or a name in back-ticks, means."""
+    """Return the name in a word, or in a name with back-ticks."""
     return token.text[1:-1].replace("``", "`") if token.kind == "name" else token.text
 
 
 def read_text(token: Token) -> str:
-    r"""The value of a text in quotes, with its escapes read as Spark reads them.
+    r"""Return the value of a text in quotes, with its escapes read as in Spark.
 
     `\%` and `\_` keep their backslash, and a text that begins with `r` has no escapes.
     """
     if token.text[0] in "rR":
         return token.text[2:-1]
-    value = _ESCAPE.sub(partial(_unescaped, token.text[0]), token.text[1:-1])
+    value = _ESCAPE.sub(partial(_unescape, token.text[0]), token.text[1:-1])
     if not _HALF.search(value):
         return value
-    # Halves of a character, each escaped for itself, are one character to Java.
+    # Halves of a character that are escaped separately are one character in Java.
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
@@ -129,7 +130,7 @@ def _after_comment(text: str, start: int) -> int:
     raise syntax_error(text, start, "the comment is not closed")
 
 
-def _unescaped(quote: str, match: re.Match[str]) -> str:
+def _unescape(quote: str, match: re.Match[str]) -> str:
     if doubled := match["doubled"]:
         return quote if doubled[0] == quote else doubled
     if code := match["short"] or match["long"]:

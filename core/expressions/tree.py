@@ -1,6 +1,6 @@
-"""Expressions of Spark's SQL as frozen trees, as far as their text tells: nothing is resolved.
+"""Expressions of Spark's SQL as frozen trees, by their text only: nothing is resolved.
 
-Parentheses leave no node. Operators that are spelled in several ways have one name each.
+Parentheses have no node. Operators with several spellings have one name each.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ARITHMETIC = frozenset(
         "ROW",
     )
 )
-"""The operators whose values are not boolean; all others have boolean ones."""
+"""The operators whose values are not boolean. All others have boolean values."""
 NumberKind: TypeAlias = Literal["integer", "decimal", "double", "float", "byte", "short", "long"]
 
 
@@ -64,15 +64,15 @@ class Expression:
     """A part of a text; the base of all nodes.
 
     Attributes:
-        start: Where it begins in the text, with the parentheses around it.
-        end: Where it ends.
+        start: The index of its start in the text, with the parentheses around it.
+        end: The index after its end.
     """
 
     start: int = field(compare=False, kw_only=True)
     end: int = field(compare=False, kw_only=True)
 
     def children(self) -> Iterator[Expression]:
-        """The parts directly below this one, in the order of the text."""
+        """Yield the parts directly below this one, in the order of the text."""
         for item in fields(self):
             value = getattr(self, item.name)
             for part in value if isinstance(value, tuple) else (value,):
@@ -82,12 +82,12 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Name(Expression):
-    """A column, a field of a struct within one, or the variable of a lambda: names with dots.
+    """A column, a field of a struct, or the variable of a lambda, as names with dots.
 
     Attributes:
         path: The names.
         is_call: Whether Spark calls a function of this name if there is no such column:
-            `current_date`, without brackets and back-ticks.
+            `current_date`, without parentheses and back-ticks.
     """
 
     path: tuple[str, ...]
@@ -103,7 +103,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Number(Expression):
-    """A number: its sign, digits, point and exponent, without a suffix; what Spark makes of it."""
+    """A number: sign, digits, point and exponent without suffix, and the type Spark gives it."""
 
     text: str
     kind: NumberKind
@@ -111,7 +111,7 @@ class Number(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Text(Expression):
-    """A text in quotes, by its value."""
+    """The value of a text in quotes."""
 
     value: str
 
@@ -136,7 +136,7 @@ class Parameter(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Subquery(Expression):
-    """`(SELECT ...)`, of which nothing is known."""
+    """A query in parentheses, `(SELECT ...)`, whose content is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ class Operation(Expression):
     """An operator and its operands, in the order of the text.
 
     Attributes:
-        operator: In capitals. `=` stands for `==`, too, `<>` for `!=`, and `NOT` for `!`. Those
-            behind an operand are `IS NULL`, `IS TRUE`, `IS FALSE`, `IS UNKNOWN`, `IS DISTINCT
-            FROM`, `IN`, `BETWEEN`, `RLIKE`, `LIKE`, `ILIKE`, and `LIKE ANY` and its kin; where NOT
-            stands before them, the operation is the one operand of a `NOT`.
-        operands: For LIKE with an escape, the escape comes last.
+        operator: The operator in capitals. `=` also stands for `==`, `<>` for `!=`, and `NOT` for
+            `!`. Predicates behind an operand are `IS NULL`, `IS TRUE`, `IS FALSE`, `IS UNKNOWN`,
+            `IS DISTINCT FROM`, `IN`, `BETWEEN`, `RLIKE`, `LIKE`, `ILIKE`, and `LIKE ANY` and
+            similar ones. If NOT precedes them, the operation is the operand of a `NOT`.
+        operands: The operands. For LIKE with an escape, the escape comes last.
     """
 
     operator: str
@@ -176,7 +176,7 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Unit(Expression):
-    """A word that an argument of a call is: DAY in `timestampadd(DAY, 1, t)`; in capitals."""
+    """A keyword that is an argument of a call: DAY in `timestampadd(DAY, 1, t)`, in capitals."""
 
     word: str
 
@@ -186,11 +186,11 @@ class Call(Expression):
     """A call of a function.
 
     Attributes:
-        name: In lower case. `substring(a FROM b)`, `trim(BOTH a FROM b)`, `overlay(...)`,
+        name: The name in lower case. `substring(a FROM b)`, `trim(BOTH a FROM b)`, `overlay(...)`,
             `position(a IN b)` and `extract(...)` are calls, too.
-        arguments: The arguments; those with a name (`f(a => 1)`) by their values.
-        is_plain: Whether nothing but arguments separated by commas, without names, makes it up.
-        qualifiers: The names before that of the function.
+        arguments: The arguments; for arguments with a name (`f(a => 1)`), their values.
+        is_plain: Whether it consists of arguments separated by commas, without names.
+        qualifiers: The names before the function's name.
     """
 
     name: str
@@ -209,7 +209,7 @@ class Lambda(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Field(Expression):
-    """`base.name`, where the base is no name itself."""
+    """`base.name`, if the base is not itself a name."""
 
     base: Expression
     name: str
@@ -231,7 +231,7 @@ class Extracted(Expression):
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all parts of it; a part before those within it."""
+    """Yield the expression and all its parts, each part before those within it."""
     pending = [expression]
     while pending:
         node = pending.pop()

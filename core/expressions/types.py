@@ -1,4 +1,4 @@
-"""Types as Spark's SQL spells them, and no others: `array<decimal(10,2)>`, `struct<a: int>`."""
+"""Types in the spelling of Spark's SQL only: `array<decimal(10,2)>`, `struct<a: int>`."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class SqlType:
     """A type.
 
     Attributes:
-        name: Spark's name of it in SQL, in capitals: `BIGINT`, also where `LONG` is written.
+        name: Spark's SQL name in capitals: `BIGINT`, even if `LONG` is written.
         parameters: The numbers in parentheses.
-        parts: Of an array its element, of a map its key and value.
-        fields: Of a struct.
-        collation: Of a text, by which it is compared; None for the usual one.
+        parts: The element of an array, or the key and value of a map.
+        fields: The fields of a struct.
+        collation: The collation of a string; None for the default one.
     """
 
     name: str
@@ -68,10 +68,10 @@ class SqlType:
 
 
 def parse_type(text: str) -> SqlType:
-    """The type that a text is.
+    """Parse a text that is one type.
 
     Raises:
-        NotSqlError: The text is no type, or there is more behind it.
+        NotSqlError: The text is not a type, or text follows the type.
     """
     cursor = Cursor(text)
     found = read_type(cursor)
@@ -80,19 +80,19 @@ def parse_type(text: str) -> SqlType:
 
 
 def read_type(cursor: Cursor) -> SqlType:
-    """The type that follows.
+    """Read the type that follows.
 
     Raises:
-        NotSqlError: None does.
+        NotSqlError: No type follows.
     """
     written = cursor.word("a type").upper()
     name = _SAME.get(written, written)
     if name in ("ARRAY", "MAP"):
-        return _collection(cursor, name)
+        return _read_collection(cursor, name)
     if name == "STRUCT":
-        return _struct(cursor)
+        return _read_struct(cursor)
     if name == "INTERVAL":
-        return _interval(cursor)
+        return _read_interval(cursor)
     if name == "TIMESTAMP" and cursor.take("WITHOUT", "TIME", "ZONE"):
         return SqlType("TIMESTAMP_NTZ")
     if name == "STRING" and cursor.take("COLLATE"):
@@ -100,12 +100,12 @@ def read_type(cursor: Cursor) -> SqlType:
     if name in _WITHOUT_PARAMETERS:
         return SqlType(name)
     if name not in _NUM_PARAMETERS:
-        cursor.fail(f"{written} is no type", is_before=True)
-    return _with_parameters(cursor, name)
+        cursor.fail(f"{written} is not a type", is_before=True)
+    return _read_parameters(cursor, name)
 
 
 def collation(cursor: Cursor) -> str:
-    """The name behind COLLATE.
+    """Read the name behind COLLATE.
 
     Raises:
         NotSqlError: There is no such collation.
@@ -118,7 +118,7 @@ def collation(cursor: Cursor) -> str:
     return ".".join(names)
 
 
-def _with_parameters(cursor: Cursor, name: str) -> SqlType:
+def _read_parameters(cursor: Cursor, name: str) -> SqlType:
     fewest, most = _NUM_PARAMETERS[name]
     numbers: tuple[int, ...] = ()
     if cursor.take("("):
@@ -137,7 +137,7 @@ def _is_decimal(precision: int = 10, scale: int = 0) -> bool:
     return scale <= precision <= _MAX_PRECISION
 
 
-def _collection(cursor: Cursor, name: str) -> SqlType:
+def _read_collection(cursor: Cursor, name: str) -> SqlType:
     cursor.expect("<")
     parts = [read_type(cursor)]
     if name == "MAP":
@@ -147,18 +147,18 @@ def _collection(cursor: Cursor, name: str) -> SqlType:
     return SqlType(name, parts=tuple(parts))
 
 
-def _struct(cursor: Cursor) -> SqlType:
+def _read_struct(cursor: Cursor) -> SqlType:
     if cursor.take("<>"):
         return SqlType("STRUCT")
     cursor.expect("<")
     if cursor.take(">"):
         return SqlType("STRUCT")
-    found = tuple(cursor.listed(lambda: _field(cursor)))
+    found = tuple(cursor.listed(lambda: _read_field(cursor)))
     cursor.expect(">")
     return SqlType("STRUCT", fields=found)
 
 
-def _field(cursor: Cursor) -> SqlField:
+def _read_field(cursor: Cursor) -> SqlField:
     name = cursor.name("the name of a field")
     cursor.take(":")
     found, is_nullable, comment = read_type(cursor), True, None
@@ -172,7 +172,7 @@ def _field(cursor: Cursor) -> SqlField:
     return SqlField(name, found, is_nullable, comment)
 
 
-def _interval(cursor: Cursor) -> SqlType:
+def _read_interval(cursor: Cursor) -> SqlType:
     start = cursor.peek().text.upper()
     if start not in _UNITS:
         return SqlType("INTERVAL")
