@@ -1,11 +1,11 @@
-"""What every Arbiter must do, as a test class to subclass (spec 4).
+"""The contract of arbiters, as a test class to subclass (spec 4).
 
     class TestMyArbiter(ArbiterSuite):
         arbiter_factory = MyArbiter
 
-That is all where `MyArbiter()` can be built without arguments; else give a function. A subclass
-declares what its arbiter cannot do (`supports_processes`), and may add tests; it may not change
-those that are here.
+This is enough if `MyArbiter()` can be built without arguments; otherwise give a function. A
+subclass declares what its arbiter cannot do (`supports_processes`), and may add tests. It may not
+change the tests here.
 """
 
 # A test's name says what it checks.
@@ -50,13 +50,13 @@ _ODD_TABLES = (
 
 
 class ArbiterSuite:
-    """Subclass it, see the module. Every test gets a fresh `table_path`.
+    """The tests for an arbiter, to subclass; every test gets a new `table_path`.
 
     Attributes:
-        arbiter_factory: Builds an arbiter; a class or a module's function, so that other processes
-            can build theirs.
+        arbiter_factory: Builds an arbiter. It must be a class or a function of a module, so that
+            other processes can build theirs.
         supports_processes: Whether arbiters in different processes see the same entries.
-        survives_forks: Whether it goes on working in a process forked from its own.
+        survives_forks: Whether it continues to work in a forked process.
     """
 
     arbiter_factory: ClassVar[Callable[[], Arbiter]]
@@ -74,16 +74,16 @@ class ArbiterSuite:
 
     @pytest.fixture
     def table_path(self) -> str:
-        """The path of a table that no other test uses."""
+        """Return the path of a table that no other test uses."""
         return f"s3a://bucket/{SystemClock().new_uuid()}/table"
 
     @pytest.fixture
     def arbiter(self) -> Arbiter:
-        """A new arbiter."""
+        """Return a new arbiter."""
         return self.new_arbiter()
 
     def new_arbiter(self) -> Arbiter:
-        """Another instance of the arbiter under test."""
+        """Return another instance of the arbiter under test."""
         return type(self).arbiter_factory()
 
     # Creating and reading
@@ -335,20 +335,20 @@ class ArbiterSuite:
 
 
 def file_name_of(version: int) -> str:
-    """The name of a commit file."""
+    """Return the name of a commit file."""
     return f"{version:020d}.json"
 
 
 def entry_of(table_path: str, version: int, *, worker: int = 0) -> CommitEntry:
-    """An incomplete entry that tells who made it."""
+    """Return an incomplete entry that shows who made it."""
     name = file_name_of(version)
     return CommitEntry(table_path, name, f".tmp/{name}.{worker:012d}", complete=False)
 
 
 def create_settled(arbiter: Arbiter, entry: CommitEntry) -> PutOutcome:
-    """Create an entry; where the answer is lost, the entry that is there tells how it ended.
+    """Create an entry; after a lost answer, read from the existing entry how it ended.
 
-    A server at full load may close a connection, so `UNKNOWN` is an honest answer.
+    A server at full load may close a connection, so `UNKNOWN` is a valid answer.
     """
     outcome = arbiter.create(entry)
     while outcome is PutOutcome.UNKNOWN:
@@ -369,7 +369,7 @@ def create_each_round(
     worker: int,
     barrier: threading.Barrier | None = None,
 ) -> list[PutOutcome]:
-    """Claim one version per round, all workers at once; returns the outcomes in order."""
+    """Claim one version per round, all workers at once, and return the outcomes in order."""
     return each_round(
         lambda version: create_settled(arbiter, entry_of(table_path, version, worker=worker)),
         rounds,
@@ -378,7 +378,7 @@ def create_each_round(
 
 
 def claim_versions(arbiter: Arbiter, table_path: str, count: int, *, worker: int) -> list[int]:
-    """Claim versions, each the one after the latest, until `count` are won; returns those won."""
+    """Claim the version after the latest until `count` are won, and return those won."""
     won: list[int] = []
     while len(won) < count:
         newest = arbiter.latest(table_path)

@@ -1,4 +1,4 @@
-"""An Arbiter that fails where it is told to, and counts its calls."""
+"""An Arbiter that fails as planned, and counts its calls."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ArbiterFault:
 
     Attributes:
         operation: One of `ARBITER_OPERATIONS`.
-        when: Before the call, so that nothing was done, or after it, so that only the answer is
+        when: Before the call, so that nothing is done, or after it, so that only the answer is
             lost.
-        error: What to raise; a `BaseException` simulates the death of the process. None makes
-            `create` answer `UNKNOWN`, and every other operation raise `injected_error`.
-        on_call: The number of the call that fails first, counted from 1 since the fault was
+        error: The error to raise; a `BaseException` simulates the death of the process. With None,
+            `create` answers `UNKNOWN`, and every other operation raises `injected_error`.
+        on_call: The number of the first call that fails, counted from 1 since the fault was
             planned.
-        times: How many calls in a row fail.
+        times: The number of consecutive calls that fail.
     """
 
     operation: str
@@ -63,50 +63,50 @@ class FaultyArbiter(Arbiter):
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """Every operation called, in order."""
+        """The operations called, in order."""
         with self._lock:
             return tuple(self._calls)
 
     def plan(self, *faults: ArbiterFault) -> None:
-        """Add to the plan; calls are counted from now."""
+        """Add faults to the plan; calls are counted from now on."""
         with self._lock:
             self._armed += [(fault, self._calls.count(fault.operation)) for fault in faults]
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """See `Arbiter.create`."""
-        faults = self._begin("create")
-        if _strikes(faults, When.BEFORE):
+        """Create an entry, or fail as planned; see `Arbiter.create`."""
+        faults = self._begin_call("create")
+        if _raise_planned(faults, When.BEFORE):
             return PutOutcome.UNKNOWN
         outcome = self.inner.create(entry)
-        return PutOutcome.UNKNOWN if _strikes(faults, When.AFTER) else outcome
+        return PutOutcome.UNKNOWN if _raise_planned(faults, When.AFTER) else outcome
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
-        """See `Arbiter.get`."""
-        return self._run("get", lambda: self.inner.get(table_path, file_name))
+        """Return an entry, or fail as planned; see `Arbiter.get`."""
+        return self._call_inner("get", lambda: self.inner.get(table_path, file_name))
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """See `Arbiter.latest`."""
-        return self._run("latest", lambda: self.inner.latest(table_path))
+        """Return the latest entry, or fail as planned; see `Arbiter.latest`."""
+        return self._call_inner("latest", lambda: self.inner.latest(table_path))
 
     def complete(self, entry: CommitEntry) -> None:
-        """See `Arbiter.complete`."""
-        self._run("complete", lambda: self.inner.complete(entry))
+        """Complete an entry, or fail as planned; see `Arbiter.complete`."""
+        self._call_inner("complete", lambda: self.inner.complete(entry))
 
     def describe(self) -> Mapping[str, str]:
-        """The inner arbiter's answer, under this one's name."""
+        """Describe the inner arbiter, under this one's name."""
         inner = self.inner.describe()
         return {**inner, **super().describe(), "wraps": inner["arbiter"]}
 
-    def _run(self, operation: str, call: Callable[[], _Result]) -> _Result:
-        faults = self._begin(operation)
-        if _strikes(faults, When.BEFORE):
+    def _call_inner(self, operation: str, call: Callable[[], _Result]) -> _Result:
+        faults = self._begin_call(operation)
+        if _raise_planned(faults, When.BEFORE):
             raise injected_error(operation)
         answer = call()
-        if _strikes(faults, When.AFTER):
+        if _raise_planned(faults, When.AFTER):
             raise injected_error(operation)
         return answer
 
-    def _begin(self, operation: str) -> list[ArbiterFault]:
+    def _begin_call(self, operation: str) -> list[ArbiterFault]:
         with self._lock:
             self._calls.append(operation)
             number = self._calls.count(operation)
@@ -118,7 +118,7 @@ class FaultyArbiter(Arbiter):
             ]
 
 
-def _strikes(faults: list[ArbiterFault], when: When) -> bool:
+def _raise_planned(faults: list[ArbiterFault], when: When) -> bool:
     here = [fault for fault in faults if fault.when is when]
     for fault in here:
         if fault.error is not None:

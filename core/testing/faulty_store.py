@@ -1,7 +1,7 @@
-"""A LogStore that fails where it is told to, stops where it is told to, and counts its calls.
+"""A LogStore that fails and pauses as planned, and counts its calls.
 
-A plan is a list of `Fault` and `Pause`. Each waits for a call of one operation, with one file name
-if it has one, and strikes before the call, in the middle of it, or after it:
+A plan is a list of `Fault` and `Pause`. Each waits for a call of one operation, with a given file
+name if it has one, and takes effect before the call, in the middle of it, or after it:
 
 | operation | before | during | after |
 |---|---|---|---|
@@ -10,8 +10,8 @@ if it has one, and strikes before the call, in the middle of it, or after it:
 | `list_from` | nothing is listed | the first half is given | all is given, then the error |
 | `delete`, `ensure_directory` | nothing is done | cannot be planned | done, no answer |
 
-A fault with an error raises it. A fault without one makes `put_if_absent` answer `UNKNOWN`, makes
-the first half of a file pass for the whole, and makes every other call raise `injected_error`.
+A fault with an error raises it. A fault without one makes `put_if_absent` answer `UNKNOWN`, returns
+the first half of a file as if it were the whole, and makes every other call raise `injected_error`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OPERATIONS = (
     "put_overwrite",
     "read_bytes",
 )
-"""The operations that are counted and can be made to fail.
+"""The operations that are counted and can fail.
 
 `read` and `write` count as the operations that they call.
 """
@@ -49,7 +49,7 @@ _WITHOUT_MIDDLE = ("delete", "ensure_directory")
 
 
 class When(enum.Enum):
-    """The moment of a call at which a planned item strikes."""
+    """The moment of a call at which a planned item takes effect."""
 
     BEFORE = "before"
     DURING = "during"
@@ -63,12 +63,12 @@ class Fault:
     Attributes:
         operation: One of `OPERATIONS`.
         when: Before, during or after the call.
-        error: What to raise; a `BaseException` simulates the death of the process. For None see the
-            module.
-        name: Only calls with this file name count; empty for all calls.
-        on_call: The number of the call that fails first, counted from 1 since the fault was
+        error: The error to raise; a `BaseException` simulates the death of the process. For None
+            see the module.
+        name: The file name of calls that count; empty for all calls.
+        on_call: The number of the first call that fails, counted from 1 since the fault was
             planned.
-        times: How many calls in a row fail.
+        times: The number of consecutive calls that fail.
     """
 
     operation: str
@@ -84,10 +84,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One planned stop, at which an action is called with the path, in the calling thread.
+    """A planned pause, which calls an action with the path, in the calling thread.
 
-    An action that waits for an event holds the call there; one that writes through another store
-    makes an interleaving happen. Attributes as in `Fault`; `when` is before or after.
+    An action that waits for an event stops the call there. An action that writes through another
+    store creates an interleaving. The attributes are as in `Fault`; `when` is before or after.
     """
 
     operation: str
@@ -125,17 +125,17 @@ class FaultyLogStore(LogStore):
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each operation was called, as a measure of the requests to a real store."""
+        """The number of calls of each operation, as a measure of the requests to a real store."""
         return Counter(operation for operation, _ in self.calls)
 
     @property
     def pending(self) -> tuple[Fault | Pause, ...]:
-        """The planned items that have not struck as often as planned; a test ends with none."""
+        """The planned items that are not used up. A test must end with none."""
         with self._lock:
             return tuple(each.item for each in self._armed if each.is_pending)
 
     def plan(self, *items: Fault | Pause) -> None:
-        """Add to the plan; calls are counted from now."""
+        """Add items to the plan; calls are counted from now on."""
         with self._lock:
             self._armed.extend(_Armed(item) for item in items)
 
@@ -146,8 +146,8 @@ class FaultyLogStore(LogStore):
             self._calls.clear()
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`."""
-        call = self._begin("put_if_absent", path)
+        """Create a file, or fail as planned; see `LogStore.put_if_absent`."""
+        call = self._begin_call("put_if_absent", path)
         if call.strikes(When.BEFORE):
             return PutOutcome.UNKNOWN
         if call.has_fault(When.DURING):
@@ -158,8 +158,8 @@ class FaultyLogStore(LogStore):
         return PutOutcome.UNKNOWN if call.strikes(When.AFTER) else outcome
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`."""
-        call = self._begin("put_overwrite", path)
+        """Write a file, or fail as planned; see `LogStore.put_overwrite`."""
+        call = self._begin_call("put_overwrite", path)
         call.fail(When.BEFORE)
         if call.has_fault(When.DURING):
             self.inner.put_overwrite(path, data[: len(data) // 2])
@@ -168,20 +168,20 @@ class FaultyLogStore(LogStore):
         call.fail(When.AFTER)
 
     def is_as_created(self, listed: FileStatus) -> bool:
-        """See `LogStore.is_as_created`."""
+        """Ask the inner store; see `LogStore.is_as_created`."""
         return self.inner.is_as_created(listed)
 
     def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`."""
-        return self._read("read_bytes", path)
+        """Read a file, or fail as planned; see `LogStore.read_bytes`."""
+        return self._read_file("read_bytes", path)
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`."""
-        return io.BytesIO(self._read("open_read", path))
+        """Open a file, or fail as planned; see `LogStore.open_read`."""
+        return io.BytesIO(self._read_file("open_read", path))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; the listing is taken at once, so that it can fail after it."""
-        call = self._begin("list_from", path)
+        """List files at once, so that the listing can fail later; see `LogStore.list_from`."""
+        call = self._begin_call("list_from", path)
         call.fail(When.BEFORE)
         found = list(self.inner.list_from(path))
         if call.has_fault(When.DURING):
@@ -192,59 +192,59 @@ class FaultyLogStore(LogStore):
         return iter(found)
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`."""
-        call = self._begin("delete", path)
+        """Delete a file, or fail as planned; see `LogStore.delete`."""
+        call = self._begin_call("delete", path)
         call.fail(When.BEFORE)
         self.inner.delete(path)
         call.fail(When.AFTER)
 
     def ensure_directory(self, path: str) -> None:
-        """See `LogStore.ensure_directory`."""
-        call = self._begin("ensure_directory", path)
+        """Make a directory, or fail as planned; see `LogStore.ensure_directory`."""
+        call = self._begin_call("ensure_directory", path)
         call.fail(When.BEFORE)
         self.inner.ensure_directory(path)
         call.fail(When.AFTER)
 
     def is_partial_write_visible(self, path: str) -> bool:
-        """The inner store's answer."""
+        """Ask the inner store."""
         return self.inner.is_partial_write_visible(path)
 
     def resolve_path(self, path: str) -> str:
-        """The inner store's answer."""
+        """Ask the inner store."""
         return self.inner.resolve_path(path)
 
     def list_below(self, directory: str) -> Iterator[FileStatus]:
-        """The inner store's answer."""
+        """Ask the inner store."""
         return self.inner.list_below(directory)
 
     def delete_data_files(self, paths: Sequence[str]) -> None:
-        """See `LogStore.delete_data_files`; each file is a call of `delete`."""
+        """Delete files, each with a call of `delete`; see `LogStore.delete_data_files`."""
         for path in paths:
             self.delete(path)
 
     def list_names(self, directory: str) -> Iterator[str]:
-        """The inner store's answer."""
+        """Ask the inner store."""
         return self.inner.list_names(directory)
 
     def data_origin(self, path: str) -> DataOrigin:
-        """See `LogStore.data_origin`."""
+        """Ask the inner store; see `LogStore.data_origin`."""
         return self.inner.data_origin(path)
 
     def data_access(self, path: str) -> DataAccess | None:
-        """See `LogStore.data_access`."""
+        """Ask the inner store; see `LogStore.data_access`."""
         return self.inner.data_access(path)
 
     def abort_uploads(self, directory: str) -> None:
-        """See `LogStore.abort_uploads`."""
+        """Ask the inner store; see `LogStore.abort_uploads`."""
         self.inner.abort_uploads(directory)
 
     def describe(self) -> Mapping[str, str]:
-        """The inner store's answer, under this store's name."""
+        """Describe the inner store, under this store's name."""
         inner = self.inner.describe()
         return {**inner, **super().describe(), "wraps": inner["store"]}
 
-    def _read(self, operation: str, path: str) -> bytes:
-        call = self._begin(operation, path)
+    def _read_file(self, operation: str, path: str) -> bytes:
+        call = self._begin_call(operation, path)
         call.fail(When.BEFORE)
         data = self.inner.read_bytes(path)
         if call.has_fault(When.DURING):
@@ -253,7 +253,7 @@ class FaultyLogStore(LogStore):
         call.fail(When.AFTER)
         return data
 
-    def _begin(self, operation: str, path: str) -> _Call:
+    def _begin_call(self, operation: str, path: str) -> _Call:
         name = path.rpartition("/")[2]
         with self._lock:
             self._calls.append((operation, path))
@@ -262,7 +262,7 @@ class FaultyLogStore(LogStore):
 
 
 def injected_error(path: str = "") -> StorageError:
-    """The error of a planned failure, which has the kind `OPTIMIST_INJECTED_FAULT`."""
+    """Return the error of a planned failure, of the kind `OPTIMIST_INJECTED_FAULT`."""
     return StorageError(
         f"A failure of {path} that the test planned.",
         kind="OPTIMIST_INJECTED_FAULT",
@@ -272,7 +272,7 @@ def injected_error(path: str = "") -> StorageError:
 
 
 class _Armed:
-    """A planned item, and how many of the calls that it counts have come."""
+    """A planned item, with the number of its calls so far."""
 
     __slots__ = ("item", "seen")
 
@@ -293,7 +293,7 @@ class _Armed:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call and the planned items that concern it."""
+    """One call and the planned items that apply to it."""
 
     path: str
     active: tuple[Fault | Pause, ...]
@@ -302,7 +302,7 @@ class _Call:
         return any(isinstance(item, Fault) and item.when is when for item in self.active)
 
     def strikes(self, when: When) -> bool:
-        """Run the pauses planned here and raise the errors; True if a fault without one is here."""
+        """Run the planned pauses, raise the planned errors, and tell whether a fault remains."""
         here = [item for item in self.active if item.when is when]
         for item in here:
             if isinstance(item, Pause):

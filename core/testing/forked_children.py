@@ -1,8 +1,8 @@
-"""Children forked at any moment while threads of the parent are at work.
+"""Children forked at any moment while threads of the parent work.
 
-In the child, a lock that another thread held at that moment stays locked, a connection is shared,
-and a pool has lost its threads. A plug-in that does not renew these waits for ever, or reads
-answers that belong to the parent.
+In the child, a lock that another thread held at the fork stays locked, a connection is shared, and
+a pool has lost its threads. A plug-in that does not renew these waits forever, or reads answers for
+the parent.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def run_in_forked_children(
     meanwhile: Callable[[int], object] | None = None,
     children: int = 5,
 ) -> int:
-    """Fork children, one after the other, while threads of this process are busy.
+    """Fork children one after another, while threads of this process work.
 
     Args:
-        work: What each child does; gets the child's number.
-        meanwhile: What the threads do, again and again; gets a number that no other call gets.
-            Without it there are no such threads.
-        children: How many children to fork.
+        work: The work of each child, called with the child's number.
+        meanwhile: The work of the threads, called again and again with a number that no other call
+            gets. Without it there are no such threads.
+        children: The number of children to fork.
 
     Returns:
-        How many calls of `meanwhile` were made; all have returned.
+        The number of calls of `meanwhile`; all have returned.
 
     Raises:
         AssertionError: A child raised, or did not end; the message has its stack. No child is left
@@ -49,16 +49,16 @@ def run_in_forked_children(
     # Python's own streams have locks that a child inherits, too, so nothing is logged meanwhile.
     was_disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
-    numbers = iter(range(10**9))  # next() of it is one step, so threads may share it
+    numbers = iter(range(10**9))  # next() is one atomic step, so threads may share it
     over, errors = threading.Event(), []
-    calls = [0] * _THREADS  # counted and not kept: a fast call is made millions of times
+    calls = [0] * _THREADS  # counted, not stored: a fast call is made millions of times
 
     def keep_busy(thread: int, call: Callable[[int], object]) -> None:
         try:
             while not over.is_set():
                 call(next(numbers))
                 calls[thread] += 1
-        except BaseException as error:  # noqa: BLE001 - told below, in the thread of the test
+        except BaseException as error:  # noqa: BLE001 - raised below, in the thread of the test
             errors.append(error)
 
     threads = [
@@ -71,7 +71,7 @@ def run_in_forked_children(
         for child in range(children):
             _run_child(work, child)
             while threads and not errors and sum(calls) < child:
-                threads[0].join(0.001)  # each child finds another moment
+                threads[0].join(0.001)  # so that each child is forked at another moment
     finally:
         over.set()
         for thread in threads:
@@ -95,26 +95,26 @@ def _run_child(work: Callable[[int], object], child: int) -> None:
     faulthandler.unregister(signal.SIGUSR1)
     os.close(writing)
     try:
-        told = _all_of(reading, process)
+        output = _read_output(reading, process)
     finally:
         os.close(reading)
         _, status = os.waitpid(process, 0)
     code = os.waitstatus_to_exitcode(status)
-    assert told == _DONE.decode(), f"child {child} ended with {code}:\n{told}"
+    assert output == _DONE.decode(), f"child {child} ended with {code}:\n{output}"
 
 
 def _be_child(work: Callable[[int], object], child: int, writing: int) -> NoReturn:
-    # The child never leaves this function, or the test's own cleaning up would run twice.
+    # The child never leaves this function; otherwise the test's own cleanup would run twice.
     try:
         work(child)
         os.write(writing, _DONE)
-    except BaseException:  # noqa: BLE001 - the parent is told
+    except BaseException:  # noqa: BLE001 - the parent gets it
         os.write(writing, traceback.format_exc().encode())
     finally:
         os._exit(0)
 
 
-def _all_of(reading: int, process: int) -> str:
+def _read_output(reading: int, process: int) -> str:
     found = b""
     for attempt in range(2):
         while select.select([reading], [], [], _TIMEOUT_S / (1 + 10 * attempt))[0]:
@@ -122,5 +122,7 @@ def _all_of(reading: int, process: int) -> str:
             if not piece:
                 return found.decode(errors="replace")
             found += piece
-        os.kill(process, signal.SIGKILL if attempt else signal.SIGUSR1)  # first, its stack
+        os.kill(
+            process, signal.SIGKILL if attempt else signal.SIGUSR1
+        )  # the first signal asks for its stack
     return f"it hung\n{found.decode(errors='replace')}"

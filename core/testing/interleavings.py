@@ -1,12 +1,12 @@
-"""Searching the schedules of a model: all of them, or many drawn at random, or one again.
+"""The search through a model's schedules: all of them, random ones, or one again.
 
 `explore_all` visits every state that any schedule leads to, nearest first, so the schedule of a
-violation is a shortest one. Equal states are continued once: two schedules that bring the world
-and all workers to the same point have the same futures. `Exploration.schedules` is the number of
+violation is a shortest one. Equal states are continued once: two schedules that bring the world and
+all workers to the same point have the same futures. `Exploration.schedules` is the number of
 schedules that the states stand for, counted over their graph.
 
 `explore_randomly` draws whole schedules, for models with too many states. A violation that either
-finds names its schedule, which `replay` plays again.
+one finds names its schedule, which `replay` runs again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What a search covered.
+    """The extent of a search.
 
     Attributes:
-        schedules: Complete schedules: all that the states stand for, or those drawn at random.
-        states: Distinct states of the whole; 0 for a random search.
-        steps: Steps between states.
-        worlds: Distinct states of the world.
-        positions: Distinct positions of workers: how often real code was run.
-        longest: Steps of the longest schedule drawn, or to the farthest state.
+        schedules: The complete schedules: all that the states stand for, or those drawn at random.
+        states: The distinct states of the whole; 0 for a random search.
+        steps: The steps between states.
+        worlds: The distinct states of the world.
+        positions: The distinct positions of workers: the number of runs of real code.
+        longest: The steps of the longest drawn schedule, or to the farthest state.
     """
 
     schedules: int
@@ -56,7 +56,7 @@ class InterleavingError(AssertionError):
     """A schedule that breaks an invariant.
 
     Attributes:
-        reason: What was broken.
+        reason: The broken invariant.
         schedule: The schedule as text, for `replay`.
     """
 
@@ -68,7 +68,7 @@ class InterleavingError(AssertionError):
 
 
 class TooManyStatesError(RuntimeError):
-    """The model has more states than the search was allowed to keep."""
+    """An error for a model with more states than the search may keep."""
 
 
 def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
@@ -76,7 +76,7 @@ def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
 
     Args:
         model: The model to search.
-        max_states: How many states to keep before giving up; one costs about 300 bytes.
+        max_states: The number of states to keep before the search stops; one costs about 300 bytes.
 
     Raises:
         InterleavingError: A shortest schedule that breaks the model.
@@ -92,7 +92,7 @@ def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
 
 
 def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
-    """Play schedules drawn at random, the same ones for the same seed.
+    """Run schedules drawn at random, the same ones for the same seed.
 
     Raises:
         InterleavingError: The first schedule found that breaks the model.
@@ -102,18 +102,18 @@ def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
     for number in range(schedules):
         choices: list[Choice] = []
         try:
-            _walk(machine, chance, choices)
+            _run_random(machine, chance, choices)
         except ViolationFound as error:
             origin = f"schedule {number} of seed {seed}"
             choices += [error.choice] if error.choice is not None else []
-            raise _error(machine, str(error), choices, origin) from error
+            raise _describe_violation(machine, str(error), choices, origin) from error
         steps += len(choices)
         longest = max(longest, len(choices))
     return Exploration(schedules, 0, steps, machine.worlds(), machine.positions(), longest)
 
 
 def replay(model: Model, schedule: str) -> dict[str, object]:
-    """Play one schedule, given as the text of an `InterleavingError`; it may end early.
+    """Run one schedule from the text of an `InterleavingError`; it may end early.
 
     Returns:
         The outcomes of the workers that have ended.
@@ -130,13 +130,13 @@ def replay(model: Model, schedule: str) -> dict[str, object]:
             state = machine.step(state, choice)
             machine.check(state)
     except ViolationFound as error:
-        raise _error(machine, str(error), choices, "the schedule") from error
+        raise _describe_violation(machine, str(error), choices, "the schedule") from error
     return machine.outcomes(state)
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Switch the garbage collector off: it would look through millions of states, all in use."""
+    """Switch the garbage collector off, which would scan millions of states, all in use."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -147,47 +147,47 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class _Search:
-    """A breadth-first search; a state is known by its place in the order of discovery."""
+    """A breadth-first search; a state is identified by its index in the order of discovery."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.states: list[State] = []
         self.next = 0
-        self._places: dict[State, int] = {}
+        self._indices: dict[State, int] = {}
         self._found_from = array("q")
         self._found_by: list[Choice | None] = []
         self._depth = array("l")
         self._first_edge = array("q")
         self._edges = array("q")
-        self._add(machine.initial, -1, None)
+        self._add_state(machine.initial, -1, None)
 
     def expand(self) -> None:
         """Take all steps from the next state."""
-        place, machine = self.next, self._machine
-        state = self.states[place]
+        index, machine = self.next, self._machine
+        state = self.states[index]
         self.next += 1
         self._first_edge.append(len(self._edges))
-        places, edges = self._places, self._edges
+        indices, edges = self._indices, self._edges
         try:
             for moves in machine.moves(state):
                 for move in moves:
                     after = machine.after(state, move) if move[2] >= 0 else state + move[1]
-                    known = places.get(after)
+                    known = indices.get(after)
                     if known is None:
-                        known = self._add(after, place, move[0], must_check=not move[3])
+                        known = self._add_state(after, index, move[0], must_check=not move[3])
                     edges.append(known)
         except ViolationFound as error:
             assert error.choice is not None
-            raise self._error(error, place, error.choice) from error
+            raise self._describe_violation(error, index, error.choice) from error
         for request in range(len(machine.flying(state))):
             choice = Choice(DELIVERY, None, request)
             try:
                 after = machine.deliver(state, request)
             except ViolationFound as error:
-                raise self._error(error, place, choice) from error
-            known = self._places.get(after)
+                raise self._describe_violation(error, index, choice) from error
+            known = self._indices.get(after)
             if known is None:
-                known = self._add(after, place, choice)
+                known = self._add_state(after, index, choice)
             self._edges.append(known)
 
     def result(self) -> Exploration:
@@ -200,35 +200,37 @@ class _Search:
             longest=max(self._depth),
         )
 
-    def _add(
+    def _add_state(
         self, state: State, found_from: int, choice: Choice | None, *, must_check: bool = True
     ) -> int:
-        place = self._places[state] = len(self.states)
+        index = self._indices[state] = len(self.states)
         self.states.append(state)
         self._found_from.append(found_from)
         self._found_by.append(choice)
         self._depth.append(self._depth[found_from] + 1 if found_from >= 0 else 0)
         if not must_check:
-            return place
+            return index
         try:
             self._machine.check(state)
         except ViolationFound as error:
             assert choice is not None, error
-            raise self._error(error, found_from, choice) from error
-        return place
+            raise self._describe_violation(error, found_from, choice) from error
+        return index
 
-    def _error(self, error: ViolationFound, place: int, last: Choice) -> InterleavingError:
+    def _describe_violation(
+        self, error: ViolationFound, index: int, last: Choice
+    ) -> InterleavingError:
         choices = [last]
-        while (choice := self._found_by[place]) is not None:
+        while (choice := self._found_by[index]) is not None:
             choices.append(choice)
-            place = self._found_from[place]
+            index = self._found_from[index]
         choices.reverse()
-        return _error(self._machine, str(error), choices, "a shortest schedule")
+        return _describe_violation(self._machine, str(error), choices, "a shortest schedule")
 
     def _count_schedules(self) -> int:
-        """The number of paths from the first state to one without a next step.
+        """Count the paths from the first state to one without a next step.
 
-        There are finitely many, for the graph has no cycle.
+        Their number is finite, since the graph has no cycle.
         """
         first, edges = self._first_edge, self._edges
         first.append(len(edges))
@@ -238,9 +240,9 @@ class _Search:
         ways: dict[int, int] = {0: 1}
         ready, total = [0], 0
         while ready:
-            place = ready.pop()
-            here = ways.pop(place)
-            targets = edges[first[place] : first[place + 1]]
+            index = ready.pop()
+            here = ways.pop(index)
+            targets = edges[first[index] : first[index + 1]]
             total += 0 if targets else here
             for target in targets:
                 ways[target] = ways.get(target, 0) + here
@@ -253,7 +255,7 @@ class _Search:
 _MISHAP_CHANCE = 0.08
 """The chance of a mishap at each step, while any are left.
 
-By it two mishaps fall anywhere in a schedule of 30 steps.
+With it, two mishaps fall anywhere in a schedule of 30 steps.
 """
 
 
@@ -264,7 +266,7 @@ class _Chance:
         self._state = seed
 
     def below(self, limit: int) -> int:
-        """One of 0 ... limit - 1."""
+        """Return one of 0 ... limit - 1."""
         self._state = (self._state * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
         return (self._state >> 32) * limit >> 32
 
@@ -272,8 +274,8 @@ class _Chance:
         return self.below(1000) < 1000 * _MISHAP_CHANCE
 
 
-def _walk(machine: Machine, chance: _Chance, choices: list[Choice]) -> None:
-    """Play a schedule to its end, drawing at each step a worker or a late request, all alike.
+def _run_random(machine: Machine, chance: _Chance, choices: list[Choice]) -> None:
+    """Run a schedule to its end, drawing each step evenly from workers and late requests.
 
     Now and then a mishap strikes the worker.
     """
@@ -300,7 +302,7 @@ def _walk(machine: Machine, chance: _Chance, choices: list[Choice]) -> None:
             live = machine.live(state)
 
 
-def _error(
+def _describe_violation(
     machine: Machine, reason: str, choices: Sequence[Choice], origin: str
 ) -> InterleavingError:
     state, lines = machine.initial, []

@@ -1,13 +1,13 @@
-"""What every Lease must do, as a test class to subclass (docs/locks.md).
+"""The contract of leases, as a test class to subclass (docs/locks.md).
 
     class TestMyLease(LeaseSuite):
         lease_factory = MyLease
 
         def let_lapse(self, grant): ...   # let its time run out, as the keeper sees time
 
-That is all where `MyLease()` can be built without arguments; else give a function, or override
-`new_lease`, to hand in a clock for example. A subclass declares what its lease cannot do
-(`supports_processes`), and may add tests; it may not change those that are here.
+This is enough if `MyLease()` can be built without arguments; otherwise give a function, or override
+`new_lease`, for example to pass a clock. A subclass declares what its lease cannot do
+(`supports_processes`), and may add tests. It may not change the tests here.
 """
 
 # A test's name says what it checks.
@@ -40,13 +40,13 @@ _ODD_NAMES = ("with space", "{braces}:%20*", "/umlaut-äöü/日本語", "x" * 9
 
 
 class LeaseSuite:
-    """Subclass it, see the module. Every test gets a fresh `name`.
+    """The tests for a lease, to subclass; every test gets a new `name`.
 
     Attributes:
-        lease_factory: Builds a lease; a class or a module's function, so that other processes can
-            build theirs.
+        lease_factory: Builds a lease. It must be a class or a function of a module, so that other
+            processes can build theirs.
         supports_processes: Whether leases in different processes exclude each other.
-        survives_forks: Whether it goes on working in a process forked from its own.
+        survives_forks: Whether it continues to work in a forked process.
     """
 
     lease_factory: ClassVar[Callable[[], Lease]]
@@ -64,20 +64,20 @@ class LeaseSuite:
 
     @pytest.fixture
     def name(self) -> str:
-        """The name of a lease that no other test uses."""
+        """Return the name of a lease that no other test uses."""
         return f"/tables/{SystemClock().new_uuid()}/_delta_log"
 
     @pytest.fixture
     def lease(self) -> Lease:
-        """A new lease."""
+        """Return a new lease."""
         return self.new_lease()
 
     def new_lease(self) -> Lease:
-        """Another instance of the lease under test; all instances in a test go by one clock."""
+        """Return another instance of the lease under test; all in a test share one clock."""
         return type(self).lease_factory()
 
     def let_lapse(self, grant: LeaseGrant) -> None:
-        """Let the time of a grant run out, so far that another may take the lease."""
+        """Let the time of a grant end, so that another holder may take the lease."""
         raise NotImplementedError("give a method `let_lapse`")
 
     # One holder
@@ -275,10 +275,10 @@ def acquired(lease: Lease, name: str) -> LeaseGrant:
 def acquire_each_round(
     lease: Lease, name: str, rounds: int, barrier: threading.Barrier | None = None
 ) -> list[int]:
-    """Ask for one lease per round, all workers at once; between rounds its holder gives it back.
+    """Ask for one lease per round, all workers at once; its holder releases it between rounds.
 
     Returns:
-        For each round the fencing number, or 0 where it was not granted.
+        For each round the fencing number, or 0 if it was not granted.
     """
     held: list[LeaseGrant] = []
 
@@ -296,7 +296,7 @@ def acquire_each_round(
 
 
 def acquire_in_step(lease: Lease, name: str, *, barrier: threading.Barrier) -> int:
-    """Ask once, at the same time as the others; returns the fencing number, or 0."""
+    """Ask once, at the same time as the others, and return the fencing number or 0."""
 
     def step(_number: int) -> int:
         grant = lease.try_acquire(name, ttl_s=_TTL_S)

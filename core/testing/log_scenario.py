@@ -1,4 +1,4 @@
-"""Workers and invariants of a log, for the scheduler: who commits, who reads, what must hold.
+"""Workers and invariants of a log, for the scheduler: writers, readers and conditions.
 
 The invariants, at every moment of every schedule:
 
@@ -56,7 +56,7 @@ _POLICY = EngineOptions().retry_policy
 
 
 class Told(enum.Enum):
-    """What a writer was told about its commit."""
+    """The answer that a writer got about its commit."""
 
     COMMITTED = "committed"
     REFUSED = "nothing committed"
@@ -65,7 +65,7 @@ class Told(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The outcome of a writer; `version` is what it was told, None unless it committed."""
+    """The outcome of a writer; `version` is the version that it was told, None without a commit."""
 
     txn_id: str
     told: Told
@@ -74,7 +74,7 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The outcome of a reader: the versions it listed, and the bytes of the newest of them."""
+    """The outcome of a reader: the versions that it listed, and the bytes of the newest one."""
 
     versions: tuple[int, ...] = ()
     newest: bytes = b""
@@ -82,12 +82,12 @@ class Seen:
 
 @lru_cache(maxsize=1000)
 def commit_bytes(txn_id: str) -> bytes:
-    """The bytes of a commit without actions, by the transaction of this id."""
+    """Return the bytes of a commit without actions, by the transaction of this id."""
     return actions_to_bytes((CommitInfo(txn_id=txn_id),))
 
 
 def telling(txn_id: str, commit: Callable[[], int | None]) -> Wrote:
-    """Run a commit, which returns its version, or None if it lost; its errors become values."""
+    """Run a commit, which returns its version or None if it lost, and turn errors into values."""
     try:
         version = commit()
     except CommitOutcomeUnknownError:
@@ -102,7 +102,7 @@ def telling(txn_id: str, commit: Callable[[], int | None]) -> Wrote:
 def appender(
     name: str, table: str, open_store: OpenStore, *, known: int = 0, may_fail: bool = True
 ) -> Worker:
-    """A minimal writer: it creates a version as the engine does, and lists after a lost race.
+    """Make a minimal writer, which creates a version as the engine does and lists after a loss.
 
     Args:
         name: The worker's name, and its transaction's id.
@@ -118,12 +118,12 @@ def appender(
         store = open_store(line, clock)
 
         def commit() -> int | None:
-            newest = known if known >= -1 else _newest(store, log_path, -1)
+            newest = known if known >= -1 else _newest_version(store, log_path, -1)
             for _ in range(_MAX_ROUNDS):
                 version = newest + 1
-                if _create(store, log_path, version, name, clock) is PutOutcome.CREATED:
+                if _create_version(store, log_path, version, name, clock) is PutOutcome.CREATED:
                     return version
-                newest = _newest(store, log_path, newest)
+                newest = _newest_version(store, log_path, newest)
             return None
 
         return telling(name, commit)
@@ -132,14 +132,14 @@ def appender(
 
 
 def numbered_writer(name: str, table: str, open_store: OpenStore, version: int) -> Worker:
-    """A writer that was given its version's number beforehand and tries no other."""
+    """Make a writer that was given its version's number beforehand and tries no other."""
 
     def run(line: Line) -> Wrote:
         clock = SimulatedClock(name)
         store, log_path = open_store(line, clock), f"{table}/{LOG_DIRECTORY}"
 
         def commit() -> int | None:
-            created = _create(store, log_path, version, name, clock) is PutOutcome.CREATED
+            created = _create_version(store, log_path, version, name, clock) is PutOutcome.CREATED
             return version if created else None
 
         return telling(name, commit)
@@ -150,11 +150,11 @@ def numbered_writer(name: str, table: str, open_store: OpenStore, version: int) 
 def reader(
     name: str, table: str, open_store: OpenStore, *, passes: int = 1, may_fail: bool = True
 ) -> Worker:
-    """A reader, which lists the log and reads its newest file.
+    """Make a reader, which lists the log and reads its newest file.
 
     Through a store with an arbiter it also recovers commits. A pass in which the store fails is
-    skipped; a later pass never sees less than an earlier one. The older files are not read: that
-    they never change is checked on the world itself.
+    skipped. A later pass never sees less than an earlier one. The reader does not read older files:
+    the invariants check on the world itself that they never change.
     """
     log_path = f"{table}/{LOG_DIRECTORY}"
 
@@ -177,14 +177,14 @@ def reader(
 
 
 class LogInvariants:
-    """What must hold for one table's log; call it with a moment.
+    """The invariants of one table's log, to be called with a moment.
 
     Args:
         table: The table's path.
-        world: The world on which the newcomers of `not blocked` are tried.
-        newcomers: Workers that run one after the other on every final state, without mishaps; the
-            writers among them must be told that they committed. Without any, `not blocked` is not
-            checked.
+        world: The world on which the newcomers of `not blocked` are run.
+        newcomers: Workers that run one after another on every final state, without mishaps. The
+            writers among them must be told that they committed. Without newcomers, `not blocked` is
+            not checked.
     """
 
     def __init__(self, table: str, world: World, *newcomers: Worker) -> None:
@@ -194,7 +194,7 @@ class LogInvariants:
 
     def __call__(self, moment: Moment) -> None:
         """Raise `AssertionError` for the first invariant that does not hold."""
-        self._check(moment.state, tuple(moment.outcomes.values()))
+        self._check_log(moment.state, tuple(moment.outcomes.values()))
         if moment.is_final and self._newcomers:
             state, outcomes = moment.state, list(moment.outcomes.values())
             for newcomer in self._newcomers:
@@ -203,15 +203,15 @@ class LogInvariants:
                 if isinstance(outcome, Wrote):
                     assert outcome.told is Told.COMMITTED, f"blocked: {newcomer.name} is {outcome}"
                 outcomes.append(outcome)
-            self._check(state, tuple(outcomes))
+            self._check_log(state, tuple(outcomes))
 
-    def _check(self, state: LogState, outcomes: tuple[Hashable, ...]) -> None:
+    def _check_log(self, state: LogState, outcomes: tuple[Hashable, ...]) -> None:
         log = _log_of(state, self._log_path)
         versions = [version for version, _ in log]
         assert versions == list(range(len(log))), f"not dense: the versions are {versions}"
         owners = [_transactions_in(data) for _, data in log]
         for txn_id in frozenset().union(*owners):
-            found = _all(owners, txn_id)
+            found = _versions_of(owners, txn_id)
             assert len(found) == 1, f"doubled: {txn_id} is there as {found}"
         for entry in state.entries:
             is_there = state.read(f"{self._log_path}/{entry.file_name}") is not None
@@ -236,14 +236,14 @@ def _check_outcome(
         assert is_same, "a reader read another file than is there"
     if not isinstance(outcome, Wrote):
         return
-    txn_id, found = outcome.txn_id, _all(owners, outcome.txn_id)
+    txn_id, found = outcome.txn_id, _versions_of(owners, outcome.txn_id)
     if outcome.told is Told.COMMITTED:
         assert found == [outcome.version], f"lost: {txn_id} is told {outcome.version}, is {found}"
     if outcome.told is Told.REFUSED:
         assert not found, f"lied: {txn_id} is told that nothing is committed, and is {found}"
 
 
-def _all(owners: list[frozenset[str]], txn_id: str) -> list[int]:
+def _versions_of(owners: list[frozenset[str]], txn_id: str) -> list[int]:
     return [version for version, owner in enumerate(owners) if txn_id in owner]
 
 
@@ -264,7 +264,9 @@ def _log_of(state: LogState, log_path: str) -> tuple[tuple[int, bytes], ...]:
     return tuple(found)
 
 
-def _create(store: LogStore, log_path: str, version: int, txn_id: str, clock: Clock) -> PutOutcome:
+def _create_version(
+    store: LogStore, log_path: str, version: int, txn_id: str, clock: Clock
+) -> PutOutcome:
     file = VersionFile(
         commit_path(log_path, version),
         commit_bytes(txn_id),
@@ -275,6 +277,6 @@ def _create(store: LogStore, log_path: str, version: int, txn_id: str, clock: Cl
     return create_version_file(store, file, _POLICY, clock)
 
 
-def _newest(store: LogStore, log_path: str, known: int) -> int:
+def _newest_version(store: LogStore, log_path: str, known: int) -> int:
     listed = list_commits_after(store, log_path, known)
     return commit_version(listed[-1]) if listed else known

@@ -1,4 +1,4 @@
-"""The workers of the suite's races: plain functions, so that other processes can run them."""
+"""The workers of the suite's races, as plain functions that other processes can run."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _barrier_of_process: _Barrier | None = None
 
 
 def commit_path(directory: str, version: int) -> str:
-    """The path of a commit as a Delta log names it."""
+    """Return the path of a commit in a Delta log."""
     return f"{directory}/{version:020d}.json"
 
 
 def payload_of(worker: int, number: int) -> bytes:
-    """Bytes that tell who wrote them, and differ in length from worker to worker."""
+    """Return bytes that show who wrote them, with a different length for each worker."""
     return f"{worker}:{number};".encode() * (50 + worker)
 
 
 def put_settled(store: LogStore, path: str, payload: bytes) -> PutOutcome:
-    """One conditional put; where its answer is lost, what the file holds tells how it ended.
+    """Put a file if it is absent; after a lost answer, read from the file how it ended.
 
-    A server at full load may close a connection, so `UNKNOWN` is an honest answer and no fault of
-    the store. No two callers may put the same bytes, or the second of them would seem to have won.
+    A server at full load may close a connection, so `UNKNOWN` is a valid answer and not a fault of
+    the store. No two callers may put the same bytes, or the second would seem to have won.
     """
     outcome = store.put_if_absent(path, payload)
     while outcome is PutOutcome.UNKNOWN:
@@ -69,7 +69,7 @@ def put_settled(store: LogStore, path: str, payload: bytes) -> PutOutcome:
 def put_each_round(
     store: LogStore, directory: str, rounds: int, *, worker: int, barrier: _Barrier | None = None
 ) -> list[PutOutcome]:
-    """Put one file per round, all workers at once; returns the outcomes in order."""
+    """Put one file per round, all workers at once, and return the outcomes in order."""
 
     def put(number: int) -> PutOutcome:
         return put_settled(store, commit_path(directory, number), payload_of(worker, number))
@@ -80,9 +80,9 @@ def put_each_round(
 def each_round(
     step: Callable[[int], _Result], rounds: int, *, barrier: _Barrier | None = None
 ) -> list[_Result]:
-    """Take one step per round, all workers at once; returns the results in order.
+    """Take one step per round, all workers at once, and return the results in order.
 
-    Without `barrier` the barrier of this process is used; see `run_in_processes`.
+    Without `barrier`, the barrier of this process is used; see `run_in_processes`.
     """
     meeting = barrier or _barrier_of_process
     assert meeting is not None
@@ -92,13 +92,13 @@ def each_round(
             meeting.wait(_TIMEOUT_S)
             outcomes.append(step(number))
     except BaseException:
-        meeting.abort()  # or the others wait for a worker that is gone
+        meeting.abort()  # otherwise the others wait for a worker that is gone
         raise
     return outcomes
 
 
 def append_commits(store: LogStore, directory: str, count: int, *, worker: int) -> list[int]:
-    """Create `count` commits, each at the next free version; returns the versions won."""
+    """Create `count` commits, each at the next free version, and return the versions won."""
     versions: list[int] = []
     version = 0
     while len(versions) < count:
@@ -111,7 +111,7 @@ def append_commits(store: LogStore, directory: str, count: int, *, worker: int) 
 
 
 def run_in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
-    """Run the jobs at the same time; returns their results in order, or raises the first error."""
+    """Run the jobs in parallel, and return their results in order or raise the first error."""
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         futures = [pool.submit(job) for job in jobs]
         return [future.result(_TIMEOUT_S) for future in futures]
@@ -122,18 +122,18 @@ def run_in_processes(
     job: Callable[..., _Result],
     arguments: Sequence[dict[str, Any]],
 ) -> list[_Result]:
-    """Run `job(subject, **arguments)` for each of the arguments, each in a fresh process.
+    """Run `job(subject, **arguments)` for each of the arguments, each in a new process.
 
-    The subject is built there by the factory: a store, an arbiter or a lease. The processes have
-    the environment that this one has now. They are forked from a server that has the modules
-    imported, since importing an SDK takes longer than most races.
+    The factory builds the subject there: a store, an arbiter or a lease. The processes have the
+    current environment of this one. They are forked from a server that has already imported the
+    modules, since the import of an SDK takes longer than most races.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload([name for name in sys.modules if name.startswith(_PRELOADED)])
     with ProcessPoolExecutor(
         max_workers=len(arguments),
         mp_context=context,
-        initializer=_prepare,
+        initializer=_prepare_process,
         initargs=(context.Barrier(len(arguments)), dict(os.environ)),
     ) as pool:
         futures = [pool.submit(partial(_run_one, factory, job), each) for each in arguments]
@@ -149,8 +149,8 @@ def _run_one(
     return job(store, **arguments)
 
 
-def _prepare(barrier: _Barrier, environment: Mapping[str, str]) -> None:
-    global _barrier_of_process  # a pool hands a barrier to its processes no other way
+def _prepare_process(barrier: _Barrier, environment: Mapping[str, str]) -> None:
+    global _barrier_of_process  # a pool can't pass a barrier to its processes in another way
     os.environ.clear()
     os.environ.update(environment)
     _barrier_of_process = barrier

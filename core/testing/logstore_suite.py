@@ -1,4 +1,4 @@
-"""What every LogStore must do, as a test class to subclass (spec 3.1).
+"""The contract of stores, as a test class to subclass (spec 3.1).
 
     class TestMyStore(LogStoreSuite):
         store_factory = MyStore
@@ -10,8 +10,8 @@
         def peek(self, path): ...   # the bytes at `path`, or None, without asking the store
         def poke(self, path, data): ...   # put bytes there, without asking the store
 
-That is all: a subclass gives the store, a place, and a way round the store. It declares what its
-store cannot do (`supports_processes`, ...), and may add tests; it may not change those that are
+This is all: a subclass gives the store, a directory, and a way around the store. It declares what
+its store cannot do (`supports_processes`, ...), and may add tests. It may not change the tests
 here.
 """
 
@@ -67,22 +67,22 @@ _ODD_NAMES = (
 
 
 class LogStoreSuite:
-    """Subclass it, see the module. Every test gets a fresh `directory`.
+    """The tests for a store, to subclass; every test gets a new `directory`.
 
     Attributes:
-        store_factory: Builds a store; a class or a module's function, so that other processes can
-            build theirs.
+        store_factory: Builds a store. It must be a class or a function of a module, so that other
+            processes can build theirs.
         supports_processes: Whether stores in different processes see the same files.
         has_directories: Whether a directory must exist before a file can be put there.
         writes_appear_whole: Whether no reader ever sees a part of a file that this store writes. A
-            store that says no must say so to the engine too, by `is_partial_write_visible`.
-        survives_forks: Whether a store goes on working in a process forked from its own.
-        forgets_deleted: Whether a deleted commit can be made anew. With an arbiter it can't,
+            store that says no must say so to the engine, too, by `is_partial_write_visible`.
+        survives_forks: Whether a store continues to work in a forked process.
+        forgets_deleted: Whether a deleted commit can be created again. With an arbiter it can't,
             because the commit's entry stays.
-        rounds: How many files sixteen threads race for. Take fewer only where a test server is so
-            slow that the race would take minutes, and say so beside it.
-        process_rounds: The same for processes.
-        commits: How many commits each worker makes, threads and processes alike.
+        rounds: The number of files that sixteen threads race for. Use fewer only if a test server
+            is so slow that the race would take minutes, and say so beside it.
+        process_rounds: The number of files that the processes race for.
+        commits: The number of commits that each worker makes, in threads and in processes.
     """
 
     store_factory: ClassVar[Callable[[], LogStore]]
@@ -106,24 +106,24 @@ class LogStoreSuite:
 
     @pytest.fixture
     def directory(self) -> str:
-        """A fresh place for files, a path or URL without a trailing slash; it exists."""
+        """Return a new, existing directory for files: a path or URL without a trailing slash."""
         raise NotImplementedError("give a fixture `directory`")
 
     @pytest.fixture
     def store(self) -> LogStore:
-        """A new store."""
+        """Return a new store."""
         return self.new_store()
 
     def peek(self, path: str) -> bytes | None:
-        """The bytes at a path, or None where there is nothing; goes round the store."""
+        """Return the bytes at a path, or None without a file, without the store."""
         raise NotImplementedError("give a method `peek`")
 
     def poke(self, path: str, data: bytes) -> None:
-        """Put bytes at a path; goes round the store."""
+        """Put bytes at a path, without the store."""
         raise NotImplementedError("give a method `poke`")
 
     def new_store(self) -> LogStore:
-        """Another instance of the store under test."""
+        """Return another instance of the store under test."""
         return type(self).store_factory()
 
     # Creating and reading
@@ -297,7 +297,7 @@ class LogStoreSuite:
     def test_listing_is_sorted_and_starts_at_the_name(
         self, store: LogStore, directory: str
     ) -> None:
-        # Poked: a store with an arbiter creates no version whose predecessor is missing.
+        # Poked, since a store with an arbiter creates no version whose predecessor is missing.
         for version in (11, 2, 9, 10, 0, 1):
             self.poke(commit_path(directory, version), b"x" * version)
         store.put_overwrite(f"{directory}/_last_checkpoint", b"hint")
@@ -390,7 +390,9 @@ class LogStoreSuite:
         self._skip_unless_whole()
         data = b"0123456789abcdef" * (_LARGE // 64)
         paths = [commit_path(directory, version) for version in range(12)]
-        seen = self._watch(paths, lambda: [store.put_if_absent(path, data) for path in paths])
+        seen = self._write_watched(
+            paths, lambda: [store.put_if_absent(path, data) for path in paths]
+        )
         assert all(found == data for found in seen)
 
     def test_reader_sees_the_old_file_or_the_new_one(self, store: LogStore, directory: str) -> None:
@@ -398,7 +400,9 @@ class LogStoreSuite:
         path = f"{directory}/_last_checkpoint"
         contents = [bytes([letter]) * (_LARGE // 8 + letter) for letter in range(97, 109)]
         store.put_overwrite(path, contents[0])
-        seen = self._watch([path], lambda: [store.put_overwrite(path, each) for each in contents])
+        seen = self._write_watched(
+            [path], lambda: [store.put_overwrite(path, each) for each in contents]
+        )
         assert all(found in contents for found in seen)
 
     # Guarantee 2: mutual exclusion
@@ -484,11 +488,11 @@ class LogStoreSuite:
     # Helpers
 
     def paths(self, store: LogStore, path: str) -> list[str]:
-        """The paths of a listing."""
+        """Return the paths of a listing."""
         return [status.path for status in store.list_from(path)]
 
     def sizes(self, store: LogStore, path: str) -> list[int]:
-        """The sizes of a listing."""
+        """Return the sizes of a listing."""
         return [status.size_bytes for status in store.list_from(path)]
 
     def _skip_unless_whole(self) -> None:
@@ -499,8 +503,8 @@ class LogStoreSuite:
         if not self.supports_processes:
             pytest.skip("the store declares that it serves one process only")
 
-    def _watch(self, paths: list[str], write: Callable[[], object]) -> set[bytes]:
-        """Write in one thread while another reads all the time; returns everything it read."""
+    def _write_watched(self, paths: list[str], write: Callable[[], object]) -> set[bytes]:
+        """Write in one thread while another reads, and return everything that it read."""
         reader = self.new_store()
         done = threading.Event()
         seen: set[bytes] = set()

@@ -1,13 +1,13 @@
 """The states of a model and the steps between them, as numbers.
 
-States of the world, operations, answers and positions of workers are each kept once and numbered,
-and every effect is computed once. A state of the whole is then one integer, made of fields of 24
-bits: the world, the mishaps left, the requests on their way, and the position of each worker.
-A step of a worker adds a difference to it, which is the same in all states that have the same world
-and the same position of that worker.
+States of the world, operations, answers and positions of workers are each stored once and numbered,
+and every effect is computed once. A state of the whole is then one integer of 24-bit fields: the
+world, the remaining mishaps, the requests in flight, and the position of each worker. A step of a
+worker adds a difference to it, which is the same in all states with the same world and the same
+position of that worker.
 
-Two simplifications lose no behaviour. Of a worker that has ended only the outcome is kept, and of
-one that crashed nothing at all: neither does anything any more.
+Two simplifications lose no behaviour. For a worker that has ended, only the outcome is kept, and
+for one that crashed nothing is kept, since neither does anything more.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _NODES_SHIFT = 3 * _BITS
 
 
 class Move(NamedTuple):
-    """A choice of a worker, and what it does to a state."""
+    """A choice of a worker, and its effect on a state."""
 
     choice: Choice
     difference: int
-    """What it adds to the state, apart from a request that it leaves on its way."""
+    """The number that it adds to the state, apart from a request that it sends late."""
     sent: int = -1
-    """The operation that it leaves on its way; -1 for none."""
+    """The operation that it sends late; -1 for none."""
     is_silent: bool = False
-    """Whether it changes neither the world nor who is at work, so that no invariant can tell."""
+    """Whether it changes neither the world nor the set of live workers, and needs no check."""
 
 
 class Machine:
@@ -76,11 +76,11 @@ class Machine:
     # Stepping
 
     def live(self, state: State) -> list[int]:
-        """The numbers of the workers that are still at work."""
+        """Return the numbers of the workers that have not ended."""
         return [i for i, mark in enumerate(self._marks(state)) if mark == 0]
 
     def moves(self, state: State) -> Iterator[tuple[Move, ...]]:
-        """For each worker the moves that may come next; none for a worker that is not at work.
+        """Yield for each worker its possible next moves; none for a worker that has ended.
 
         Raises:
             ViolationFound: One of the moves must never happen; the field `choice` says which.
@@ -94,33 +94,33 @@ class Machine:
             yield moves
 
     def after(self, state: State, move: Move) -> State:
-        """The state that a move leads to."""
+        """Return the state that a move leads to."""
         if move.sent < 0:
             return state + move.difference
         flying = self.flying(state)
         return self._with_flying(state + move.difference, (*flying, move.sent))
 
     def flying(self, state: State) -> tuple[int, ...]:
-        """The requests that are on their way, in the order in which they were sent."""
+        """Return the requests in flight, in the order in which they were sent."""
         flying: tuple[int, ...] = self._flights.value(state >> _FLYING_SHIFT & _MASK)
         return flying
 
     def deliver(self, state: State, request: int) -> State:
-        """The state after a late request has arrived.
+        """Return the state after a late request has arrived.
 
         Raises:
             ViolationFound: The request does something that must never happen.
         """
         flying, world = self.flying(state), state & _MASK
-        after, _ = self._effect(world, flying[request])
+        after, _ = self._effect_of_operation(world, flying[request])
         return self._with_flying(state + after - world, (*flying[:request], *flying[request + 1 :]))
 
     def step(self, state: State, choice: Choice) -> State:
-        """The state after a choice.
+        """Return the state after a choice.
 
         Raises:
             ViolationFound: The step must never happen, or a worker broke.
-            ValueError: The choice can't be made there.
+            ValueError: The choice is not possible in this state.
         """
         if choice.worker == DELIVERY:
             return self.deliver(state, choice.request)
@@ -131,7 +131,7 @@ class Machine:
         raise ValueError(f"{self.text(choice)} can't happen there")
 
     def move(self, state: State, worker: int, mishap: Mishap | None = None) -> Move | None:
-        """One move of a worker that is at work; None if it needs a stale answer and there is none.
+        """Return one move of a live worker, or None if it needs a stale answer that does not exist.
 
         Raises:
             ViolationFound: The move must never happen.
@@ -141,17 +141,20 @@ class Machine:
             known = self._singles[mishap] = {}
         key = state & self._keys[worker]
         if key not in known:
-            known[key] = self._worked_out(state, Choice(worker, mishap))
+            known[key] = self._compute_move(state, Choice(worker, mishap))
         return known[key]
 
     def mishaps(self, state: State, worker: int) -> tuple[Mishap, ...]:
-        """The mishaps that may strike a worker at work; a stale answer only where there is one."""
+        """Return the mishaps that may strike a live worker; a stale answer only if one exists."""
         if not self._may_fail(state) or not self.model.workers[worker].may_fail:
             return ()
         program = self._programs[worker]
-        asked = self._operations.value(program.operation(self._node(state, worker)))
+        asked = self._operations.value(program.operation(self._position_of(state, worker)))
         kinds = self._kinds_for(asked)
-        if Mishap.STALE in kinds and self._told(state & _MASK, asked, Mishap.STALE) is None:
+        if (
+            Mishap.STALE in kinds
+            and self._answer_in_mishap(state & _MASK, asked, Mishap.STALE) is None
+        ):
             return tuple(kind for kind in kinds if kind is not Mishap.STALE)
         return kinds
 
@@ -175,7 +178,7 @@ class Machine:
     # Telling
 
     def outcomes(self, state: State) -> dict[str, Hashable]:
-        """The outcomes of the workers that have ended, by name."""
+        """Return the outcomes of the workers that have ended, by name."""
         return {
             program.worker.name: program.outcome(mark - 2)
             for program, mark in zip(self._programs, self._marks(state), strict=True)
@@ -183,39 +186,39 @@ class Machine:
         }
 
     def positions(self) -> int:
-        """How many sequences of answers were run."""
+        """Return the number of sequences of answers that were run."""
         return sum(len(program.marks) - 1 for program in self._programs)
 
     def worlds(self) -> int:
-        """How many states of the world were met."""
+        """Return the number of states of the world that were met."""
         return len(self._worlds)
 
     def text(self, choice: Choice) -> str:
-        """A choice as `parse_schedule` reads it."""
+        """Format a choice for `parse_schedule`."""
         if choice.worker == DELIVERY:
             return f"deliver:{choice.request}"
         name = self.model.workers[choice.worker].name
         return f"{name}:{choice.mishap.value}" if choice.mishap else name
 
     def line(self, state: State, choice: Choice) -> str:
-        """A choice in words, with what the worker asked for and what it was told."""
+        """Describe a choice in words, with the worker's question and the answer."""
         if choice.worker == DELIVERY:
             request = self.flying(state)[choice.request]
             return f"a late request arrives: {self._operations.value(request)}"
         program = self._programs[choice.worker]
-        operation = program.operation(self._node(state, choice.worker))
+        operation = program.operation(self._position_of(state, choice.worker))
         name, what = program.worker.name, self._operations.value(operation)
         if choice.mishap is None:
             try:
-                _, answer = self._effect(state & _MASK, operation)
+                _, answer = self._effect_of_operation(state & _MASK, operation)
             except ViolationFound:
                 return f"{name}: {what}"
-            return f"{name}: {what} -> {_short(self._answers.value(answer))}"
+            return f"{name}: {what} -> {_shorten(self._answers.value(answer))}"
         return f"{name}: {what} -> {choice.mishap.value.upper()}"
 
     # Parts
 
-    def _node(self, state: State, worker: int) -> int:
+    def _position_of(self, state: State, worker: int) -> int:
         return state >> self._shifts[worker] & _MASK
 
     def _marks(self, state: State) -> tuple[int, ...]:
@@ -230,7 +233,7 @@ class Machine:
         return state >> _BITS & _MASK > 0
 
     def _is_live(self, state: State, worker: int) -> bool:
-        return self._programs[worker].marks[self._node(state, worker)] == 0
+        return self._programs[worker].marks[self._position_of(state, worker)] == 0
 
     def _all_moves(self, state: State, worker: int) -> Iterator[Move]:
         if self._is_live(state, worker):
@@ -239,7 +242,7 @@ class Machine:
                 if move is not None:
                     yield move
 
-    def _worked_out(self, state: State, choice: Choice) -> Move | None:
+    def _compute_move(self, state: State, choice: Choice) -> Move | None:
         try:
             return self._effect_of(state, choice)
         except ViolationFound as error:
@@ -247,15 +250,15 @@ class Machine:
 
     def _effect_of(self, state: State, choice: Choice) -> Move | None:
         program, mishap = self._programs[choice.worker], choice.mishap
-        world, node = state & _MASK, self._node(state, choice.worker)
+        world, node = state & _MASK, self._position_of(state, choice.worker)
         asked, after, answer = program.operation(node), world, 0
         if mishap in (None, Mishap.LOST):
-            after, answer = self._effect(world, asked)
+            after, answer = self._effect_of_operation(world, asked)
         if mishap is not None and mishap is not Mishap.CRASH:
-            told = self._told(world, self._operations.value(asked), mishap)
-            if told is None:
+            answers = self._answer_in_mishap(world, self._operations.value(asked), mishap)
+            if answers is None:
                 return None
-            answer = self._answers.number(told[0])
+            answer = self._answers.number(answers[0])
         next_node = CRASHED if mishap is Mishap.CRASH else program.after(node, answer)
         difference = after - world + ((next_node - node) << self._shifts[choice.worker])
         if mishap is not None:
@@ -263,8 +266,10 @@ class Machine:
         is_silent = after == world and program.marks[next_node] == 0
         return Move(choice, difference, asked if mishap is Mishap.LATE else -1, is_silent)
 
-    def _told(self, world: int, operation: Operation, mishap: Mishap) -> tuple[Hashable] | None:
-        """The answer that a worker gets in a mishap, in a tuple; None if it can't happen here."""
+    def _answer_in_mishap(
+        self, world: int, operation: Operation, mishap: Mishap
+    ) -> tuple[Hashable] | None:
+        """Return a worker's answer in a mishap, in a tuple, or None if it can't happen here."""
         rules = self.model.world
         if mishap is Mishap.STALE:
             return rules.stale(self._worlds.value(world), operation)
@@ -272,7 +277,7 @@ class Machine:
             return (rules.refusal(operation),)
         return (rules.silence(operation),)
 
-    def _effect(self, world: int, operation: int) -> tuple[int, int]:
+    def _effect_of_operation(self, world: int, operation: int) -> tuple[int, int]:
         known = self._effects.get((world, operation))
         if known is not None:
             return known
@@ -290,25 +295,25 @@ class Machine:
         kinds = self.model.mishaps
         if not self.model.world.is_read(operation):
             return tuple(kind for kind in kinds if kind is not Mishap.STALE)
-        # All mishaps that leave a read without an answer are alike, so one of them is enough. And
-        # crashing before a read is the same as crashing before the next write, or as finishing.
+        # All mishaps that leave a read without an answer are equal, so one of them is enough. A
+        # crash before a read is the same as a crash before the next write, or as an end.
         unanswered = [k for k in kinds if k not in (Mishap.CRASH, Mishap.STALE)][:1]
         return tuple(k for k in kinds if k is Mishap.STALE or k in unanswered)
 
 
 def parse_schedule(text: str, machine: Machine) -> list[Choice]:
-    """The choices of a schedule as an error shows it: `a b a:crash deliver:3 ...`."""
-    places = {worker.name: i for i, worker in enumerate(machine.model.workers)}
+    """Parse the choices of a schedule from an error's text: `a b a:crash deliver:3 ...`."""
+    indices = {worker.name: i for i, worker in enumerate(machine.model.workers)}
     choices = []
     for word in text.split():
         name, _, rest = word.partition(":")
         if name == "deliver":
             choices.append(Choice(DELIVERY, None, int(rest)))
         else:
-            choices.append(Choice(places[name], Mishap(rest) if rest else None))
+            choices.append(Choice(indices[name], Mishap(rest) if rest else None))
     return choices
 
 
-def _short(answer: Hashable) -> str:
+def _shorten(answer: Hashable) -> str:
     text = str(answer)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,18 +1,18 @@
-"""A deterministic scheduler: real code, run step by step against a simulated world.
+"""A deterministic scheduler, which runs real code step by step against a simulated world.
 
 A *worker* is a function of real code (a commit, a recovery, a read) whose plug-ins ask the *world*
 (files, entries) through a `Line`, one `Operation` at a time. Between two operations a worker sees
-nothing of the others, so a *schedule*, who goes next and what fails, decides everything.
+nothing of the others. So a *schedule*, which says who is next and what fails, decides everything.
 
-How a worker stops between two operations without a thread:
+How a worker pauses between two operations without a thread:
 
-1. The worker is a function of the answers it has had: its clock stands still, its names count up.
-2. So a position in it is the sequence of those answers. To go on from there, the worker is run
-   again from its start with the answers known so far; the first question beyond them ends the run.
+1. The worker is a function of the answers so far: its clock does not move, its names count up.
+2. So its position is the sequence of those answers. To continue from there, the worker is run again
+   from its start with the known answers. The first question beyond them ends the run.
 3. Each sequence of answers is run once, whatever schedule leads to it: `Machine` keeps a tree of
    them, and a step of a schedule is a few look-ups (`schedule_machine`).
 
-That makes a state a value, which can be compared, kept, and continued in more than one way:
+So a state is a value, which can be compared, stored, and continued in more than one way.
 `interleavings` searches all of them.
 """
 
@@ -42,19 +42,18 @@ __all__ = [
 
 
 class Mishap(enum.Enum):
-    """What a scheduler may do to a worker instead of answering its operation."""
+    """The things that may happen to a worker instead of an answer to its operation."""
 
     CRASH = "crash"
-    """The worker is never heard of again; the operation was not sent."""
+    """The worker never runs again; the operation was not sent."""
     LOST = "lost"
     """The operation took effect, and the answer is lost."""
     LATE = "late"
-    """The answer is lost, and the request is still on its way: it takes effect at any later time,
-    or never."""
+    """The answer is lost, and the request is still in flight: it takes effect later or never."""
     REFUSED = "refused"
-    """A clear refusal: nothing was done, and trying again may help."""
+    """A clear refusal: nothing was done, and another try may help."""
     STALE = "stale"
-    """A read is answered with what was true earlier, where the world allows that."""
+    """A read gets an answer that was true earlier, if the world allows that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An answer that is an error, which every run builds anew and raises.
+    """An answer that is an error, which every run builds and raises again.
 
     Attributes:
-        error: Called with the message and the fields.
-        message: For people.
-        fields: Keyword arguments.
+        error: Called with the message and the fields; returns the error.
+        message: The error's message.
+        fields: The error's keyword arguments.
     """
 
     error: Callable[..., BaseException]
@@ -84,23 +83,23 @@ class Raised:
     fields: tuple[tuple[str, Hashable], ...] = ()
 
     def take(self) -> BaseException:
-        """A fresh error."""
+        """Return a new error."""
         return self.error(self.message, **dict(self.fields))
 
 
 class NotDeterministicError(AssertionError):
-    """A worker asked other questions after the same answers: it depends on something else, too."""
+    """An error for a worker whose questions depend on more than the answers."""
 
 
 class _Parked(BaseException):
     """Ends a run at its first question without an answer.
 
-    It is not an `Exception`, so that code which catches those lets it pass.
+    It is not an `Exception`, so that code which catches those does not stop it.
     """
 
 
 class Line:
-    """The way by which a worker's plug-ins ask the world; each run of a worker has its own line."""
+    """The connection of a worker's plug-ins to the world; each run of a worker has its own."""
 
     def __init__(self, known: Sequence[tuple[Operation, Hashable]] = ()) -> None:
         self._known = known
@@ -109,10 +108,11 @@ class Line:
         self.question: Operation | None = None
 
     def ask(self, operation: Operation) -> Any:
-        """The world's answer; while it is not known yet, the run ends here, to be repeated later.
+        """Return the world's answer; if it is not known yet, end the run, which is repeated later.
 
         Raises:
-            NotDeterministicError: The worker has other threads, or depends on more than answers.
+            NotDeterministicError: The worker has other threads, or depends on more than the
+                answers.
         """
         if threading.get_ident() != self._thread:
             raise NotDeterministicError(f"{operation}: a worker may have one thread only")
@@ -142,9 +142,9 @@ class Worker:
 
     Attributes:
         name: Its name in schedules.
-        run: The code, from its start to its outcome, a value. It makes its plug-ins anew from the
-            line, and turns the errors that it may meet into values. Any other error is a violation,
-            and so is an `AssertionError` of its own.
+        run: The code, from its start to its outcome, a value. It builds its plug-ins from the line,
+            and turns the errors that it may meet into values. Any other error is a violation, and
+            so is an `AssertionError` of its own.
         may_fail: Whether mishaps may strike it.
     """
 
@@ -153,21 +153,21 @@ class Worker:
     may_fail: bool = True
 
     def advance(self, known: Sequence[tuple[Operation, Hashable]]) -> Operation | Ended:
-        """The worker's next question after the known answers, or its end."""
+        """Return the worker's next question after the known answers, or its end."""
         line = Line(known)
         try:
             outcome = self.run(line)
         except _Parked:
             outcome = None
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the search is for
+        except Exception as error:  # noqa: BLE001 - whatever it is, the search looks for it
             if line.question is None:
                 return Ended(None, f"{type(error).__name__}: {error}")
-        # Code that swallows the end of the run, or cleans up by further questions, is parked too.
+        # Code that swallows the end of the run, or cleans up by more questions, is paused, too.
         return line.question or Ended(outcome)
 
 
 class World(ABC):
-    """What the workers share: states that are values, and what each operation does to them."""
+    """The world that the workers share: states that are values, and the effects of operations."""
 
     @property
     @abstractmethod
@@ -176,22 +176,22 @@ class World(ABC):
 
     @abstractmethod
     def apply(self, state: Any, operation: Operation) -> tuple[Hashable, Hashable]:
-        """The state after an operation and its answer, a value or a `Raised`."""
+        """Return the state after an operation and its answer, a value or a `Raised`."""
 
     @abstractmethod
     def is_read(self, operation: Operation) -> bool:
-        """Whether an operation changes nothing."""
+        """Tell whether an operation changes nothing."""
 
     @abstractmethod
     def silence(self, operation: Operation) -> Hashable:
-        """What the asker is told when the answer is lost."""
+        """Return the result for the worker when the answer is lost."""
 
     @abstractmethod
     def refusal(self, operation: Operation) -> Hashable:
-        """What the asker is told when nothing was done."""
+        """Return the result for the worker when nothing was done."""
 
     def stale(self, state: Any, operation: Operation) -> tuple[Hashable] | None:  # noqa: ARG002
-        """An outdated answer that this world may give, in a tuple; None where it may not."""
+        """Return an outdated answer that this world may give, in a tuple, or None."""
         return None
 
     def check_step(self, before: Any, operation: Operation, after: Any) -> None:  # noqa: B027
@@ -200,12 +200,12 @@ class World(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment of a schedule, as an invariant is shown it.
+    """A moment of a schedule, as an invariant sees it.
 
     Attributes:
         state: The state of the world.
         outcomes: The outcomes of the workers that have ended, by name.
-        is_final: Whether no worker is at work any more; one without an outcome has crashed then.
+        is_final: Whether all workers have ended; a worker without an outcome has then crashed.
     """
 
     state: Any
@@ -215,15 +215,15 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What to search: the world, who works in it, what may fail, and what must hold.
+    """The object of a search: the world, its workers, the mishaps, and the invariant.
 
     Attributes:
-        world: What the workers share.
+        world: The world that the workers share.
         workers: The workers, in this order; their names are distinct.
         invariant: Raises `AssertionError` at a moment that must never be. It is called once for
             each pair of a state and the outcomes so far.
         mishaps: The kinds of mishaps that may strike.
-        max_mishaps: How many mishaps may strike in one schedule.
+        max_mishaps: The number of mishaps that may strike in one schedule.
     """
 
     world: World
@@ -237,7 +237,7 @@ def run_alone(world: World, state: Hashable, worker: Worker) -> tuple[Hashable, 
     """Run a worker to its end on a state of the world, alone and without mishaps.
 
     Returns:
-        The state it leaves, and its outcome.
+        The state that it leaves, and its outcome.
     """
     line = DirectLine(world, state)
     outcome = worker.run(line)
@@ -248,7 +248,7 @@ class DirectLine(Line):
     """A line that answers at once, from a state of its own.
 
     Attributes:
-        state: The state of the world after what was asked so far.
+        state: The state of the world after the operations so far.
     """
 
     def __init__(self, world: World, state: Hashable) -> None:
@@ -257,7 +257,7 @@ class DirectLine(Line):
         self.state = state
 
     def ask(self, operation: Operation) -> Any:
-        """See `Line.ask`."""
+        """Apply the operation, and return the answer; see `Line.ask`."""
         before = self.state
         self.state, answer = self._world.apply(before, operation)
         self._world.check_step(before, operation, self.state)

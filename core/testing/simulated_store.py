@@ -1,9 +1,9 @@
-"""A log store and an arbiter for the scheduler: a few files and entries; each call is one step.
+"""A log store and an arbiter for the scheduler, with a few files and entries; a call is a step.
 
-*Assumes* nothing; *provides* what the contracts of `LogStore` and `Arbiter` ask, and the mishaps
-that they allow: a write whose answer is lost returns `UNKNOWN`, or raises an error that does not
-tell whether it took effect; a write that was refused raises a retryable `StorageError`. A listing
-shows one instant.
+*Assumes* nothing. *Provides* what the contracts of `LogStore` and `Arbiter` require, and the
+mishaps that they allow: a write whose answer is lost returns `UNKNOWN`, or raises an error that
+does not say whether it took effect; a write that was refused raises a retryable `StorageError`. A
+listing shows one moment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _NOW_MS = 1_700_000_000_000
-"""The time does not pass: files are as old as the clock says that it is now."""
+"""The current time, which never changes; files always have this time."""
 _READS = frozenset({"read", "list", "get entry", "latest entry"})
 _SILENT = frozenset({"put if absent", "create entry"})
 
@@ -40,20 +40,20 @@ class LogState:
     entries: tuple[CommitEntry, ...] = ()
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file; None if it is not there."""
+        """Return the bytes of a file, or None if it does not exist."""
         return next((data for known, data in self.files if known == path), None)
 
     def entry(self, file_name: str) -> CommitEntry | None:
-        """The entry of a file; None if there is none."""
+        """Return the entry of a file, or None if there is none."""
         return next((entry for entry in self.entries if entry.file_name == file_name), None)
 
     def with_file(self, path: str, data: bytes | None) -> LogState:
-        """The state in which the file has these bytes; None removes the file."""
+        """Return the state in which the file has these bytes; None removes the file."""
         rest = [item for item in self.files if item[0] != path]
         return replace(self, files=tuple(sorted(rest if data is None else [*rest, (path, data)])))
 
     def with_entry(self, entry: CommitEntry) -> LogState:
-        """The state with this entry, in place of one of the same file."""
+        """Return the state with this entry, which replaces one of the same file."""
         rest = [known for known in self.entries if known.file_name != entry.file_name]
         return replace(
             self, entries=tuple(sorted([*rest, entry], key=lambda known: known.file_name))
@@ -82,16 +82,16 @@ class SimulatedWorld(World):
 
     @property
     def initial(self) -> LogState:
-        """See `World.initial`."""
+        """The state at the start; see `World.initial`."""
         return self._initial
 
     def apply(self, state: LogState, operation: Operation) -> tuple[LogState, Hashable]:
-        """See `World.apply`."""
+        """Apply an operation; see `World.apply`."""
         kind, target, payload = operation.kind, operation.target, operation.payload
         if kind in _READS:
-            return state, _answer(state, kind, target)
+            return state, _answer_read(state, kind, target)
         if isinstance(payload, CommitEntry):
-            return _with_entry(state, kind, payload)
+            return _apply_to_entry(state, kind, payload)
         if kind == "put if absent" and state.read(target) is not None:
             return state, PutOutcome.EXISTS
         assert payload is None or isinstance(payload, bytes)
@@ -99,100 +99,100 @@ class SimulatedWorld(World):
         return state.with_file(target, payload), answer
 
     def is_read(self, operation: Operation) -> bool:
-        """See `World.is_read`."""
+        """Tell whether an operation only reads; see `World.is_read`."""
         return operation.kind in _READS
 
     def silence(self, operation: Operation) -> Hashable:
-        """See `World.silence`."""
+        """Return the result of a lost answer; see `World.silence`."""
         return PutOutcome.UNKNOWN if operation.kind in _SILENT else self.refusal(operation)
 
     def refusal(self, operation: Operation) -> Hashable:
-        """See `World.refusal`."""
+        """Return the result of a refusal; see `World.refusal`."""
         fields = (("kind", "OPTIMIST_INJECTED_FAULT"), ("retryable", True))
         return Raised(StorageError, f"{operation} failed", fields)
 
     def stale(self, state: LogState, operation: Operation) -> tuple[Hashable] | None:
-        """See `World.stale`: a listing without its last file, unless it was there at the start."""
+        """Return a listing without its last, new file, or None; see `World.stale`."""
         if operation.kind != "list" or not self._has_late_listings:
             return None
-        listed = _listing(state, operation.target)
+        listed = _list_files(state, operation.target)
         is_new = bool(listed) and self._initial.read(listed[-1].path) is None
         return (listed[:-1],) if is_new else None
 
     def check_step(self, before: LogState, operation: Operation, after: LogState) -> None:
-        """Make sure that no file of a log changes once readers may have seen it."""
+        """Check that no file of a log changes once readers may have seen it."""
         for path, data in before.files:
             if path.rpartition("/")[0].endswith(LOG_DIRECTORY):
                 assert after.read(path) == data, f"{operation} changed a file that was there"
 
 
 class SimulatedLogStore(LogStore):
-    """The files of a `SimulatedWorld`, as one worker reaches them."""
+    """The files of a `SimulatedWorld`, for one worker."""
 
     def __init__(self, line: Line) -> None:
         super().__init__()
         self._line = line
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`."""
+        """Create a file in one step; see `LogStore.put_if_absent`."""
         outcome = self._line.ask(Operation("put if absent", path, data))
         assert isinstance(outcome, PutOutcome)
         return outcome
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`."""
+        """Write a file in one step; see `LogStore.put_overwrite`."""
         self._line.ask(Operation("put", path, data))
 
     def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`."""
+        """Read a file in one step; see `LogStore.read_bytes`."""
         data = self._line.ask(Operation("read", path))
         assert isinstance(data, bytes)
         return data
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; one step, when it is called."""
+        """List files in one step, when it is called; see `LogStore.list_from`."""
         return iter(self._line.ask(Operation("list", path)))
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`."""
+        """Delete a file in one step; see `LogStore.delete`."""
         self._line.ask(Operation("delete", path))
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: a file appears whole."""
+        """Return False: a file appears whole."""
         return False
 
 
 class SimulatedArbiter(Arbiter):
-    """The entries of a `SimulatedWorld`, as one worker reaches them."""
+    """The entries of a `SimulatedWorld`, for one worker."""
 
     def __init__(self, line: Line) -> None:
         super().__init__()
         self._line = line
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """See `Arbiter.create`."""
+        """Create an entry in one step; see `Arbiter.create`."""
         outcome = self._line.ask(Operation("create entry", entry.file_name, entry))
         assert isinstance(outcome, PutOutcome)
         return outcome
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:  # noqa: ARG002 - one table
-        """See `Arbiter.get`."""
-        return _entry(self._line.ask(Operation("get entry", file_name)))
+        """Return an entry in one step; see `Arbiter.get`."""
+        return _as_entry(self._line.ask(Operation("get entry", file_name)))
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """See `Arbiter.latest`."""
-        return _entry(self._line.ask(Operation("latest entry", table_path)))
+        """Return the latest entry in one step; see `Arbiter.latest`."""
+        return _as_entry(self._line.ask(Operation("latest entry", table_path)))
 
     def complete(self, entry: CommitEntry) -> None:
-        """See `Arbiter.complete`."""
+        """Complete an entry in one step; see `Arbiter.complete`."""
         self._line.ask(Operation("complete entry", entry.file_name, entry))
 
 
 class SimulatedClock:
-    """A clock that stands still and counts up names, so that a worker depends on answers only.
+    """A clock that does not move and counts up names, so that a worker depends on answers only.
 
     Args:
-        owner: Part of its names, so that they differ from those of other workers.
+        owner: A part of its names, so that they differ from those of other workers.
     """
 
     def __init__(self, owner: str) -> None:
@@ -200,29 +200,29 @@ class SimulatedClock:
         self._named = 0
 
     def now_ms(self) -> int:
-        """See `Clock.now_ms`."""
+        """Return the fixed time; see `Clock.now_ms`."""
         return _NOW_MS
 
     def monotonic_s(self) -> float:
-        """See `Clock.monotonic_s`."""
+        """Return 0; see `Clock.monotonic_s`."""
         return 0.0
 
     def sleep(self, duration_s: float) -> None:
-        """See `Clock.sleep`; returns at once, as the scheduler decides what others do meanwhile."""
+        """Return at once; the scheduler decides what happens meanwhile. See `Clock.sleep`."""
 
     def uniform(self, low: float, high: float) -> float:  # noqa: ARG002 - the contract's
-        """See `Clock.uniform`."""
+        """Return the lower bound; see `Clock.uniform`."""
         return low
 
     def new_uuid(self) -> str:
-        """See `Clock.new_uuid`."""
+        """Return the next name; see `Clock.new_uuid`."""
         self._named += 1
         return f"{self._owner}-{self._named}"
 
 
-def _answer(state: LogState, kind: str, target: str) -> Hashable:
+def _answer_read(state: LogState, kind: str, target: str) -> Hashable:
     if kind == "list":
-        return _listing(state, target)
+        return _list_files(state, target)
     if kind == "get entry":
         return state.entry(target)
     if kind == "latest entry":
@@ -234,7 +234,7 @@ def _answer(state: LogState, kind: str, target: str) -> Hashable:
     return Raised(LogFileNotFoundError, f"{target} does not exist.", fields)
 
 
-def _listing(state: LogState, path: str) -> tuple[FileStatus, ...]:
+def _list_files(state: LogState, path: str) -> tuple[FileStatus, ...]:
     directory = path.rpartition("/")[0]
     return tuple(
         FileStatus(known, len(data), _NOW_MS)
@@ -243,9 +243,9 @@ def _listing(state: LogState, path: str) -> tuple[FileStatus, ...]:
     )
 
 
-def _with_entry(state: LogState, kind: str, entry: CommitEntry) -> tuple[LogState, Hashable]:
+def _apply_to_entry(state: LogState, kind: str, entry: CommitEntry) -> tuple[LogState, Hashable]:
     known = state.entry(entry.file_name)
-    if kind == "put entry":  # not an operation of the contract; for arbiters wrong on purpose
+    if kind == "put entry":  # not part of the contract; for arbiters that are wrong on purpose
         return state.with_entry(entry), None
     if kind == "create entry":
         if known is None:
@@ -257,6 +257,6 @@ def _with_entry(state: LogState, kind: str, entry: CommitEntry) -> tuple[LogStat
     return state.with_entry(entry), None
 
 
-def _entry(answer: Any) -> CommitEntry | None:
+def _as_entry(answer: Any) -> CommitEntry | None:
     assert answer is None or isinstance(answer, CommitEntry)
     return answer

@@ -1,4 +1,4 @@
-"""The positions of workers: each sequence of answers one may have had, run once and numbered."""
+"""The positions of workers: each possible sequence of answers, run once and numbered."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = [
 ]
 
 FIELD_BITS = 24
-"""How many bits each number has in a state of the whole."""
+"""The number of bits of each field in a state of the whole."""
 
 CRASHED = 0
 """The position of every worker that crashed."""
 
 DELIVERY = -1
-"""The worker of a `Choice` that is nobody's step: a late request arrives."""
+"""The worker in a `Choice` of a late request that arrives, which is no worker's step."""
 
 
 class Choice(NamedTuple):
-    """One step of a schedule: a worker goes on, or meets a mishap, or a late request arrives."""
+    """One step of a schedule: a worker continues or meets a mishap, or a late request arrives."""
 
     worker: int
-    """The worker's place among the workers of the model, or `DELIVERY`."""
+    """The worker's index in the model, or `DELIVERY`."""
     mishap: Mishap | None = None
     request: int = 0
-    """Which of the requests on their way, counted from the one sent first."""
+    """The index of a request in flight, in the order of sending."""
 
 
 class ViolationFound(Exception):  # noqa: N818 - internal: the search adds the schedule
-    """A violation: what was broken, and by which choice, unless the state itself is at fault."""
+    """A violation: the broken invariant, and the choice, unless the state itself is wrong."""
 
     def __init__(self, reason: str, choice: Choice | None = None) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class ViolationFound(Exception):  # noqa: N818 - internal: the search adds the s
 
 
 class Numbered:
-    """Values, each kept once."""
+    """Values, each stored once."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -56,7 +56,7 @@ class Numbered:
         return len(self._values)
 
     def number(self, value: Hashable) -> int:
-        """The number of a value; a new value gets the next free number."""
+        """Return the number of a value; a new value gets the next free number."""
         number = self._numbers.setdefault(value, len(self._values))
         if number == len(self._values):
             assert number < 1 << FIELD_BITS, "more values than a field of a state holds"
@@ -64,15 +64,15 @@ class Numbered:
         return number
 
     def value(self, number: int) -> Any:
-        """The value that has this number."""
+        """Return the value that has this number."""
         return self._values[number]
 
 
 class Positions:
-    """The tree of a worker's positions: what it asks next, or its end.
+    """The tree of a worker's positions, with its next question or its end at each.
 
     Attributes:
-        marks: For each position 0 if the worker is at work there, 1 if it has crashed, and the
+        marks: For each position 0 if the worker is live there, 1 if it has crashed, and the
             position's own number plus 2 if it has ended.
     """
 
@@ -86,32 +86,32 @@ class Positions:
         self._history: list[tuple[tuple[Operation, Hashable], ...]] = [()]
         self._after: dict[tuple[int, int], int] = {}
         self._by_outcome: dict[Hashable, int] = {}
-        self.start = self._grow(())
+        self.start = self._add_position(())
 
     def outcome(self, node: int) -> Hashable:
-        """The outcome of the worker at a position where it has ended."""
+        """Return the outcome of the worker at a position where it has ended."""
         return self._ends[node].outcome
 
     def operation(self, node: int) -> int:
-        """The number of the operation that the worker asks for at a position."""
+        """Return the number of the operation that the worker asks for at a position."""
         return self._asks[node]
 
     def after(self, node: int, answer: int) -> int:
-        """The position to which an answer takes the worker.
+        """Return the position to which an answer leads the worker.
 
         Raises:
-            ViolationFound: The worker breaks by that answer.
+            ViolationFound: The worker breaks at that answer.
         """
         known = self._after.get((node, answer))
         if known is None:
             step = (self._operations.value(self._asks[node]), self._answers.value(answer))
-            known = self._after[node, answer] = self._grow((*self._history[node], step))
+            known = self._after[node, answer] = self._add_position((*self._history[node], step))
         end = self._ends.get(known)
         if end is not None and end.problem is not None:
             raise ViolationFound(f"{self.worker.name} broke: {end.problem}")
         return known
 
-    def _grow(self, history: tuple[tuple[Operation, Hashable], ...]) -> int:
+    def _add_position(self, history: tuple[tuple[Operation, Hashable], ...]) -> int:
         found, node = self.worker.advance(history), len(self.marks)
         assert node < 1 << FIELD_BITS, "more positions than a field of a state holds"
         if isinstance(found, Ended):
