@@ -1,23 +1,22 @@
-"""Keeps a forked child from using its parent's locks, threads and connections.
+"""Protects a forked child from its parent's locks, threads and connections.
 
 `os.fork` copies the memory of the whole process but only one of its threads. In the child
 
-- a lock that another thread held is never released, so whoever asks for it waits for ever;
+- a lock that another thread held is never released, so whoever asks for it waits forever;
 - a thread pool has no threads, so work given to it is never done;
 - a connection is shared with the parent: both send on it, and each may get the other's answers;
 - an advisory lock on an open file stays held until the child, too, has closed it.
 
 multiprocessing's `fork`, gunicorn, Airflow and others fork processes that commit in threads. So
-every lock of ours that outlives a call is a `ForkSafeLock`, every client of a server is kept in a
-`PerProcess` or forgotten through `renew_in_child`, and all of them are made anew in the child
-before any of its code runs. Locks that the forking thread itself holds, it still holds in the
-child.
+every lock of ours that outlives a call is a `ForkSafeLock`. Every client of a server is kept in a
+`PerProcess` or forgotten through `renew_in_child`. All of them are renewed in the child before any
+of its code runs. Locks that the forking thread holds are still held in the child.
 
-A fork may happen while the state that a lock guards is half changed. So a half-changed state must
-do no harm but cost time: a cache that lacks an entry, a snapshot that is loaded once more.
+A fork may happen while the state behind a lock is half changed. So a half-changed state may only
+cost time: a cache lacks an entry, or a snapshot is loaded once more.
 
-What the child inherited is kept and never closed: closing a connection would send on it, and
-closing a SQLite file would drop the locks that the child has taken on it by then.
+Inherited objects are kept and never closed. To close a connection would send on it, and to close a
+SQLite file would drop the locks that the child has taken on it since.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class ForkSafeLock:
 
 
 class ForkSafeRLock(ForkSafeLock):
-    """A `ForkSafeLock` that the thread holding it may take again."""
+    """A `ForkSafeLock` that the holding thread may acquire again."""
 
     __slots__ = ()
 
@@ -99,7 +98,7 @@ class ForkSafeRLock(ForkSafeLock):
 
 
 class PerProcess(Generic[_Value]):
-    """A value that each process makes for itself, when it first asks for it.
+    """A value that each process makes for itself when it first needs it.
 
     Args:
         make: Makes the value; called by one thread at a time.
@@ -108,39 +107,39 @@ class PerProcess(Generic[_Value]):
     def __init__(self, make: Callable[[], _Value]) -> None:
         self._make = make
         self._lock = ForkSafeLock()
-        self._made: list[_Value] = []
+        self._values: list[_Value] = []
         renew_in_child(self, PerProcess._forget)
 
     def get(self) -> _Value:
-        """The value of this process."""
+        """Return the value of this process, and make it if needed."""
         with self._lock:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
+            if not self._values:
+                self._values.append(self._make())
+            return self._values[0]
 
     @property
     def made(self) -> _Value | None:
-        """The value if this process has made it already, else None."""
-        return self._made[0] if self._made else None
+        """The value if this process has made it, otherwise None."""
+        return self._values[0] if self._values else None
 
     def _forget(self) -> None:
-        keep_inherited(self._made)
-        self._made = []
+        keep_inherited(self._values)
+        self._values = []
 
 
 def renew_in_child(owner: _Owner, renew: Callable[[_Owner], None]) -> None:
     """Call `renew(owner)` in every forked child, for as long as the owner lives.
 
     Args:
-        owner: Only a weak reference to it is kept.
-        renew: Runs after the locks are renewed, while the child has only one thread; must not
+        owner: The object to renew. Only a weak reference to it is kept.
+        renew: Runs after the locks are renewed, while the child has only one thread. It must not
             block.
     """
     _RENEWALS[owner] = renew
 
 
 def keep_inherited(value: object) -> None:
-    """In a child: keep an object of the parent's alive, since collecting it would close it."""
+    """Keep a parent's object alive in a child, since its collection would close it."""
     _INHERITED.append(value)
 
 
@@ -148,18 +147,18 @@ def keep_for_good(value: Hashable) -> None:
     """Keep a value alive as long as this process and its forked children live.
 
     It is for values that a library's own fork handler drops in a child. fsspec empties its cache of
-    file systems there, and destroying a client of hdfs-native waits for threads that the child does
-    not have.
+    file systems there, and the destructor of a client of hdfs-native waits for threads that the
+    child does not have.
     """
     _KEPT.add(value)
 
 
 @contextmanager
 def closed_in_child(descriptor: int) -> Iterator[None]:
-    """While this context lasts, a forked child closes its copy of an open file at once.
+    """Close a forked child's copy of an open file at once, while this context lasts.
 
-    It is for files that are locked: the lock is released only when all copies are closed. A child
-    forked by the thread that is in the context keeps its copy.
+    It is for files that are locked, since a lock is released only when all copies are closed. A
+    child forked by the thread in the context keeps its copy.
     """
     _OPEN_FILES[descriptor] = threading.get_ident()
     try:
@@ -169,8 +168,10 @@ def closed_in_child(descriptor: int) -> Iterator[None]:
 
 
 NO_FORK_MEANWHILE = ForkSafeRLock()
-"""Hold this around calls into a library whose own locks a child would inherit, such as SQLite: a
-fork waits until it is released. The calls must be short."""
+"""A lock around calls into a library whose own locks a child would inherit, such as SQLite.
+
+A fork waits until it is released, so the calls must be short.
+"""
 
 
 def _renew_everything() -> None:
@@ -200,7 +201,7 @@ def _end_fork() -> None:
     NO_FORK_MEANWHILE.__exit__(None, None, None)
 
 
-# The child's functions run in the order of registration: first everything is renewed, and only then
-# is NO_FORK_MEANWHILE released, which the forking thread still holds there.
+# The child's functions run in the order of registration: first everything is renewed. Then
+# NO_FORK_MEANWHILE is released, which the forking thread still holds there.
 os.register_at_fork(before=_begin_fork, after_in_parent=_end_fork, after_in_child=_renew_everything)
 os.register_at_fork(after_in_child=_end_fork)

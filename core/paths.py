@@ -1,6 +1,6 @@
-"""Paths of tables and of files in them: URLs or plain local paths, always as text with `/`.
+"""Paths of tables and files: URLs or plain local paths, always as text with `/`.
 
-A path is kept as it was written, without trailing slashes; what it means is up to the store. (The
+A path is kept as it was written, without trailing slashes, and the store decides its meaning. (The
 path of a local table is made absolute before that, see `table_path`.) Names of log files need no
 escaping. `add.path` is a URI reference relative to the table (spec 10.2);
 `optimist.core.data.storage.data_paths` turns it into a path, and decides which paths may be opened.
@@ -27,29 +27,29 @@ _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?=/|[^/\\]*://)")
 
 
 def scheme_of(path: str) -> str:
-    """The URL scheme in lower case, or `""` for a plain path."""
+    """Return the URL scheme in lower case, or `""` for a plain path."""
     match = _SCHEME.match(path)
     return match.group(1).lower() if match else ""
 
 
 def normalize(path: str) -> str:
-    """The path without trailing slashes (a bare root keeps its slash)."""
+    """Return the path without trailing slashes; a bare root keeps its slash."""
     stripped = path.rstrip("/")
     return stripped if stripped and not stripped.endswith(":") else path
 
 
 def join(parent: str, *names: str) -> str:
-    """`parent/name/name...`, however many slashes `parent` ends with."""
+    """Join a parent and names with single slashes."""
     return "/".join((parent.rstrip("/"), *names))
 
 
 def name_of(path: str) -> str:
-    """The final component."""
+    """Return the last component of a path."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def parent_of(path: str) -> str:
-    """Everything before the final component."""
+    """Return everything before the last component of a path."""
     return path.rstrip("/").rpartition("/")[0]
 
 
@@ -68,8 +68,8 @@ def with_file_scheme(path: str) -> str:
 def split_url(path: str) -> tuple[str, str, str]:
     """Split into the scheme in lower case, the authority, and the rest.
 
-    The authority is what stands between `//` and the next slash. It is empty for `scheme:/path`;
-    for a plain path the scheme is empty, too.
+    The authority is the text between `//` and the next slash. It is empty for `scheme:/path`. For a
+    plain path the scheme is empty, too.
     """
     scheme = scheme_of(path)
     if not scheme:
@@ -84,7 +84,7 @@ def split_url(path: str) -> tuple[str, str, str]:
 def with_authority(path: str) -> str:
     """Return `memory:///a` for `memory:/a`; other paths come back unchanged.
 
-    fsspec takes a URL without `//` for a local path, in a directory called `memory:`.
+    fsspec reads a URL without `//` as a local path, in a directory called `memory:`.
     """
     scheme, authority, rest = split_url(path)
     if not scheme or authority or not rest.startswith("/"):
@@ -93,7 +93,7 @@ def with_authority(path: str) -> str:
 
 
 def without_dots(path: str) -> str | None:
-    """The path with `.` and `..` resolved as text alone; None if it climbs above the root.
+    """Resolve `.` and `..` in a path as text only; None if it climbs above the root.
 
     Every reader opens this path. Dots left in it would mean one thing to a disk, another to Hadoop,
     and a third to an HTTP client.

@@ -1,9 +1,9 @@
-"""Keeps options and texts that may hold secrets, so that no message or `repr` ever shows one.
+"""Options and texts that may hold secrets, kept so that no message or `repr` shows one.
 
-Users put secrets where secrets belong, and sometimes under the wrong key. So messages show only the
-keys of options, never the values. A value that is known to be a secret is a `Secret` from the
-moment it is read, and is revealed only in the call that needs it. Passwords and signatures are
-removed from URLs before these get into an error.
+Users put secrets under the right keys, and sometimes under wrong ones. So messages show only the
+keys of options, never the values. A value that is known to be a secret is a `Secret` as soon as it
+is read, and is revealed only in the call that needs it. Passwords and signatures are removed from
+URLs before these get into an error.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ _Value = TypeVar("_Value")
 
 _MASK = "***"
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"]*):(?!\d{1,5}(?:[/?#,'\"]|\s|$))\S+(?=@)")
-"""Up to the last @, since people write secrets with a slash or an @ in them as they stand; a port
-is no password."""
+"""A password in a URL, up to the last @, but not a port.
+
+Users write secrets that contain a slash or an @ without escapes.
+"""
 _LIKE_A_PORT = re.compile(r"\b((?:s3[an]?|https?)://[^\s/@:'\"]*):\d{1,5}/\S*(?=@(?!v?\d+\b))")
-"""A secret that begins as a port does, where an @ follows that names no version of a table."""
+"""A secret that begins like a port and ends at an @ that is not followed by a table's version."""
 _USER = re.compile(r"(?<=http://|ttps://)([^\s/@:'\"]+)(?=@)")
-"""A token in the place of a user; elsewhere it is a container of Azure's."""
+"""A token in the user's part of a URL. In other URLs that part is an Azure container."""
 _SIGNED = re.compile(
     r"(?<![\w./-])(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.IGNORECASE
 )
@@ -34,7 +36,7 @@ _NAMED = re.compile(
     r"|secret_?(?:access_?)?key|password|pwd)=[^;&,\s'\"]+",
     re.IGNORECASE,
 )
-"""The parts of connection strings."""
+"""The secret parts of connection strings."""
 
 
 class Secret(Generic[_Value]):
@@ -49,7 +51,7 @@ class Secret(Generic[_Value]):
         self._value = value
 
     def reveal(self) -> _Value:
-        """The value itself. Call this right where a driver takes it; bind it to no variable."""
+        """Return the value. Call this exactly where a driver takes it, without a variable."""
         return self._value
 
     def __repr__(self) -> str:
@@ -66,7 +68,7 @@ class Secret(Generic[_Value]):
 
 
 class Options(Mapping[str, str]):
-    """An immutable mapping of options whose `repr` shows the keys and none of the values.
+    """An immutable mapping of options whose `repr` shows the keys and no values.
 
     Args:
         values: The options; they are copied.
@@ -94,21 +96,23 @@ class Options(Mapping[str, str]):
 
 
 def revealed(secret: Secret[_Value] | None) -> _Value | None:
-    """The value of a secret, or None if there is no secret."""
+    """Return the value of a secret, or None if there is no secret."""
     return None if secret is None else secret.reveal()
 
 
 def masked_repr(settings: Any) -> str:
-    """The `repr` of a dataclass of settings: it shows numbers and flags, but masks all text.
+    """Return the `repr` of a settings dataclass, with numbers and flags shown and texts masked.
 
-    Even a region is masked: a user may have put a password in its place.
+    Even a region is masked: a user may have put a password there.
     """
-    shown = (f"{each.name}={_shown(getattr(settings, each.name))}" for each in fields(settings))
+    shown = (
+        f"{each.name}={_shown_value(getattr(settings, each.name))}" for each in fields(settings)
+    )
     return f"{type(settings).__qualname__}({', '.join(shown)})"
 
 
 def without_secrets(text: str) -> str:
-    """The text with passwords in its URLs, signatures, tokens and headers masked."""
+    """Mask passwords in URLs, signatures, tokens and headers of a text."""
     masked = _HEADER.sub(rf"\1 {_MASK}", text)
     if "://" not in text and "=" not in text:
         return masked
@@ -120,5 +124,5 @@ def without_secrets(text: str) -> str:
     return masked
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     return repr(value) if value is None or isinstance(value, bool | int | float) else _MASK
