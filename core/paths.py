@@ -33,7 +33,10 @@ def scheme_of(path: str) -> str:
 
 
 def normalize(path: str) -> str:
-    """Return the path without trailing slashes; a bare root keeps its slash."""
+    """Return the path without trailing slashes.
+
+    A bare root keeps its slash.
+    """
     stripped = path.rstrip("/")
     return stripped if stripped and not stripped.endswith(":") else path
 
@@ -54,14 +57,20 @@ def parent_of(path: str) -> str:
 
 
 def strip_file_scheme(path: str) -> str:
-    """Return `/a` for `file:/a`, `file:///a` and `/a`; other paths come back unchanged."""
+    """Return `/a` for `file:/a`, `file:///a` and `/a`.
+
+    Other paths come back unchanged.
+    """
     if scheme_of(path) != "file":
         return path
     return "/" + path.split(":", 1)[1].lstrip("/")
 
 
 def with_file_scheme(path: str) -> str:
-    """Return `file:/a` for `/a`, as Hadoop spells it; other paths come back unchanged."""
+    """Return `file:/a` for `/a`, as Hadoop spells it.
+
+    Other paths come back unchanged.
+    """
     return path if scheme_of(path) else f"file:{path}"
 
 
@@ -82,7 +91,9 @@ def split_url(path: str) -> tuple[str, str, str]:
 
 
 def with_authority(path: str) -> str:
-    """Return `memory:///a` for `memory:/a`; other paths come back unchanged.
+    """Return `memory:///a` for `memory:/a`.
+
+    Other paths come back unchanged.
 
     fsspec reads a URL without `//` as a local path, in a directory called `memory:`.
     """
@@ -93,7 +104,7 @@ def with_authority(path: str) -> str:
 
 
 def without_dots(path: str) -> str | None:
-    """Resolve `.` and `..` in a path as text only; None if it climbs above the root.
+    """Resolve `.` and `..` in a path, or return None if it climbs above the root.
 
     Every reader opens this path. Dots left in it would mean one thing to a disk, another to Hadoop,
     and a third to an HTTP client.

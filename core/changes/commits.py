@@ -74,7 +74,9 @@ class ReadCommit:
 
 
 def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Iterator[ReadCommit]:
-    """Yield the commits of the versions `first` to `last` in order; it fetches several at a time.
+    """Yield the commits of the versions `first` to `last` in order.
+
+    It fetches several at a time.
 
     Raises:
         TableError: One of them is no longer in the log (kind `DELTA_VERSION_NOT_FOUND`) or is

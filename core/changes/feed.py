@@ -104,7 +104,9 @@ class ChangeFeed:
 
 
 def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> ChangeFeed:
-    """Return the files that hold the changes of a range; no rows of data files are read.
+    """Return the files that hold the changes of a range.
+
+    No rows of data files are read.
 
     It reads the range's commits, the table's state at the first version, and the deletion vectors
     that were replaced.
@@ -239,7 +241,7 @@ class _WrittenBy:
             self.found.setdefault((id(metadata), False), (commit.version, metadata))
 
     def ensure_read_as(self, reading: Metadata, last: int) -> None:
-        """Check that all rows can be read; see `ensure_reads_as`."""
+        """Check that all rows can be read (see `ensure_reads_as`)."""
         for (_, may_lack), (version, metadata) in self.found.items():
             ensure_reads_as(
                 metadata, reading, version=version, final_version=last, may_lack=may_lack
@@ -259,7 +261,7 @@ def _first_state(table: TableRef, latest: Snapshot, versions: range) -> Snapshot
         raise TableError(
             f"The changes of the versions {first} to {last} can't be read: the log of "
             f"{table.table_path} is truncated. It still has the commit of version {first}, but not "
-            f"what the table was like then; that begins with version {earliest}. Nothing was read. "
+            f"the table's state then, which it has from version {earliest} on. Nothing was read. "
             "Start there or later.",
             kind="DELTA_TRUNCATED_TRANSACTION_LOG",
             version=first,
@@ -297,7 +299,10 @@ class _Run:
     first: int
 
     def after(self, commit: ReadCommit) -> _Run:
-        """Return the state after a commit; the snapshot's state already includes the first one."""
+        """Return the state after a commit.
+
+        The snapshot's state already includes the first one.
+        """
         if commit.version == self.first:
             return self
         metadata, protocol = self.metadata, self.protocol
@@ -378,7 +383,10 @@ def _count_rows(table: TableRef, file: AddFile) -> int:
 def _complete_removes(
     table: TableRef, latest: Snapshot, removes: Sequence[RemoveFile], version: int
 ) -> Sequence[AddFile]:
-    """Return the removed files as the version before had them; files that it lacks are skipped."""
+    """Return the removed files as the version before had them.
+
+    Files that it lacks are skipped.
+    """
     before = load_version(table, version - 1, latest=latest).files
     keys = pa.array([canonical_path(item.path) for item in removes], pa.string())
     return add_files(before.filter(pc.is_in(canonical_paths(before["path"]), value_set=keys)))

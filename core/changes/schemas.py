@@ -149,6 +149,6 @@ def _describe_lost(name: str, namesake: StructField | None) -> str:
     if namesake is None:
         return f"the column {shown(name)} was dropped"
     return (
-        f"the column {shown(name)} has another place in data files, as it was dropped and made "
-        "anew, or column mapping was turned on or off"
+        f"the column {shown(name)} has another name or id in data files, since it was dropped and "
+        "added again, or column mapping was turned on or off"
     )

@@ -157,7 +157,7 @@ def _named_by_source(table: TableRef, version: int) -> tuple[Snapshot, pa.Chunke
 
 
 def _recorded_sources(table: TableRef, snapshot: Snapshot) -> Iterator[tuple[str, int] | None]:
-    """Yield the recorded sources of the table; None for a CLONE that names no source."""
+    """Yield the recorded sources of the table, or None for a CLONE that names none."""
     noted = _noted_source(snapshot.metadata.configuration)
     if noted is not None:
         yield noted

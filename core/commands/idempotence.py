@@ -55,7 +55,7 @@ def is_replay(txn: OptimisticTransaction, app_txn: tuple[str, int] | None) -> bo
 def progress(
     txn: OptimisticTransaction, app_txn: tuple[str, int] | None
 ) -> tuple[SetTransaction, ...]:
-    """Return the action that records the application's version; none without an application."""
+    """Return the action that records the application's version, if there is one."""
     if app_txn is None:
         return ()
     app_id, version = app_txn

@@ -63,7 +63,9 @@ class Rewrite:
         )
 
     def metrics(self) -> dict[str, object]:
-        """Return the history's metrics about files (spec 8.3); commands add rows and time.
+        """Return the history's metrics about files (spec 8.3).
+
+        Commands add rows and time.
 
         A file that got another vector is neither added nor removed.
         """

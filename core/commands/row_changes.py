@@ -44,7 +44,10 @@ def changes_of_delete(
 def changes_of_update(
     rewrite: Rewrite, predicate: str | None, table: TableRef, watch: Stopwatch
 ) -> Changes:
-    """Return the commit of an UPDATE; the arguments are those of `changes_of_delete`."""
+    """Return the commit of an UPDATE.
+
+    The arguments are those of `changes_of_delete`.
+    """
     num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching
     num_updated = num_written if num_matching is None else num_matching
     metrics = {**rewrite.metrics(), **watch.metrics()}

@@ -41,7 +41,7 @@ class RowCounts:
 
     @property
     def num_affected(self) -> int:
-        """The rows that were changed or added; -1 if they were not counted, as in Delta."""
+        """The number of changed or added rows, or -1 if unknown, as in Delta."""
         return self.all_updated + self.all_deleted + self.inserted if self.is_counted else -1
 
 

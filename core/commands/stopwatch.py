@@ -8,7 +8,10 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Measures time from the start of a command; each lap is a metric, in milliseconds."""
+    """Measures time from the start of a command.
+
+    Each lap is a metric, in milliseconds.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -82,7 +82,7 @@ def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) ->
 
 
 def canonical_schema(schema: StructType, *, keeps_texts: bool) -> StructType:
-    """Return the schema with its columns' SQL in the form for the log; see `canonical_sql`."""
+    """Return the schema with its columns' SQL in the form for the log (see `canonical_sql`)."""
     named = {GENERATION_EXPRESSION: schema, "CURRENT_DEFAULT": StructType(())}
 
     def canonicalize(item: StructField) -> StructField:

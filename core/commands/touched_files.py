@@ -60,15 +60,15 @@ class TouchedFiles:
         )
 
     def choose_rows(self, table: TableRef) -> tuple[ChosenRows, ...] | None:
-        """Return the matching rows for deletion by vectors; None if whole files are rewritten."""
+        """Return the matching rows for deletion by vectors, or None to rewrite whole files."""
         if self.rows is None:
             return None
         return choose_rows(table, self.adds, self.rows, deleted=self.deleted)
 
     def others(self, table: TableRef) -> pa.Table:
-        """Return the files as rows of `Snapshot.files`, with only the rows that do not match live.
+        """Return the files, as rows of `Snapshot.files`, without the matching rows.
 
-        A second pass then reads what stays without the condition; see `only_chosen`.
+        A second pass reads the remaining rows from them without the condition (see `only_chosen`).
 
         Raises:
             TableError: A vector is gone or damaged; see `read_deletion_vectors`.

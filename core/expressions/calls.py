@@ -62,7 +62,7 @@ def call(cursor: Cursor, start: int, path: list[str], expression: Part, value: P
 def _read_plain_arguments(
     cursor: Cursor, expression: Part, *, has_aliases: bool
 ) -> tuple[list[Expression], bool]:
-    """Read arguments separated by commas; tell whether none is distinct, named or a star."""
+    """Read arguments, and tell whether none is distinct, named or a star."""
     if cursor.is_at(")"):
         return [], True
     is_plain = True
@@ -92,7 +92,7 @@ def _read_plain_arguments(
 
 
 def _skip_clauses(cursor: Cursor) -> bool:
-    """Skip the clauses of aggregates and windows; tell whether there are none."""
+    """Skip the clauses of aggregates and windows, and tell whether there are none."""
     is_plain = True
     if cursor.take("WITHIN", "GROUP") or cursor.take("FILTER"):
         _skip_brackets(cursor)
@@ -119,7 +119,10 @@ def _skip_brackets(cursor: Cursor) -> None:
 
 
 def _read_with_unit(cursor: Cursor, expression: Part, value: Part) -> list[Expression]:
-    """Read `timestampadd(DAY, 1, t)`; with two arguments, the first one is a value."""
+    """Read `timestampadd(DAY, 1, t)`.
+
+    With two arguments, the first one is a value.
+    """
     del value
     token = cursor.peek()
     if token.text.upper() in _UNITS and cursor.peek(1).text == ",":

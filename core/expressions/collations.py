@@ -1,4 +1,7 @@
-"""The collations that Spark knows; it refuses a text that names another."""
+"""The collations that Spark knows.
+
+Spark refuses a text that names another.
+"""
 
 from __future__ import annotations
 

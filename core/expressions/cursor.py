@@ -18,7 +18,9 @@ _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 class NotSqlError(Exception):
-    """An error for text that Spark's grammar does not allow; the caller says whose text it is.
+    """An error for text that Spark's grammar does not allow.
+
+    The caller says whose text it is.
 
     Attributes:
         problem: The problem, as the rest of a sentence.
@@ -65,7 +67,10 @@ class Cursor:
         return self._tokens[self._at - 1].end if self._at else 0
 
     def is_at(self, *words: str) -> bool:
-        """Tell whether these keywords or marks follow; keywords are given in capitals."""
+        """Tell whether these keywords or marks follow.
+
+        Keywords are given in capitals.
+        """
         if self._words[min(self._at, len(self._words) - 1)] != words[0]:
             return False
         return tuple(self._words[self._at : self._at + len(words)]) == words
@@ -75,7 +80,7 @@ class Cursor:
         return self._words[min(self._at, len(self._words) - 1)] in words
 
     def take(self, *words: str) -> bool:
-        """Take these keywords or marks if all of them follow; otherwise stay."""
+        """Take these keywords or marks if all of them follow, and otherwise stay."""
         if not self.is_at(*words):
             return False
         self._at += len(words)

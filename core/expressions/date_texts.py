@@ -1,4 +1,7 @@
-"""Texts that Spark never reads as dates or timestamps; others may be valid."""
+"""Texts that Spark never reads as dates or timestamps.
+
+Others may be valid.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 
 
 def may_be_value_of(type_name: str, text: str) -> bool:
-    """Tell whether a typed constant may be valid; False if Spark surely refuses it."""
+    """Tell whether Spark may accept a typed constant of this text."""
     bare = text.strip()
     if type_name not in ("DATE", *_TIMESTAMPS) or bare.partition(" ")[0].lower() in _WORDS:
         return True

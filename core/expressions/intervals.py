@@ -86,7 +86,7 @@ def _is_amount(cursor: Cursor, distance: int) -> bool:
 
 
 def _read_amount(cursor: Cursor) -> tuple[str, bool]:
-    """Read the amount before a unit, with its sign; tell whether it is a text."""
+    """Read the signed amount before a unit, and tell whether it is a text."""
     sign = cursor.advance().text if cursor.is_at_any("+", "-") else ""
     token = cursor.advance()
     if token.kind == "number":

@@ -1,4 +1,4 @@
-"""The names in an expression that are columns: those that no lambda around them binds."""
+"""The names in an expression that are columns and not variables of lambdas."""
 
 from __future__ import annotations
 

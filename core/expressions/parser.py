@@ -150,7 +150,9 @@ def _read_like(cursor: Cursor, value: Expression, operator: str) -> Operation:
 
 
 def _read_value(cursor: Cursor, weakest: int = 1) -> Expression:
-    """Read a value without AND, OR, NOT and predicates; comparisons are values.
+    """Read a value without AND, OR, NOT and predicates.
+
+    Comparisons are values.
 
     Args:
         cursor: The cursor, before the value.

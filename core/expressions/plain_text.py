@@ -9,7 +9,10 @@ __all__ = ["plain_text", "tokens_between"]
 
 
 def plain_text(text: str, part: Expression) -> str:
-    """Return the SQL of a part of a parsed text; if parsed, it gives an equal part."""
+    """Return the SQL of a part of a parsed text.
+
+    If it is parsed again, it gives an equal part.
+    """
     tokens = tokens_between(text, part.start, part.end)
     is_bracketed = isinstance(part, Subquery) or (
         isinstance(part, Operation) and part.operator == "ROW"

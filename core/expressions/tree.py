@@ -61,7 +61,7 @@ NumberKind: TypeAlias = Literal["integer", "decimal", "double", "float", "byte",
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A part of a text; the base of all nodes.
+    """A part of a text, and the base of all nodes.
 
     Attributes:
         start: The index of its start in the text, with the parentheses around it.
@@ -166,7 +166,10 @@ class Cast(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
-    """`CASE [value] WHEN ... THEN ... [ELSE default] END`; branches are conditions and results."""
+    """`CASE [value] WHEN ... THEN ... [ELSE default] END`.
+
+    Branches are conditions and results.
+    """
 
     value: Expression | None
     conditions: tuple[Expression, ...]

@@ -81,7 +81,7 @@ class CommandOptions:
 def delete(
     txn: OptimisticTransaction, predicate: str | Predicate | None, options: CommandOptions
 ) -> RowsChanged:
-    """Delete rows and commit; see `DeltaLog.delete`."""
+    """Delete rows and commit (see `DeltaLog.delete`)."""
 
     def work(pending: UncommittedFiles) -> Changes:
         watch = Stopwatch(txn.table.clock)
@@ -100,7 +100,7 @@ def update(
     predicate: str | Predicate | None,
     options: CommandOptions,
 ) -> RowsChanged:
-    """Update rows and commit; see `DeltaLog.update`."""
+    """Update rows and commit (see `DeltaLog.update`)."""
 
     def work(pending: UncommittedFiles) -> Changes:
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
@@ -119,7 +119,7 @@ def update(
 def merge(
     txn: OptimisticTransaction, request: LocalMergeRequest, options: CommandOptions
 ) -> RowsChanged:
-    """Merge rows into the table and commit; see `DeltaLog.merge`."""
+    """Merge rows into the table and commit (see `DeltaLog.merge`)."""
 
     def work(pending: UncommittedFiles) -> Changes:
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema

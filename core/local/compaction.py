@@ -51,7 +51,7 @@ class LocalBins:
         pending: UncommittedFiles,
         order: RowOrder | None,
     ) -> Sequence[CompactedBin]:
-        """Write the bins; see `BinWriter`."""
+        """Write the bins (see `BinWriter`)."""
         report = ProgressReport(txn.table.clock, self.progress, _OPERATION)
         writer = RowWriter(LocalTarget(txn, report), pending, is_checked=False, data_change=False)
         return write_bins(writer, bins, order)
@@ -60,7 +60,7 @@ class LocalBins:
 def write_bins(
     writer: RowWriter, bins: Sequence[pa.Table], order: RowOrder | None
 ) -> list[CompactedBin]:
-    """Write bins by a writer that does not check rows; see `BinWriter`."""
+    """Write bins by a writer that does not check rows (see `BinWriter`)."""
     txn, max_bytes = writer.target.txn, writer.target.table.options.optimize_max_file_size
     counts = [1 if order is None else num_files_of(files, max_bytes) for files in bins]
     whole = [files for files, count in zip(bins, counts, strict=True) if count == 1]

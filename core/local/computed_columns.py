@@ -89,7 +89,7 @@ def _default_values(columns: Iterable[StructField], schema: StructType) -> dict[
 
 
 def _generated_value(item: StructField, schema: StructType) -> Value | None:
-    """Return the computation of a generated column; None for another column."""
+    """Return the computation of a generated column, or None for another column."""
     sql = generation_expression(item)
     if sql is None:
         return None

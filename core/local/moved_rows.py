@@ -45,7 +45,7 @@ class SplitRows:
     num_files: int
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """Return the positions of rows; see `Trace`."""
+        """Return the positions of rows (see `Trace`)."""
         counts = np.zeros(self.num_files, np.int64)
         found: list[tuple[int, np.ndarray]] = []
         for part, (_, rows) in zip(_parts_of_files(self.target, self.files), gone, strict=True):
@@ -79,7 +79,7 @@ class TrackedRows:
     written: Sequence[AddFile]
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """Return the positions of rows; see `Trace`."""
+        """Return the positions of rows (see `Trace`)."""
         snapshot = self.target.snapshot
         row_id, _ = carried_columns(snapshot.metadata, snapshot.protocol)
         layout = self.target.layout(StructType((row_id,)))

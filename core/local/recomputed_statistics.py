@@ -1,4 +1,4 @@
-"""New statistics for existing files (spec 9; COMPUTE STATS in spec 8 and 2.13).
+"""New statistics for existing files (spec 9, and COMPUTE STATS in spec 8 and 2.13).
 
 A file has the statistics that its writer gave it. Another engine may have written none. After a
 change of `dataSkippingStatsColumns`, the files still have statistics of the old columns. Here the
@@ -201,7 +201,10 @@ def _is_float(schema: StructType, path: ColumnPath) -> bool:
 
 
 def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether values of a file have the table's type; timestamps may differ in unit."""
+    """Tell whether values of a file have the table's type.
+
+    Timestamps may differ in unit.
+    """
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         return bool(stored.tz) == bool(wanted.tz)
     return bool(stored == wanted) or pa.types.is_nested(wanted)

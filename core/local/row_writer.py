@@ -120,7 +120,9 @@ class RowWriter:
     def copy(
         self, bins: Sequence[pa.Table], operation: str
     ) -> list[tuple[WrittenFiles, tuple[int, ...]]]:
-        """Write the rows of each bin in order and unchanged; several threads write.
+        """Write the rows of each bin in order and unchanged.
+
+        Several threads write.
 
         Args:
             bins: Rows of `Snapshot.files`.
@@ -197,14 +199,14 @@ class RowWriter:
 
     @property
     def _id_columns(self) -> StructType:
-        """The columns in which rows carry their ids; none without row tracking."""
+        """The columns in which rows carry their ids, if the table tracks rows."""
         snapshot = self.target.snapshot
         return carried_columns(snapshot.metadata, snapshot.protocol)
 
     def _prepare_reading(
         self, files: pa.Table, operation: str, change: Change, columns: StructType | None
     ) -> tuple[Sequence[FilePart], Callable[[int], Iterator[Written]]]:
-        """Return the files, and a function that reads and changes one's rows; see `rewrite`."""
+        """Return the files, and a function that reads and changes one's rows (see `rewrite`)."""
         target = self.target
         ensure_own_rows(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
@@ -231,7 +233,10 @@ class RowWriter:
     def _write_each(
         self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
     ) -> list[WrittenFiles]:
-        """Write each stream into files of its own; the groups are for the progress report."""
+        """Write each stream into files of its own.
+
+        The groups are for the progress report.
+        """
         if not streams:
             return []
         spec, has_changes = self._file_spec(), self.records_changes

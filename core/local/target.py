@@ -101,7 +101,9 @@ class LocalTarget:
     def read_each(
         self, step: Step, files: pa.Table, work: Callable[[FilePart], _Result]
     ) -> Iterator[_Result]:
-        """Yield the result of `work` for each file, in order; several threads call it.
+        """Yield the result of `work` for each file, in order.
+
+        Several threads call it.
 
         Args:
             step: The step's name, for the report.

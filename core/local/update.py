@@ -53,7 +53,7 @@ class LocalUpdate:
         return self.writer.target.txn
 
     def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:  # noqa: ARG002
-        """Find the matching rows, with their positions; see `RowTarget`."""
+        """Find the matching rows, with their positions (see `RowTarget`)."""
         return self.writer.target.search(candidates, self.condition)
 
     def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:

@@ -57,7 +57,9 @@ def needs_spark(sql: str, reason: str = "can be computed row by row only by Spar
 
 @dataclass(frozen=True, slots=True)
 class ValueBuilder:
-    """Builds the values of one expression; each method raises if it can't.
+    """Builds the values of one expression.
+
+    Each method raises if it can't.
 
     Attributes:
         text: The expression, for errors.

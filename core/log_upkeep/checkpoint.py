@@ -238,7 +238,7 @@ class _Job:
     def write_top_level(
         self, rows: CheckpointRows, path: str, manifest: Manifest
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Write the top-level file of existing sidecars; return its size and its other actions."""
+        """Write the top-level file of sidecars, and return its size and its other actions."""
         body = {"version": self._snapshot.version, "tags": dict(manifest.tags)}
         actions = [{"checkpointMetadata": body}, *state_actions(self._snapshot)]
         named = [{"sidecar": item.to_dict()} for item in manifest.sidecars]
@@ -357,7 +357,7 @@ class _Job:
 def _write_with_fallback(
     snapshot: Snapshot, write: Callable[[CheckpointRows], LastCheckpoint]
 ) -> LastCheckpoint:
-    """Write the checkpoint; if that fails, try a second way that may succeed."""
+    """Write the checkpoint, or try a second way that may succeed."""
     try:
         return write(CheckpointRows(snapshot))
     except LogFileNotFoundError as error:
@@ -382,7 +382,10 @@ def _write_with_fallback(
 def _split_batches(
     batches: Iterator[pa.RecordBatch], limit: int
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Split batches into runs of `limit` rows; consume the runs in order."""
+    """Split batches into runs of `limit` rows.
+
+    Consume the runs in order.
+    """
     waiting: list[pa.RecordBatch] = []
 
     def take_run() -> Iterator[pa.RecordBatch]:

@@ -98,7 +98,9 @@ class CheckpointRows:
         self.size_bytes = 0
 
     def file_batches(self, schema: pa.Schema, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield live files, then tombstones, in the columns of `schema`; other columns are null.
+        """Yield live files, then tombstones, in the columns of `schema`.
+
+        Other columns are null.
 
         Raises:
             TableError: A partition value does not fit its type, and the table wants typed ones

@@ -64,15 +64,15 @@ class Expired:
 
     @property
     def last_commit(self) -> int:
-        """The highest version whose commit is deleted; -1 without one."""
-        return self._highest(lambda kind: kind is LogFileKind.COMMIT)
+        """The highest version whose commit is deleted, or -1."""
+        return self._highest_version(lambda kind: kind is LogFileKind.COMMIT)
 
     @property
     def has_checkpoint(self) -> bool:
         """Whether a checkpoint, or a part of one, is deleted."""
-        return self._highest(lambda kind: kind.is_checkpoint) >= 0
+        return self._highest_version(lambda kind: kind.is_checkpoint) >= 0
 
-    def _highest(self, is_wanted: Callable[[LogFileKind], bool]) -> int:
+    def _highest_version(self, is_wanted: Callable[[LogFileKind], bool]) -> int:
         names = (parse_log_file_name(path.rpartition("/")[2]) for path in self.paths)
         return max((name.version for name in names if name and is_wanted(name.kind)), default=-1)
 

@@ -29,7 +29,9 @@ __all__ = ["compacted_lines", "is_compaction_due", "write_compaction"]
 
 
 def is_compaction_due(version: int, interval: int) -> bool:
-    """Tell whether the commits up to `version` fill an interval; 0 means never.
+    """Tell whether the commits up to `version` fill an interval.
+
+    An interval of 0 means never.
 
     A compacted file of one commit would equal the commit, so an interval of 1 also means never.
     """

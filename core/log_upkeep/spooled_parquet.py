@@ -24,7 +24,9 @@ _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
 
 
 class SpooledParquet:
-    """Writes batches and then sends the file to a store; as a context manager it removes the file.
+    """Writes batches and then sends the file to a store.
+
+    As a context manager it removes the file.
 
     It uses the table's compression codec, or the default one if Arrow lacks that codec, since every
     table should get checkpoints.
@@ -76,7 +78,9 @@ class SpooledParquet:
         )
 
     def publish(self, store: LogStore, path: str) -> None:
-        """Create the file at `path`; a file that exists already is as good as ours.
+        """Create the file at `path`.
+
+        A file that exists already is as good as ours.
 
         Raises:
             StorageError: The store failed, or gave no answer twice (kind

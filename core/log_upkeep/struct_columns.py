@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class StructColumns:
-    """The two columns that a checkpoint has, with their types; by default neither.
+    """The struct columns of a checkpoint with their types, by default none.
 
     Attributes:
         statistics: The leaf columns that have statistics; None for no `stats_parsed`. With an empty
@@ -42,7 +42,10 @@ class StructColumns:
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
-        """Choose a snapshot's struct columns; properties name leaves with statistics (spec 9.2)."""
+        """Choose a snapshot's struct columns.
+
+        Properties name leaves with statistics (spec 9.2).
+        """
         paths = stats_columns(
             snapshot.schema,
             snapshot.partition_columns,
@@ -69,7 +72,9 @@ class StructColumns:
         return tuple(found)
 
     def columns(self, files: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """Compute the columns for a batch of files; a file without statistics has null.
+        """Compute the columns for a batch of files.
+
+        A file without statistics has null.
 
         Raises:
             TableError: A partition value does not fit its type (kind

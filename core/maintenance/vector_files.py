@@ -22,9 +22,9 @@ def vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
         TableError: See `deletion_vector_path`.
     """
     vectors = files["deletionVector"].drop_null()
-    kinds = pa.table({"row": vectors}).flatten().select([0, 1]).rename_columns(["kind", "place"])
+    kinds = pa.table({"row": vectors}).flatten().select([0, 1]).rename_columns(["kind", "data"])
     distinct = kinds.append_column("row", pa.array(range(vectors.length()), pa.int64()))
-    first = distinct.group_by(["kind", "place"]).aggregate([("row", "min")])["row_min"]
+    first = distinct.group_by(["kind", "data"]).aggregate([("row", "min")])["row_min"]
     found = (deletion_vector_of(row) for row in vectors.take(first).to_pylist())
     names = (deletion_vector_path(vector, paths) for vector in found if vector is not None)
     return pa.array(sorted(set(filter(None, names))), pa.string())

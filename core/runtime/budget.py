@@ -78,7 +78,7 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """The seconds that may still be lost; 0 once the budget is spent."""
+        """The seconds that may still be lost, down to 0."""
         with self._lock:
             return max(0.0, self.total_s - self._lost_s)
 
@@ -88,7 +88,7 @@ class Budget:
         return self.left_s <= 0
 
     def now_s(self) -> float:
-        """Return the time of the budget's own clock, which may not be the store's; see `lose`."""
+        """Return the time of the budget's own clock, which may not be the store's (see `lose`)."""
         return self._clock.monotonic_s()
 
     def limit_s(self, tries_before: int) -> float:
@@ -108,7 +108,9 @@ class Budget:
         return min(self.left_s / 2, self.total_s * share)
 
     def ensure_left(self) -> None:
-        """Refuse a request if the budget is spent; call this before each request.
+        """Refuse a request if the budget is spent.
+
+        Call this before each request.
 
         Raises:
             StorageError: The budget is spent (kind `OPTIMIST_STORE_BUDGET_SPENT`). The request must
@@ -249,7 +251,7 @@ def current_budget() -> Budget | None:
 
 
 def is_budget_spent() -> bool:
-    """Tell whether the current operation has spent its budget; False outside of one."""
+    """Tell whether there is a current operation that has spent its budget."""
     budget = _CURRENT.get()
     return budget is not None and budget.is_spent
 
@@ -292,7 +294,7 @@ class PerTimeout(Generic[_Client]):
         renew_in_child(self, PerTimeout._forget_clients)
 
     def get(self) -> _Client:
-        """Return the client for the next request; see `try_limit_s`."""
+        """Return the client for the next request (see `try_limit_s`)."""
         timeout_s = try_limit_s(self._most_s)
         if timeout_s < self._most_s:
             timeout_s = max(_LEAST_S, 2.0 ** math.floor(math.log2(timeout_s)))

@@ -1,4 +1,7 @@
-"""Time and randomness as a parameter; no other module may read the machine's."""
+"""Time and randomness as a parameter.
+
+No other module may read the machine's.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ class Clock(Protocol):
         """Return the milliseconds since the Unix epoch, by the wall clock."""
 
     def monotonic_s(self) -> float:
-        """Return the seconds of a clock that never goes back; only differences have a meaning."""
+        """Return the seconds of a clock that never goes back.
+
+        Only differences have a meaning.
+        """
 
     def sleep(self, duration_s: float) -> None:
         """Wait for `duration_s` seconds."""
@@ -40,21 +46,21 @@ class SystemClock:
     _random = random.SystemRandom()
 
     def now_ms(self) -> int:
-        """Return the wall clock's time; see `Clock.now_ms`."""
+        """Return the wall clock's time (see `Clock.now_ms`)."""
         return time.time_ns() // 1_000_000
 
     def monotonic_s(self) -> float:
-        """Return the monotonic time; see `Clock.monotonic_s`."""
+        """Return the monotonic time (see `Clock.monotonic_s`)."""
         return time.monotonic()
 
     def sleep(self, duration_s: float) -> None:
-        """Wait; see `Clock.sleep`."""
+        """Wait (see `Clock.sleep`)."""
         time.sleep(duration_s)  # noqa: TID251 - the one place
 
     def uniform(self, low: float, high: float) -> float:
-        """Return a random number; see `Clock.uniform`."""
+        """Return a random number (see `Clock.uniform`)."""
         return self._random.uniform(low, high)
 
     def new_uuid(self) -> str:
-        """Return a new UUID; see `Clock.new_uuid`."""
+        """Return a new UUID (see `Clock.new_uuid`)."""
         return str(uuid.uuid4())

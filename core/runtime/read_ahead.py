@@ -17,7 +17,9 @@ _Result = TypeVar("_Result")
 def read_ahead(
     work: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int, ahead: int
 ) -> Iterator[_Result]:
-    """Yield the results in the order of the items; an error of `work` is raised at its item.
+    """Yield the results in the order of the items.
+
+    An error of `work` is raised at its item.
 
     Args:
         work: Called once per item, by several threads at a time.

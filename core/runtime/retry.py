@@ -56,7 +56,9 @@ def pause_s(retry: int, policy: RetryPolicy, clock: Clock) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The number of tries and their pauses; the operation's budget limits the time.
+    """The number of tries and their pauses.
+
+    The operation's budget limits the time.
 
     The pause after the n-th try (1, 2, ...) is drawn evenly from the upper half of
     `min(cap_s, base_s * 2**(n - 1))`.
@@ -67,7 +69,7 @@ class Patience:
     cap_s: float = 5.0
 
     def tries(self, clock: Clock) -> Iterator[int]:
-        """Yield tries, counted from 0, while budget is left; pause before each but the first."""
+        """Yield tries from 0 while budget is left, with a pause before each but the first."""
         for number in range(self.max_tries):
             budget = current_budget()
             if number:

@@ -32,7 +32,7 @@ class ChangedRun:
 
     Attributes:
         versions: The versions of the commits.
-        paths: The chosen files of the only commit; None for all files of all commits.
+        paths: The chosen files of a run of one commit; None for all files of the run.
     """
 
     versions: range
@@ -98,7 +98,10 @@ class ChangeReader:
         )
 
     def _read_changes(self, latest: Snapshot, versions: range) -> ChangeFeed:
-        """Read the changes of versions; nothing is loaded if they follow the last ones read."""
+        """Read the changes of versions.
+
+        Nothing is loaded if they follow the last ones read.
+        """
         metadata = self.schema.metadata
         before = self._ends.get(versions[0] - 1)
         try:

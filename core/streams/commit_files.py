@@ -135,7 +135,7 @@ class CommitReader:
         )
 
     def missing(self, version: int, latest: int) -> IndexedFiles:
-        """Return the files of a commit that is no longer in the log; see `files`.
+        """Return the files of a commit that is no longer in the log (see `files`).
 
         With `failOnDataLoss` false there are none, up to the next commit that the log has.
         """
@@ -143,8 +143,8 @@ class CommitReader:
         earliest = held[0][0] if held else latest + 1
         if not self.options.fail_on_data_loss:
             _LOG.warning(
-                "The stream over %s goes on without the versions %s to %s, which are no longer in "
-                "the log.",
+                "The stream over %s continues without the versions %s to %s, which are no longer "
+                "in the log.",
                 self.table.table_path,
                 version,
                 earliest - 1,
@@ -155,8 +155,8 @@ class CommitReader:
             f"from version {version}, but the earliest available version in the _delta_log "
             f"directory is {earliest}. Older commits were removed after "
             "delta.logRetentionDuration. Nothing of this batch was read. Start the stream with a "
-            "new checkpoint; or set the option failOnDataLoss to false, to go on without these "
-            "rows.",
+            "new checkpoint; or set the option failOnDataLoss to false, to continue without "
+            "these rows.",
             kind="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
             startVersion=version,
             earliestVersion=earliest,

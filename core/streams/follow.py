@@ -60,7 +60,7 @@ class FollowedCommit:
 def follow(
     planner: StreamPlanner, position: str | None, wait_s: float | None, allowed: Allowed
 ) -> Iterator[FollowedCommit]:
-    """Yield the commits after a position; see `DeltaLog.follow`."""
+    """Yield the commits after a position (see `DeltaLog.follow`)."""
     if wait_s is not None and not 0 < wait_s < math.inf:
         raise UsageError(
             f"The argument wait_s must be a number of seconds above 0, and is {wait_s}: each look "

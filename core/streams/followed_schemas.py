@@ -127,7 +127,7 @@ class FollowedSchemas(SchemaTracking):
             "The schema, table configuration or protocol of the table has changed, as of version "
             f"{changed.version}. All rows from before were given, and the log of schemas has the "
             f"new one: {columns}. Call follow again with the position of the last item that was "
-            "dealt with.",
+            "processed.",
             kind="DELTA_STREAMING_METADATA_EVOLUTION",
             version=changed.version,
             retryable=True,

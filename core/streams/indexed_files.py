@@ -34,7 +34,10 @@ class IndexedFiles:
 
     @classmethod
     def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
-        """Give each file its index; files with a matching path are counted but left out."""
+        """Give each file its index.
+
+        Files with a matching path are counted but left out.
+        """
         # 0, 1, 2, ... without a Python object per file.
         ones = pa.repeat(pa.scalar(1, pa.int64()), files.num_rows)
         indexes = pc.cumulative_sum(ones, start=-1)

@@ -55,7 +55,10 @@ class StreamOffset:
         return cls(table_id, version, BASE_INDEX, is_initial)
 
     def at(self, version: int, index: int = BASE_INDEX) -> StreamOffset:
-        """Make a later position of the stream; versions after the first one are read as commits."""
+        """Make a later position of the stream.
+
+        Versions after the first one are read as commits.
+        """
         is_initial = self.is_initial and version == self.version
         return StreamOffset(self.table_id, version, index, is_initial)
 

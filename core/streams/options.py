@@ -144,7 +144,9 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str], to_ms: Callable[[str], int]) -> StreamOptions:
-        """Parse the options of a reader; names that are not in `STREAM_OPTIONS` are ignored.
+        """Parse the options of a reader.
+
+        Names that are not in `STREAM_OPTIONS` are ignored.
 
         Args:
             given: Names in any case, with values as text.
@@ -244,7 +246,7 @@ def no_time_travel(what: str) -> UsageError:
 
 def _must_fail_on_data_loss() -> UsageError:
     return UsageError(
-        "A stream with a schemaTrackingLocation can't go on after commits that are no longer in "
+        "A stream with a schemaTrackingLocation can't continue after commits that are no longer in "
         "the log, since these may have changed the schema. Nothing was read. Leave failOnDataLoss "
         "out.",
         kind="DELTA_ILLEGAL_OPTION",

@@ -118,7 +118,7 @@ class StreamPlanner:
 
     @property
     def is_placed_by_position(self) -> bool:
-        """Whether only a position decides by which schema rows are read; see `begin_following`."""
+        """Whether only a position decides by which schema rows are read (see `begin_following`)."""
         return isinstance(self.tracking, FollowedSchemas)
 
     @property
@@ -131,7 +131,10 @@ class StreamPlanner:
         return Capacity(self.options.max_files, self.options.max_bytes)
 
     def latest_version(self) -> int:
-        """Return the newest version; it costs one listing."""
+        """Return the newest version.
+
+        It costs one listing.
+        """
         return self._load_newest().version
 
     def begin_following(
@@ -156,7 +159,7 @@ class StreamPlanner:
             self._use_schema(self.tracking.begin_anew(self.table, latest, version))
             return
         at = self._check_offset(position, latest)
-        reached = at.version, _reached(at)
+        reached = at.version, _last_described_version(at)
         self._use_schema(self.tracking.go_on(self.table, latest, reached, allowed))
 
     def commits_after(
@@ -280,7 +283,7 @@ class StreamPlanner:
         return self._views_of(begin, end)
 
     def empty_views(self) -> tuple[FilesView, ...]:
-        """Return the views of a batch without rows; see `views_between`."""
+        """Return the views of a batch without rows (see `views_between`)."""
         none = IndexedFiles.none()
         if not self.options.read_changes:
             return (self._view_of(none),)
@@ -384,8 +387,8 @@ class StreamPlanner:
         """Write the log's first entry, which must fit all rows between two offsets."""
         if self.tracking is None or self.tracking.entry is not None:
             return
-        first = min(begin.version, latest.version) if is_fresh else _reached(begin)
-        versions = range(first, max(first, _reached(end)) + 1)
+        first = min(begin.version, latest.version) if is_fresh else _last_described_version(begin)
+        versions = range(first, max(first, _last_described_version(end)) + 1)
         found = self.tracking.first_schema(self.table, latest, versions)
         if not found.reads_like(self.schema):
             raise evolved(found)
@@ -485,7 +488,10 @@ class StreamPlanner:
         return self._last_seen().with_other_files(read, files.files)
 
     def _changed_runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
-        """Yield the commits between two offsets; a commit that an offset splits comes alone."""
+        """Yield the commits between two offsets.
+
+        A commit that an offset splits comes alone.
+        """
         first = begin.version
         if begin.index != BASE_INDEX:
             upto = end.index if end.version == first else None
@@ -511,7 +517,10 @@ class StreamPlanner:
             yield files.between(after if version == first else BASE_INDEX, upto)
 
     def _commits_in(self, first: int, last: int) -> Iterator[tuple[int, int, IndexedFiles]]:
-        """Yield each commit of some versions, with the next version; lost commits are one step."""
+        """Yield each commit of some versions, with the next version.
+
+        Lost commits are one step.
+        """
         version = first
         while version <= last:
             files = self._commit_files(version)
@@ -555,7 +564,10 @@ class StreamPlanner:
         return counted
 
     def _forget_before(self, position: StreamOffset) -> None:
-        """Drop cached commits before a position; a batch may be planned once more after its end."""
+        """Drop cached commits before a position.
+
+        A batch may be planned once more after its end.
+        """
         for kept in (self._commits, self._counts):
             for version in [number for number in kept if number < position.version]:
                 del kept[version]
@@ -563,7 +575,7 @@ class StreamPlanner:
             self._initial = None
 
 
-def _reached(position: StreamOffset) -> int:
+def _last_described_version(position: StreamOffset) -> int:
     """Return the last version whose metadata apply to rows up to a position."""
     is_before = position.index in (BASE_INDEX, CHANGE) and not position.is_initial
     return max(0, position.version - 1) if is_before else position.version

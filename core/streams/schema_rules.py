@@ -66,7 +66,7 @@ class StreamSchema:
 
         A table with identity columns has other metadata after each write.
         """
-        return _comparable(self) == _comparable(other)
+        return _comparable_parts(self) == _comparable_parts(other)
 
     def ensure_reads(self, changed: Metadata, version: int) -> None:
         """Check that rows written under other metadata of the table can be read.
@@ -113,12 +113,12 @@ def _is_mapped(metadata: Metadata) -> bool:
 
 def _remedy_for(*, is_new: bool, retryable: bool) -> str:
     if retryable:
-        return "Start the query again: it goes on with the new schema."
+        return "Start the query again: it continues with the new schema."
     if is_new:
         return (
-            "If what the stream writes to can take the new columns, start the query again from a "
-            "DataFrame that is made anew: it goes on from this change where all rows from before "
-            "were given. With a schemaTrackingLocation it can read these as well."
+            "If the stream's target can take the new columns, start the query again from a new "
+            "DataFrame: it continues from this change if all earlier rows were given. With a "
+            "schemaTrackingLocation it can read these as well."
         )
     return (
         "Restarts do not help, since rows from before the newest schema don't mean the same in it. "
@@ -132,7 +132,7 @@ def unknown_columns(table_path: str, version: int) -> SchemaError:
     """Return the error for a stream whose first rows may have other names in their files."""
     return SchemaError(
         f"The log of {table_path} no longer tells the columns of version {version}, at which the "
-        "stream starts or goes on, and columns are mapped: its rows could come as nulls. Nothing "
+        "stream starts or continues, and columns are mapped: its rows could come as nulls. Nothing "
         "was read. Start the stream with a new checkpoint, from a later version that can still be "
         "loaded (startingVersion), or from the whole table.",
         kind="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
@@ -140,7 +140,7 @@ def unknown_columns(table_path: str, version: int) -> SchemaError:
     )
 
 
-def _comparable(schema: StreamSchema) -> tuple[object, ...]:
+def _comparable_parts(schema: StreamSchema) -> tuple[object, ...]:
     table, protocol = TableMetadata.of(schema.metadata), schema.protocol
     configuration = schema.metadata.configuration.items()
     return (
@@ -161,8 +161,8 @@ def other_table(expected: str, found: str) -> TableError:
     """Return the error for a table other than the one that the stream began with."""
     return TableError(
         f"The streaming query was reading from the Delta table with the id {expected}, but the "
-        f"table that is there now has the id {found}: it was replaced, or dropped and made anew, "
-        "or the checkpoint is another table's. Nothing was read. Start the query with a new "
+        f"table that is there now has the id {found}: it was replaced, or dropped and created "
+        "again, or the checkpoint is another table's. Nothing was read. Start the query with a new "
         "checkpoint.",
         kind="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         oldTableId=expected,

@@ -103,7 +103,7 @@ class SchemaTracking:
         self.ensure_allowed(allowed)
 
     def claim(self, source_path: str, *, checks_path: bool) -> None:
-        """Check that the log belongs to a source, or is new; see `begin`."""
+        """Check that the log belongs to a source, or is new (see `begin`)."""
         self.source_path = source_path
         if self.entry is None:
             return
@@ -125,7 +125,7 @@ class SchemaTracking:
         return "" if self.entry is None else self.entry.source_path
 
     def ensure_allowed(self, allowed: Allowed) -> None:
-        """Check that rows may be read by the last entry, and write it; see `begin`."""
+        """Check that rows may be read by the last entry, and write it (see `begin`)."""
         if self.entry is None:
             return
         if self.is_ahead:
@@ -227,7 +227,7 @@ def evolved(changed: StreamSchema) -> SchemaError:
     return SchemaError(
         "The schema, table configuration or protocol of the stream's table has changed in version "
         f"{changed.version}. All rows from before were given, and the stream's log of schemas has "
-        f"the new one: {columns}. Start the query again, from a DataFrame that is made anew.",
+        f"the new one: {columns}. Start the query again, from a new DataFrame.",
         kind="DELTA_STREAMING_METADATA_EVOLUTION",
         version=changed.version,
         retryable=True,
@@ -235,7 +235,10 @@ def evolved(changed: StreamSchema) -> SchemaError:
 
 
 def only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
-    """Return a commit's metadata and protocol; nothing if it has files or is gone."""
+    """Return a commit's metadata and protocol, if it has no files.
+
+    A commit that is gone has none.
+    """
     path = commit_path(table.log_path, version)
     try:
         actions = actions_from_bytes(table.store.read_bytes(path), path)

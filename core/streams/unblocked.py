@@ -109,7 +109,7 @@ def ensure_unblocked(
     raise SchemaError(
         f"The stream's table has had non-additive schema changes ({_DELTA_S_NAMES[kinds]}) between "
         f"the versions {before.version} and {after.version}: {described}. Nothing was read. "
-        "See whether what the stream writes to can take the new columns. Then start it again with "
+        "Check whether the stream's target can take the new columns. Then start it again with "
         f"{ways} set to {after.version}, for these changes, or to always; or with the key {keys} "
         "of the conf set so.",
         kind="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",

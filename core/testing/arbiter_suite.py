@@ -50,7 +50,9 @@ _ODD_TABLES = (
 
 
 class ArbiterSuite:
-    """The tests for an arbiter, to subclass; every test gets a new `table_path`.
+    """The tests for an arbiter, to subclass.
+
+    Every test gets a new `table_path`.
 
     Attributes:
         arbiter_factory: Builds an arbiter. It must be a class or a function of a module, so that
@@ -346,7 +348,7 @@ def entry_of(table_path: str, version: int, *, worker: int = 0) -> CommitEntry:
 
 
 def create_settled(arbiter: Arbiter, entry: CommitEntry) -> PutOutcome:
-    """Create an entry; after a lost answer, read from the existing entry how it ended.
+    """Create an entry, and after a lost answer read the outcome from the entry.
 
     A server at full load may close a connection, so `UNKNOWN` is a valid answer.
     """

@@ -72,7 +72,9 @@ def engine_writer(
 
 
 def snapshot_reader(name: str, table: str, open_store: OpenStore, *, world: World) -> Worker:
-    """Make a reader with an open table, which it updates twice; its version never goes back.
+    """Make a reader with an open table, which it updates twice.
+
+    Its version never goes back.
 
     It stops when the store fails. Its outcome is the last versions that it saw. It does not read
     their files again.
@@ -109,7 +111,7 @@ class _WarmLine(Line):
         self.is_warm = False
 
     def ask(self, operation: LogRequest) -> object:
-        """Ask the current world; see `Line.ask`."""
+        """Ask the current world (see `Line.ask`)."""
         return (self._line if self.is_warm else self._initial).ask(operation)
 
 

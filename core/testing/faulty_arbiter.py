@@ -45,7 +45,9 @@ class ArbiterFault:
 
 
 class FaultyArbiter(Arbiter):
-    """A wrapper around any arbiter; without a plan it only counts.
+    """A wrapper around any arbiter.
+
+    Without a plan it only counts.
 
     Args:
         inner: The arbiter that does the work.
@@ -68,12 +70,15 @@ class FaultyArbiter(Arbiter):
             return tuple(self._calls)
 
     def plan(self, *faults: ArbiterFault) -> None:
-        """Add faults to the plan; calls are counted from now on."""
+        """Add faults to the plan.
+
+        Calls are counted from now on.
+        """
         with self._lock:
             self._armed += [(fault, self._calls.count(fault.operation)) for fault in faults]
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """Create an entry, or fail as planned; see `Arbiter.create`."""
+        """Create an entry, or fail as planned (see `Arbiter.create`)."""
         faults = self._begin_call("create")
         if _raise_planned(faults, When.BEFORE):
             return PutOutcome.UNKNOWN
@@ -81,15 +86,15 @@ class FaultyArbiter(Arbiter):
         return PutOutcome.UNKNOWN if _raise_planned(faults, When.AFTER) else outcome
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
-        """Return an entry, or fail as planned; see `Arbiter.get`."""
+        """Return an entry, or fail as planned (see `Arbiter.get`)."""
         return self._call_inner("get", lambda: self.inner.get(table_path, file_name))
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """Return the latest entry, or fail as planned; see `Arbiter.latest`."""
+        """Return the latest entry, or fail as planned (see `Arbiter.latest`)."""
         return self._call_inner("latest", lambda: self.inner.latest(table_path))
 
     def complete(self, entry: CommitEntry) -> None:
-        """Complete an entry, or fail as planned; see `Arbiter.complete`."""
+        """Complete an entry, or fail as planned (see `Arbiter.complete`)."""
         self._call_inner("complete", lambda: self.inner.complete(entry))
 
     def describe(self) -> Mapping[str, str]:

@@ -102,7 +102,9 @@ class Pause:
 
 
 class FaultyLogStore(LogStore):
-    """A wrapper around any store; without a plan it only counts.
+    """A wrapper around any store.
+
+    Without a plan it only counts.
 
     Args:
         inner: The store that does the work.
@@ -135,7 +137,10 @@ class FaultyLogStore(LogStore):
             return tuple(each.item for each in self._armed if each.is_pending)
 
     def plan(self, *items: Fault | Pause) -> None:
-        """Add items to the plan; calls are counted from now on."""
+        """Add items to the plan.
+
+        Calls are counted from now on.
+        """
         with self._lock:
             self._armed.extend(_Armed(item) for item in items)
 
@@ -146,7 +151,7 @@ class FaultyLogStore(LogStore):
             self._calls.clear()
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create a file, or fail as planned; see `LogStore.put_if_absent`."""
+        """Create a file, or fail as planned (see `LogStore.put_if_absent`)."""
         call = self._begin_call("put_if_absent", path)
         if call.strikes(When.BEFORE):
             return PutOutcome.UNKNOWN
@@ -158,7 +163,7 @@ class FaultyLogStore(LogStore):
         return PutOutcome.UNKNOWN if call.strikes(When.AFTER) else outcome
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """Write a file, or fail as planned; see `LogStore.put_overwrite`."""
+        """Write a file, or fail as planned (see `LogStore.put_overwrite`)."""
         call = self._begin_call("put_overwrite", path)
         call.fail(When.BEFORE)
         if call.has_fault(When.DURING):
@@ -168,19 +173,19 @@ class FaultyLogStore(LogStore):
         call.fail(When.AFTER)
 
     def is_as_created(self, listed: FileStatus) -> bool:
-        """Ask the inner store; see `LogStore.is_as_created`."""
+        """Ask the inner store (see `LogStore.is_as_created`)."""
         return self.inner.is_as_created(listed)
 
     def read_bytes(self, path: str) -> bytes:
-        """Read a file, or fail as planned; see `LogStore.read_bytes`."""
+        """Read a file, or fail as planned (see `LogStore.read_bytes`)."""
         return self._read_file("read_bytes", path)
 
     def open_read(self, path: str) -> BinaryIO:
-        """Open a file, or fail as planned; see `LogStore.open_read`."""
+        """Open a file, or fail as planned (see `LogStore.open_read`)."""
         return io.BytesIO(self._read_file("open_read", path))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """List files at once, so that the listing can fail later; see `LogStore.list_from`."""
+        """List files at once, so that the listing can fail later (see `LogStore.list_from`)."""
         call = self._begin_call("list_from", path)
         call.fail(When.BEFORE)
         found = list(self.inner.list_from(path))
@@ -192,14 +197,14 @@ class FaultyLogStore(LogStore):
         return iter(found)
 
     def delete(self, path: str) -> None:
-        """Delete a file, or fail as planned; see `LogStore.delete`."""
+        """Delete a file, or fail as planned (see `LogStore.delete`)."""
         call = self._begin_call("delete", path)
         call.fail(When.BEFORE)
         self.inner.delete(path)
         call.fail(When.AFTER)
 
     def ensure_directory(self, path: str) -> None:
-        """Make a directory, or fail as planned; see `LogStore.ensure_directory`."""
+        """Make a directory, or fail as planned (see `LogStore.ensure_directory`)."""
         call = self._begin_call("ensure_directory", path)
         call.fail(When.BEFORE)
         self.inner.ensure_directory(path)
@@ -218,7 +223,7 @@ class FaultyLogStore(LogStore):
         return self.inner.list_below(directory)
 
     def delete_data_files(self, paths: Sequence[str]) -> None:
-        """Delete files, each with a call of `delete`; see `LogStore.delete_data_files`."""
+        """Delete files, each with a call of `delete` (see `LogStore.delete_data_files`)."""
         for path in paths:
             self.delete(path)
 
@@ -227,15 +232,15 @@ class FaultyLogStore(LogStore):
         return self.inner.list_names(directory)
 
     def data_origin(self, path: str) -> DataOrigin:
-        """Ask the inner store; see `LogStore.data_origin`."""
+        """Ask the inner store (see `LogStore.data_origin`)."""
         return self.inner.data_origin(path)
 
     def data_access(self, path: str) -> DataAccess | None:
-        """Ask the inner store; see `LogStore.data_access`."""
+        """Ask the inner store (see `LogStore.data_access`)."""
         return self.inner.data_access(path)
 
     def abort_uploads(self, directory: str) -> None:
-        """Ask the inner store; see `LogStore.abort_uploads`."""
+        """Ask the inner store (see `LogStore.abort_uploads`)."""
         self.inner.abort_uploads(directory)
 
     def describe(self) -> Mapping[str, str]:
@@ -324,6 +329,6 @@ def _then_fail(found: list[FileStatus], call: _Call, when: When) -> Iterator[Fil
 
 def _ensure_plannable(operation: str, when: When, *, allow_middle: bool) -> None:
     if operation not in OPERATIONS:
-        raise ValueError(f"{operation} is none of {', '.join(OPERATIONS)}")
+        raise ValueError(f"{operation} is not one of {', '.join(OPERATIONS)}")
     if when is When.DURING and (not allow_middle or operation in _WITHOUT_MIDDLE):
         raise ValueError(f"nothing can be planned in the middle of {operation}")

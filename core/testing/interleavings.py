@@ -113,7 +113,9 @@ def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
 
 
 def replay(model: Model, schedule: str) -> dict[str, object]:
-    """Run one schedule from the text of an `InterleavingError`; it may end early.
+    """Run one schedule from the text of an `InterleavingError`.
+
+    It may end early.
 
     Returns:
         The outcomes of the workers that have ended.
@@ -147,7 +149,10 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class _Search:
-    """A breadth-first search; a state is identified by its index in the order of discovery."""
+    """A breadth-first search.
+
+    A state is identified by its index in the order of discovery.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -40,7 +40,9 @@ _ODD_NAMES = ("with space", "{braces}:%20*", "/umlaut-äöü/日本語", "x" * 9
 
 
 class LeaseSuite:
-    """The tests for a lease, to subclass; every test gets a new `name`.
+    """The tests for a lease, to subclass.
+
+    Every test gets a new `name`.
 
     Attributes:
         lease_factory: Builds a lease. It must be a class or a function of a module, so that other
@@ -73,7 +75,10 @@ class LeaseSuite:
         return self.new_lease()
 
     def new_lease(self) -> Lease:
-        """Return another instance of the lease under test; all in a test share one clock."""
+        """Return another instance of the lease under test.
+
+        All in a test share one clock.
+        """
         return type(self).lease_factory()
 
     def let_lapse(self, grant: LeaseGrant) -> None:
@@ -275,7 +280,7 @@ def acquired(lease: Lease, name: str) -> LeaseGrant:
 def acquire_each_round(
     lease: Lease, name: str, rounds: int, barrier: threading.Barrier | None = None
 ) -> list[int]:
-    """Ask for one lease per round, all workers at once; its holder releases it between rounds.
+    """Ask for one lease per round, all workers at once, and release it between rounds.
 
     Returns:
         For each round the fencing number, or 0 if it was not granted.

@@ -65,7 +65,7 @@ class Told(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The outcome of a writer; `version` is the version that it was told, None without a commit."""
+    """The outcome of a writer, with the version that it was told if it committed."""
 
     txn_id: str
     told: Told
@@ -231,7 +231,7 @@ def _check_outcome(
     if isinstance(outcome, Seen):
         seen = log[: len(outcome.versions)]
         is_prefix = tuple(version for version, _ in seen) == outcome.versions
-        assert is_prefix, f"a reader saw the versions {outcome.versions}, which are no prefix"
+        assert is_prefix, f"a reader saw the versions {outcome.versions}, which are not a prefix"
         is_same = not outcome.newest or seen[-1][1] == outcome.newest
         assert is_same, "a reader read another file than is there"
     if not isinstance(outcome, Wrote):

@@ -51,7 +51,7 @@ def payload_of(worker: int, number: int) -> bytes:
 
 
 def put_settled(store: LogStore, path: str, payload: bytes) -> PutOutcome:
-    """Put a file if it is absent; after a lost answer, read from the file how it ended.
+    """Put a file if it is absent, and after a lost answer read the outcome from it.
 
     A server at full load may close a connection, so `UNKNOWN` is a valid answer and not a fault of
     the store. No two callers may put the same bytes, or the second would seem to have won.

@@ -67,7 +67,9 @@ _ODD_NAMES = (
 
 
 class LogStoreSuite:
-    """The tests for a store, to subclass; every test gets a new `directory`.
+    """The tests for a store, to subclass.
+
+    Every test gets a new `directory`.
 
     Attributes:
         store_factory: Builds a store. It must be a class or a function of a module, so that other

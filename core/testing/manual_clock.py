@@ -42,35 +42,38 @@ class ManualClock:
             self._move_forward(duration_s)
 
     def set_now_ms(self, now_ms: int) -> None:
-        """Set the wall clock, even backwards as an administrator might; the other clock stays."""
+        """Set the wall clock, even backwards as an administrator might.
+
+        The other clock stays.
+        """
         with self._lock:
             self._now_ms = now_ms
 
     def now_ms(self) -> int:
-        """Return the wall clock's time; see `Clock.now_ms`."""
+        """Return the wall clock's time (see `Clock.now_ms`)."""
         with self._lock:
             return int(self._now_ms)
 
     def monotonic_s(self) -> float:
-        """Return the monotonic time, which starts at 0; see `Clock.monotonic_s`."""
+        """Return the monotonic time, which starts at 0 (see `Clock.monotonic_s`)."""
         with self._lock:
             return self._monotonic_s
 
     def sleep(self, duration_s: float) -> None:
-        """Return at once, and move both clocks forward; see `Clock.sleep`."""
+        """Return at once, and move both clocks forward (see `Clock.sleep`)."""
         with self._lock:
             self._sleeps.append(duration_s)
             self._move_forward(duration_s)
 
     def uniform(self, low: float, high: float) -> float:
-        """Return the next number of the seed's sequence; see `Clock.uniform`."""
+        """Return the next number of the seed's sequence (see `Clock.uniform`)."""
         with self._lock:
             self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
             fraction = (self._state >> 11) / (1 << 53)
         return low + (high - low) * fraction
 
     def new_uuid(self) -> str:
-        """Return the next UUID, which counts up; see `Clock.new_uuid`."""
+        """Return the next UUID, which counts up (see `Clock.new_uuid`)."""
         with self._lock:
             self._uuids += 1
             return f"00000000-0000-4000-8000-{self._uuids:012x}"

@@ -77,10 +77,10 @@ class Machine:
 
     def live(self, state: State) -> list[int]:
         """Return the numbers of the workers that have not ended."""
-        return [i for i, mark in enumerate(self._marks(state)) if mark == 0]
+        return [i for i, mark in enumerate(self._marks_of(state)) if mark == 0]
 
     def moves(self, state: State) -> Iterator[tuple[Move, ...]]:
-        """Yield for each worker its possible next moves; none for a worker that has ended.
+        """Yield for each worker its possible next moves, if it has not ended.
 
         Raises:
             ViolationFound: One of the moves must never happen; the field `choice` says which.
@@ -145,15 +145,15 @@ class Machine:
         return known[key]
 
     def mishaps(self, state: State, worker: int) -> tuple[Mishap, ...]:
-        """Return the mishaps that may strike a live worker; a stale answer only if one exists."""
+        """Return the mishaps that may strike a live worker now."""
         if not self._may_fail(state) or not self.model.workers[worker].may_fail:
             return ()
         program = self._programs[worker]
-        asked = self._operations.value(program.operation(self._position_of(state, worker)))
-        kinds = self._kinds_for(asked)
+        question = self._operations.value(program.operation(self._position_of(state, worker)))
+        kinds = self._kinds_for(question)
         if (
             Mishap.STALE in kinds
-            and self._answer_in_mishap(state & _MASK, asked, Mishap.STALE) is None
+            and self._answer_in_mishap(state & _MASK, question, Mishap.STALE) is None
         ):
             return tuple(kind for kind in kinds if kind is not Mishap.STALE)
         return kinds
@@ -164,7 +164,7 @@ class Machine:
         Raises:
             ViolationFound: The invariant does not hold.
         """
-        marks = self._marks(state)
+        marks = self._marks_of(state)
         key = (state & _MASK, marks)
         if key in self._sound:
             return
@@ -181,7 +181,7 @@ class Machine:
         """Return the outcomes of the workers that have ended, by name."""
         return {
             program.worker.name: program.outcome(mark - 2)
-            for program, mark in zip(self._programs, self._marks(state), strict=True)
+            for program, mark in zip(self._programs, self._marks_of(state), strict=True)
             if mark > 1
         }
 
@@ -221,7 +221,7 @@ class Machine:
     def _position_of(self, state: State, worker: int) -> int:
         return state >> self._shifts[worker] & _MASK
 
-    def _marks(self, state: State) -> tuple[int, ...]:
+    def _marks_of(self, state: State) -> tuple[int, ...]:
         nodes = [state >> shift & _MASK for shift in self._shifts]
         return tuple([p.marks[node] for p, node in zip(self._programs, nodes, strict=True)])
 
@@ -251,11 +251,11 @@ class Machine:
     def _effect_of(self, state: State, choice: Choice) -> Move | None:
         program, mishap = self._programs[choice.worker], choice.mishap
         world, node = state & _MASK, self._position_of(state, choice.worker)
-        asked, after, answer = program.operation(node), world, 0
+        question, after, answer = program.operation(node), world, 0
         if mishap in (None, Mishap.LOST):
-            after, answer = self._effect_of_operation(world, asked)
+            after, answer = self._effect_of_operation(world, question)
         if mishap is not None and mishap is not Mishap.CRASH:
-            answers = self._answer_in_mishap(world, self._operations.value(asked), mishap)
+            answers = self._answer_in_mishap(world, self._operations.value(question), mishap)
             if answers is None:
                 return None
             answer = self._answers.number(answers[0])
@@ -264,7 +264,7 @@ class Machine:
         if mishap is not None:
             difference -= _LEFT
         is_silent = after == world and program.marks[next_node] == 0
-        return Move(choice, difference, asked if mishap is Mishap.LATE else -1, is_silent)
+        return Move(choice, difference, question if mishap is Mishap.LATE else -1, is_silent)
 
     def _answer_in_mishap(
         self, world: int, operation: Operation, mishap: Mishap

@@ -99,7 +99,10 @@ class _Parked(BaseException):
 
 
 class Line:
-    """The connection of a worker's plug-ins to the world; each run of a worker has its own."""
+    """The connection of a worker's plug-ins to the world.
+
+    Each run of a worker has its own.
+    """
 
     def __init__(self, known: Sequence[tuple[Operation, Hashable]] = ()) -> None:
         self._known = known
@@ -108,7 +111,7 @@ class Line:
         self.question: Operation | None = None
 
     def ask(self, operation: Operation) -> Any:
-        """Return the world's answer; if it is not known yet, end the run, which is repeated later.
+        """Return the world's answer, or end the run if it is not known yet.
 
         Raises:
             NotDeterministicError: The worker has other threads, or depends on more than the
@@ -257,7 +260,7 @@ class DirectLine(Line):
         self.state = state
 
     def ask(self, operation: Operation) -> Any:
-        """Apply the operation, and return the answer; see `Line.ask`."""
+        """Apply the operation, and return the answer (see `Line.ask`)."""
         before = self.state
         self.state, answer = self._world.apply(before, operation)
         self._world.check_step(before, operation, self.state)

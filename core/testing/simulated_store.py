@@ -1,4 +1,6 @@
-"""A log store and an arbiter for the scheduler, with a few files and entries; a call is a step.
+"""A log store and an arbiter for the scheduler, with a few files and entries.
+
+Each call is one step.
 
 *Assumes* nothing. *Provides* what the contracts of `LogStore` and `Arbiter` require, and the
 mishaps that they allow: a write whose answer is lost returns `UNKNOWN`, or raises an error that
@@ -48,7 +50,7 @@ class LogState:
         return next((entry for entry in self.entries if entry.file_name == file_name), None)
 
     def with_file(self, path: str, data: bytes | None) -> LogState:
-        """Return the state in which the file has these bytes; None removes the file."""
+        """Return the state in which the file has these bytes, or is gone for None."""
         rest = [item for item in self.files if item[0] != path]
         return replace(self, files=tuple(sorted(rest if data is None else [*rest, (path, data)])))
 
@@ -82,11 +84,11 @@ class SimulatedWorld(World):
 
     @property
     def initial(self) -> LogState:
-        """The state at the start; see `World.initial`."""
+        """The state at the start (see `World.initial`)."""
         return self._initial
 
     def apply(self, state: LogState, operation: Operation) -> tuple[LogState, Hashable]:
-        """Apply an operation; see `World.apply`."""
+        """Apply an operation (see `World.apply`)."""
         kind, target, payload = operation.kind, operation.target, operation.payload
         if kind in _READS:
             return state, _answer_read(state, kind, target)
@@ -99,20 +101,20 @@ class SimulatedWorld(World):
         return state.with_file(target, payload), answer
 
     def is_read(self, operation: Operation) -> bool:
-        """Tell whether an operation only reads; see `World.is_read`."""
+        """Tell whether an operation only reads (see `World.is_read`)."""
         return operation.kind in _READS
 
     def silence(self, operation: Operation) -> Hashable:
-        """Return the result of a lost answer; see `World.silence`."""
+        """Return the result of a lost answer (see `World.silence`)."""
         return PutOutcome.UNKNOWN if operation.kind in _SILENT else self.refusal(operation)
 
     def refusal(self, operation: Operation) -> Hashable:
-        """Return the result of a refusal; see `World.refusal`."""
+        """Return the result of a refusal (see `World.refusal`)."""
         fields = (("kind", "OPTIMIST_INJECTED_FAULT"), ("retryable", True))
         return Raised(StorageError, f"{operation} failed", fields)
 
     def stale(self, state: LogState, operation: Operation) -> tuple[Hashable] | None:
-        """Return a listing without its last, new file, or None; see `World.stale`."""
+        """Return a listing without its last, new file, or None (see `World.stale`)."""
         if operation.kind != "list" or not self._has_late_listings:
             return None
         listed = _list_files(state, operation.target)
@@ -134,27 +136,27 @@ class SimulatedLogStore(LogStore):
         self._line = line
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create a file in one step; see `LogStore.put_if_absent`."""
+        """Create a file in one step (see `LogStore.put_if_absent`)."""
         outcome = self._line.ask(Operation("put if absent", path, data))
         assert isinstance(outcome, PutOutcome)
         return outcome
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """Write a file in one step; see `LogStore.put_overwrite`."""
+        """Write a file in one step (see `LogStore.put_overwrite`)."""
         self._line.ask(Operation("put", path, data))
 
     def read_bytes(self, path: str) -> bytes:
-        """Read a file in one step; see `LogStore.read_bytes`."""
+        """Read a file in one step (see `LogStore.read_bytes`)."""
         data = self._line.ask(Operation("read", path))
         assert isinstance(data, bytes)
         return data
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """List files in one step, when it is called; see `LogStore.list_from`."""
+        """List files in one step, when it is called (see `LogStore.list_from`)."""
         return iter(self._line.ask(Operation("list", path)))
 
     def delete(self, path: str) -> None:
-        """Delete a file in one step; see `LogStore.delete`."""
+        """Delete a file in one step (see `LogStore.delete`)."""
         self._line.ask(Operation("delete", path))
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
@@ -170,21 +172,21 @@ class SimulatedArbiter(Arbiter):
         self._line = line
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """Create an entry in one step; see `Arbiter.create`."""
+        """Create an entry in one step (see `Arbiter.create`)."""
         outcome = self._line.ask(Operation("create entry", entry.file_name, entry))
         assert isinstance(outcome, PutOutcome)
         return outcome
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:  # noqa: ARG002 - one table
-        """Return an entry in one step; see `Arbiter.get`."""
+        """Return an entry in one step (see `Arbiter.get`)."""
         return _as_entry(self._line.ask(Operation("get entry", file_name)))
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """Return the latest entry in one step; see `Arbiter.latest`."""
+        """Return the latest entry in one step (see `Arbiter.latest`)."""
         return _as_entry(self._line.ask(Operation("latest entry", table_path)))
 
     def complete(self, entry: CommitEntry) -> None:
-        """Complete an entry in one step; see `Arbiter.complete`."""
+        """Complete an entry in one step (see `Arbiter.complete`)."""
         self._line.ask(Operation("complete entry", entry.file_name, entry))
 
 
@@ -200,22 +202,25 @@ class SimulatedClock:
         self._named = 0
 
     def now_ms(self) -> int:
-        """Return the fixed time; see `Clock.now_ms`."""
+        """Return the fixed time (see `Clock.now_ms`)."""
         return _NOW_MS
 
     def monotonic_s(self) -> float:
-        """Return 0; see `Clock.monotonic_s`."""
+        """Return 0 (see `Clock.monotonic_s`)."""
         return 0.0
 
     def sleep(self, duration_s: float) -> None:
-        """Return at once; the scheduler decides what happens meanwhile. See `Clock.sleep`."""
+        """Return at once, since the scheduler decides what happens meanwhile.
+
+        See `Clock.sleep`.
+        """
 
     def uniform(self, low: float, high: float) -> float:  # noqa: ARG002 - the contract's
-        """Return the lower bound; see `Clock.uniform`."""
+        """Return the lower bound (see `Clock.uniform`)."""
         return low
 
     def new_uuid(self) -> str:
-        """Return the next name; see `Clock.new_uuid`."""
+        """Return the next name (see `Clock.new_uuid`)."""
         self._named += 1
         return f"{self._owner}-{self._named}"
 

@@ -56,7 +56,10 @@ class Numbered:
         return len(self._values)
 
     def number(self, value: Hashable) -> int:
-        """Return the number of a value; a new value gets the next free number."""
+        """Return the number of a value.
+
+        A new value gets the next free number.
+        """
         number = self._numbers.setdefault(value, len(self._values))
         if number == len(self._values):
             assert number < 1 << FIELD_BITS, "more values than a field of a state holds"

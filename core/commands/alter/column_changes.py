@@ -85,7 +85,7 @@ def _change_operation(described_changes: Sequence[dict[str, object]]) -> Operati
 
 
 def _as_mapping(value: object) -> dict[str, object]:
-    """Return a described column as a mapping; see `described`."""
+    """Return a described column as a mapping (see `described`)."""
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} does not describe a column")
     return value
@@ -193,7 +193,7 @@ def _ensure_only_type(
     ):
         raise SchemaError(
             f"{shown(path_text(path))} is part of an array or a map; only its type can change, "
-            "not its comment, NOT NULL, default or place. Nothing was written. Change the "
+            "not its comment, NOT NULL, default or position. Nothing was written. Change the "
             "column around it.",
             kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=path_text(path),

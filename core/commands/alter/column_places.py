@@ -72,7 +72,10 @@ def column_not_found(path: Path, schema: StructType) -> SchemaError:
 
 
 def described(parents: Path, item: StructField) -> dict[str, object]:
-    """Describe a column for the history; a nested type is described by its kind only."""
+    """Describe a column for the history.
+
+    A nested type is described by its kind only.
+    """
     return {
         "name": path_text((*parents, item.name)),
         "type": _kind_of_type(item.data_type),

@@ -25,7 +25,9 @@ __all__ = ["replace_columns"]
 def replace_columns(
     txn: OptimisticTransaction, columns: Sequence[NewColumn], checks: RowChecks
 ) -> Alteration:
-    """Give the table exactly these columns, in this order; existing columns keep their values.
+    """Give the table exactly these columns, in this order.
+
+    Existing columns keep their values.
 
     Raises:
         UsageError: A column has a position of its own, or is a field of a struct (kind
@@ -82,7 +84,7 @@ def _ensure_whole_and_in_order(column: NewColumn) -> None:
         what, argument = "is a field of a struct, which a list of columns can't hold", "column"
         remedy = "Give the struct with all of its fields; put a name with a dot in back-ticks."
     elif column.text is not None:
-        what, argument = f"has a place of its own ({shown(column.text)})", "after"
+        what, argument = f"has a position of its own ({shown(column.text)})", "after"
         remedy = "The order of the list is that of the columns."
     else:
         return

@@ -54,7 +54,9 @@ _NOT_MAPPED = (
 
 
 def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alteration:
-    """Add columns, at the end or at the positions that they name; existing rows get null.
+    """Add columns, at the end or at the positions that they name.
+
+    Existing rows get null.
 
     Raises:
         SchemaError: A column is NOT NULL (`DELTA_OPERATION_NOT_ALLOWED`), has a default
@@ -80,7 +82,9 @@ def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alt
 
 
 def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alteration:
-    """Rename a column, or a field of a struct; files keep its physical name.
+    """Rename a column, or a field of a struct.
+
+    Files keep its physical name.
 
     Raises:
         SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_RENAME_COLUMN`), the column
@@ -129,7 +133,9 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
 def drop_columns(
     txn: OptimisticTransaction, paths: Sequence[Path], *, if_exists: bool
 ) -> Alteration:
-    """Drop columns, or fields of structs; files keep the values, which nobody sees again.
+    """Drop columns, or fields of structs.
+
+    Files keep the values, which nobody sees again.
 
     Raises:
         SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_DROP_COLUMN`), a column
@@ -170,7 +176,7 @@ def without_columns(txn: OptimisticTransaction, paths: Sequence[Path]) -> Metada
 
 
 def ensure_may_be_added(column: NewColumn, item: StructField) -> None:
-    """Refuse a column that existing rows could not have; see `add_columns`."""
+    """Refuse a column that existing rows could not have (see `add_columns`)."""
     name = shown(path_text(column.path))
     inside = (inner for _, inner in walk_fields(item.data_type))
     if not item.nullable or any(not inner.nullable for inner in inside):

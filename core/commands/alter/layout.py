@@ -20,7 +20,9 @@ _FEATURE = "clustering"
 
 
 def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteration | None:
-    """Cluster the table by other columns, or by none; existing files stay as they are.
+    """Cluster the table by other columns, or by none.
+
+    Existing files stay as they are.
 
     Returns:
         None if no column is given and the table was never clustered.

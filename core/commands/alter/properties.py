@@ -36,7 +36,9 @@ _REFUSED = {
 
 
 def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) -> Alteration:
-    """Set properties; `comment` is the table's description.
+    """Set properties.
+
+    `comment` is the table's description.
 
     Raises:
         ConfigError: A property can't be set, by its name or its value; see
@@ -70,7 +72,9 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
 def unset_properties(
     txn: OptimisticTransaction, keys: Sequence[str], *, if_exists: bool
 ) -> Alteration:
-    """Remove properties, so that their defaults apply; `comment` is the description.
+    """Remove properties, so that their defaults apply.
+
+    `comment` is the description.
 
     Raises:
         ConfigError: The table does not have a property (kind `DELTA_UNSET_NON_EXISTENT_PROPERTY`)

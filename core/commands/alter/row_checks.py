@@ -87,7 +87,7 @@ class LocalRowChecks(RowChecks):
     """Reads the rows in this process, and only the columns that the rule needs."""
 
     def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
-        """Check the rows; see `RowChecks`."""
+        """Check the rows (see `RowChecks`)."""
         schema = txn.snapshot.schema
         _ensure_not_of_another_type(name, sql, schema)
         predicate = local_constraint(sql, schema)
@@ -106,7 +106,7 @@ class LocalRowChecks(RowChecks):
                 raise existing_violation(name, sql, values)
 
     def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
-        """Check the rows; see `RowChecks`."""
+        """Check the rows (see `RowChecks`)."""
         top = txn.snapshot.schema.find(path[0])
         for batch in _all_rows(txn, StructType(() if top is None else (top,))):
             values = value_at(batch, path)
@@ -114,12 +114,12 @@ class LocalRowChecks(RowChecks):
                 raise existing_null(path)
 
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
-        """Check the default; see `RowChecks`."""
+        """Check the default (see `RowChecks`)."""
         del txn  # the text is enough
         ensure_value_of(path_text((item.name,)), sql, item)
 
     def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
-        """Read the numbers; see `RowChecks`."""
+        """Read the numbers (see `RowChecks`)."""
         item = txn.snapshot.schema.find(column.name)
         is_rising = column.step > 0
         found = []

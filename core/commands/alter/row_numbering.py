@@ -88,7 +88,7 @@ def support_row_ids(txn: OptimisticTransaction) -> Alteration | None:
 
 
 def number_files(txn: OptimisticTransaction, batch: int) -> Alteration | None:
-    """Give ids to the next files that have none; return None if no file is left.
+    """Give ids to the next files that have none, or return None if no file is left.
 
     Args:
         txn: A transaction on the newest version.

@@ -90,7 +90,9 @@ class TableChanges:
     # Properties
 
     def set_properties(self, values: Mapping[str, str]) -> CommitResult:
-        """Set table properties (SET TBLPROPERTIES); the features that they need join the protocol.
+        """Set table properties (SET TBLPROPERTIES).
+
+        The features that they need join the protocol.
 
         Args:
             values: The values by name. `comment` is the table's description, `delta.feature.<name>`
@@ -117,7 +119,7 @@ class TableChanges:
         )
 
     def set_comment(self, comment: str | None) -> CommitResult:
-        """Set the table's description; None removes it."""
+        """Set the table's description, or remove it by None."""
         if comment is None:
             return self.unset_properties(["comment"], if_exists=True)
         return self.set_properties({"comment": comment})
@@ -125,12 +127,17 @@ class TableChanges:
     # Columns
 
     def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
-        """Add nullable columns (ADD COLUMNS); existing rows get null."""
+        """Add nullable columns (ADD COLUMNS).
+
+        Existing rows get null.
+        """
         wanted = at_least_one(columns, "columns")
         return self._commit_change(lambda txn: column_commands.add_columns(txn, wanted))
 
     def rename_column(self, column: ColumnName, new_name: str) -> CommitResult:
-        """Rename a column or a field of a struct (RENAME COLUMN); column mapping must be on.
+        """Rename a column or a field of a struct (RENAME COLUMN).
+
+        Column mapping must be on.
 
         Args:
             column: The column.
@@ -144,7 +151,9 @@ class TableChanges:
     def drop_columns(
         self, columns: Iterable[ColumnName], *, if_exists: bool = False
     ) -> CommitResult:
-        """Drop columns or fields of structs (DROP COLUMNS); column mapping must be on.
+        """Drop columns or fields of structs (DROP COLUMNS).
+
+        Column mapping must be on.
 
         Files keep the values. A column that is added later under the same name is a new one.
 
@@ -246,7 +255,10 @@ class TableChanges:
     # Protocol
 
     def upgrade_protocol(self, reader_version: int, writer_version: int) -> CommitResult:
-        """Upgrade the protocol to these versions; it never removes features."""
+        """Upgrade the protocol to these versions.
+
+        It never removes features.
+        """
         return self.set_properties(
             {
                 "delta.minReaderVersion": str(reader_version),
@@ -260,7 +272,7 @@ class TableChanges:
 
     @one_operation
     def perform(self, change: Change) -> CommitResult | None:
-        """Run one change to its commit; return None if there was nothing to do."""
+        """Run one change to its commit, or return None if there was nothing to do."""
         return alter(self._begin, change)
 
     def _number_rows(self, values: Mapping[str, str]) -> None:

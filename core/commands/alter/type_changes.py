@@ -68,7 +68,10 @@ def described_by(known: StructField, wanted: StructField) -> StructField:
 
 
 def have_one_type(first: StructField, second: StructField) -> bool:
-    """Tell whether expressions see the same type; strings of all declared lengths are equal."""
+    """Tell whether expressions see the same type.
+
+    Strings of all declared lengths are equal.
+    """
     types = [with_declared_types(item).data_type for item in (first, second)]
     return types[0] == types[1] or all(map(_is_text, types))
 
@@ -76,7 +79,7 @@ def have_one_type(first: StructField, second: StructField) -> bool:
 def ensure_may_become(
     old: DataType, new: DataType, item: StructField, path: Path, txn: OptimisticTransaction
 ) -> None:
-    """Refuse a type that a column, or a part of it, can't get; see `changed_type`."""
+    """Refuse a type that a column, or a part of it, can't get (see `changed_type`)."""
     for kind_of_type, kind in _PARTS:
         if isinstance(old, kind_of_type):
             raise SchemaError(

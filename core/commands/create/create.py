@@ -308,7 +308,10 @@ def _set_metadata(
 def _with_canonical_constraints(
     configuration: Mapping[str, str], schema: StructType, definition: TableDefinition
 ) -> dict[str, str]:
-    """Return the properties with checked CHECK constraints; there are no rows to check."""
+    """Return the properties with checked CHECK constraints.
+
+    There are no rows to check.
+    """
     found = dict(configuration)
     for name, key in constraint_keys(configuration).items():
         sql = canonical_sql(found[key], schema, keeps_texts=not definition.is_local)

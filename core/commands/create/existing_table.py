@@ -136,9 +136,9 @@ def _compare_fields(name: str, item: StructField, other: StructField) -> Iterato
         yield from _compare_schemas(item.data_type, other.data_type, (name,))
     elif str(item.data_type) != str(other.data_type):
         yield f"{name} is of type {item.data_type}, not {other.data_type}"
-    kept, asked = _without_internal(item.metadata), _without_internal(other.metadata)
-    if kept != asked:
-        yield f"{name} has the metadata {quoted(kept)}, not {quoted(asked)}"
+    kept, given = _without_internal(item.metadata), _without_internal(other.metadata)
+    if kept != given:
+        yield f"{name} has the metadata {quoted(kept)}, not {quoted(given)}"
 
 
 def _without_internal(metadata: Mapping[str, object]) -> dict[str, object]:

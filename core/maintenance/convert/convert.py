@@ -138,7 +138,7 @@ def files_found(
     def ensure_unchanged() -> None:
         if parquet_files(table, columns) != files:
             raise UsageError(
-                f"The files of {shown(table.table_path)} changed while they were looked at: "
+                f"The files of {shown(table.table_path)} changed while they were read: "
                 "somebody writes to the directory. Nothing was committed. Stop the writers, and "
                 "run it again.",
                 kind="OPTIMIST_DIRECTORY_BEING_WRITTEN",

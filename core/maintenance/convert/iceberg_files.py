@@ -36,7 +36,7 @@ __all__ = ["iceberg_files"]
 
 
 def iceberg_files(table: TableRef, request: ConvertRequest, read: ReadFooters) -> FilesFound:
-    """Find the files of an Iceberg table; see `files_found`.
+    """Find the files of an Iceberg table (see `files_found`).
 
     Raises:
         UsageError: The table has something that can't be converted (kind
@@ -63,7 +63,7 @@ def iceberg_files(table: TableRef, request: ConvertRequest, read: ReadFooters) -
         if request.metadata_file is None and newest_metadata(table) != newest:
             raise UsageError(
                 f"Somebody wrote to the table of Iceberg at {shown(table.table_path)} while it was "
-                "looked at. Nothing was committed. Stop the writers, and run it again.",
+                "read. Nothing was committed. Stop the writers, and run it again.",
                 kind="OPTIMIST_DIRECTORY_BEING_WRITTEN",
                 path=table.table_path,
             )

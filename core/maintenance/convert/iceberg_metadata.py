@@ -1,4 +1,6 @@
-"""The reader of an Iceberg table's metadata, by pyiceberg; imported only to convert one.
+"""The reader of an Iceberg table's metadata, by pyiceberg.
+
+It is imported only to convert or clone such a table.
 
 The table's own store reads the files, and only those below the table's directory.
 """
@@ -36,7 +38,7 @@ _COPY = "Read it with an engine of Iceberg, and write the rows to a new table"
 
 
 def read_iceberg(table: TableRef, metadata_path: str) -> IcebergTable:
-    """Read one version of an Iceberg table; see `IcebergTable.at`."""
+    """Read one version of an Iceberg table (see `IcebergTable.at`)."""
     files = _TableFiles(table)
     try:
         metadata = FromInputFile.table_metadata(files.new_input(metadata_path))
@@ -147,7 +149,7 @@ class _Version:
 
 
 class _TableFiles(FileIO):
-    """The files of a table, for pyiceberg; read only."""
+    """The files of a table for pyiceberg, read-only."""
 
     def __init__(self, table: TableRef) -> None:
         super().__init__()
@@ -205,6 +207,6 @@ class _File(InputFile):
 
 
 def _store_key(table: TableRef, path: str) -> str | None:
-    """Return the path within the table's store; on a disk, with symbolic links resolved."""
+    """Return the path within the table's store, with a disk's symbolic links resolved."""
     origin = table.data_paths.origin
     return origin.key_of(os.path.realpath(path) if origin.is_local else path)

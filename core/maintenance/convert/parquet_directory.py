@@ -186,7 +186,7 @@ def _directory_filter(table: TableRef, partition_columns: StructType) -> Callabl
             raise _cannot_convert(
                 table,
                 f"{shown(join(parent, name) if parent else name)} is a symbolic link",
-                "Replace the link by what it leads to",
+                "Replace the link by its target",
                 "OPTIMIST_LINK_WITHIN_DIRECTORY",
             )
         return True

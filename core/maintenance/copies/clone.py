@@ -153,7 +153,7 @@ def _commit_clone(
 
 
 def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
-    """Tell whether to make the clone; False to keep the table that exists."""
+    """Tell whether to make the clone, or keep the table that exists."""
     if txn.read_version < 0:
         if request.mode is CreateMode.REPLACE:
             raise nothing_to_replace(txn)
@@ -167,14 +167,14 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
     if txn.table.table_path == request.source.table.table_path:
         raise _cannot_replace(
             txn,
-            "it is the source itself. Clone it to another place; to bring back an older version, "
+            "it is the source itself. Clone it to another path; to bring back an older version, "
             "use RESTORE",
             "DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
         )
     if txn.filter_files().num_rows:
         raise _cannot_replace(
             txn,
-            "it has rows. Delete them first (TRUNCATE TABLE), or clone to another place",
+            "it has rows. Delete them first (TRUNCATE TABLE), or clone to another path",
             "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
         )
     return True

@@ -84,7 +84,7 @@ class CloneSource(ABC):
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """The properties that record the source in a shallow clone; empty without a Delta log."""
+        """The properties that record the source in a shallow clone, if it has a Delta log."""
         return {}
 
     @property
@@ -221,7 +221,7 @@ class FilesSource(CloneSource):
             raise UsageError(
                 f"The clone {shown(target.table_path)} would be within the directory "
                 f"{shown(self.table.table_path)}, whose readers would find its files. Nothing was "
-                "written. Clone it to another place.",
+                "written. Clone it to another path.",
                 kind="OPTIMIST_TABLE_WITHIN_DIRECTORY",
                 path=target.table_path,
             )

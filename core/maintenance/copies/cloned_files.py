@@ -50,7 +50,10 @@ def _absolute_references(references: pa.Array, paths: DataPaths) -> pa.Array:
 
 
 def _absolute_vectors(vectors: pa.Array, paths: DataPaths) -> pa.Array:
-    """Make paths of vectors absolute; many files share one descriptor's path."""
+    """Make paths of vectors absolute.
+
+    Many files share one descriptor's path.
+    """
     kinds, paths_or_data = vectors.field("storageType"), vectors.field("pathOrInlineDv")
     is_moved = pc.fill_null(pc.and_(vectors.is_valid(), pc.not_equal(kinds, _INLINE)), False)
     if not pc.any(is_moved, min_count=0).as_py():

@@ -113,7 +113,7 @@ def _ensure_same_mode(known: Metadata, cloned: Metadata) -> None:
         raise SchemaError(
             f"A clone can't change the property {_MODE} from {shown(old)} to {shown(new)}: its "
             "files have the columns as the source's do, and a table that is there keeps its mode. "
-            "Nothing was written. Clone to a new place, without the property.",
+            "Nothing was written. Clone to a new path, without the property.",
             kind="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             old_mode=old,
             new_mode=new,

@@ -72,7 +72,7 @@ class RestoredTable:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTo:
-    """The version to go back to; one of the first two fields is given.
+    """The version to go back to, by one of the first two fields.
 
     Attributes:
         version: The version number.

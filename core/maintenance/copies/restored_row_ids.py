@@ -39,7 +39,7 @@ def restored_mark(target: Snapshot, current: Snapshot) -> tuple[DomainMetadata, 
 def with_restored_ids(
     to_add: pa.Table, to_remove: pa.Table, target: Snapshot, current: Snapshot
 ) -> pa.Table:
-    """Return the files to add with their row ids; null if they need new ones.
+    """Return the files to add with their row ids, or null ids if they need new ones.
 
     A file gets the ids that it had in the older version. A file without ids there keeps those that
     its path has got since, so that no row in the history has two ids.

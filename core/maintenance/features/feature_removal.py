@@ -201,7 +201,9 @@ class _Retyping(Rearrangement):
 
 @dataclass(frozen=True, slots=True)
 class _OldTypes(Purge):
-    """Files that hold a column in an earlier type; a file may be rewritten alone.
+    """Files that hold a column in an earlier type.
+
+    A file may be rewritten alone.
 
     Attributes:
         access: The access to the files.
@@ -262,8 +264,8 @@ def _without_widening(table: CaredFor) -> bool:
         else:
             return True
     raise ProtocolError(
-        "The feature typeWidening can't be dropped, since other commits bring files with the types "
-        "of before again and again. What was committed before stays. Run it again.",
+        "The feature typeWidening can't be dropped, since other commits keep adding files with "
+        "earlier types. What was committed before stays. Run it again.",
         kind="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         feature="typeWidening",
     )
@@ -306,7 +308,7 @@ def _without_row_ids(table: CaredFor) -> bool:
 
 
 def _remove_row_ids(txn: OptimisticTransaction, batch: int) -> Alteration | None:
-    """Remove the row ids of the next files; return None if no file is left."""
+    """Remove the row ids of the next files, or return None if no file is left."""
     left = TRACES["rowTracking"].files(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
     if not left.num_rows:
         return None

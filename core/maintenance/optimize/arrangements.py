@@ -51,12 +51,12 @@ class Arrangement:
 
     @property
     def order(self) -> RowOrder | None:
-        """The order of the rows in a bin; see the class."""
+        """The order of the rows in a bin, or None."""
         return None
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """The operation parameters for the history; see the class."""
+        """The operation parameters for the history."""
         return {"zOrderBy": json_text([]), "clusterBy": json_text([]), "auto": False}
 
     def bins(
@@ -139,7 +139,7 @@ class ZOrdering(Arrangement):
     @property
     def parameters(self) -> Mapping[str, object]:
         """The operation parameters for the history."""
-        return {**Arrangement().parameters, "zOrderBy": json_text(_texts(self.given))}
+        return {**Arrangement().parameters, "zOrderBy": json_text(_path_texts(self.given))}
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
@@ -171,7 +171,10 @@ class Clustering(Arrangement):
     @property
     def parameters(self) -> Mapping[str, object]:
         """The operation parameters for the history."""
-        parameters_of_cube = {"clusterBy": json_text(_texts(self.columns)), "isFull": self.is_full}
+        parameters_of_cube = {
+            "clusterBy": json_text(_path_texts(self.columns)),
+            "isFull": self.is_full,
+        }
         return {**Arrangement().parameters, **parameters_of_cube}
 
     def bins(
@@ -256,7 +259,7 @@ class Rearrangement:
             )
 
 
-def _texts(paths: Sequence[ColumnPath]) -> list[str]:
+def _path_texts(paths: Sequence[ColumnPath]) -> list[str]:
     return [path_text(path) for path in paths]
 
 

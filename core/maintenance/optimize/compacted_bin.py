@@ -46,7 +46,7 @@ class Trace(Protocol):
     """Finds rows of the old files in the new files."""
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """Return the positions of rows, counted through the new files in order; None if unknown.
+        """Return the rows' positions, counted through all new files, or None if unknown.
 
         Args:
             gone: The deleted rows of each old file.
@@ -65,7 +65,7 @@ class InOrder:
     counts: tuple[int, ...]
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """Return the positions of rows; see `Trace`."""
+        """Return the positions of rows (see `Trace`)."""
         moved, first = BitMap64(), 0
         for (before, rows), count in zip(gone, self.counts, strict=True):
             new_positions = _positions_in_new_files(before, rows, first)
@@ -131,7 +131,7 @@ class CompactedBin:
     def followed(
         self, live: Mapping[str, AddFile], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """Return the bin with the newest version's changes; None if it can't be committed.
+        """Return the bin with the newest version's changes, or None if it can't be committed.
 
         Args:
             live: The old files of all bins that the newest version has, by their canonical paths.
@@ -215,7 +215,7 @@ def _partition_names(txn: OptimisticTransaction) -> Iterator[tuple[str, str]]:
 
 
 def _positions_in_new_files(gone: BitMap64, rows: BitMap64, first: int) -> BitMap64:
-    """Return the positions of old rows in the new files; the file's first row is row `first`."""
+    """Return the positions in the new files of an old file's rows, which begin at `first`."""
     positions = np.frombuffer(rows.to_array(), np.uint64)
     before = np.searchsorted(np.frombuffer(gone.to_array(), np.uint64), positions)
     moved = positions - before.astype(np.uint64) + np.uint64(first)

@@ -26,7 +26,7 @@ _READERS = 8
 
 
 def columns_by_footers(table: TableRef) -> ColumnsOf:
-    """Return a function that reads a file's columns from its footer; see `stored_columns`."""
+    """Return a function that reads a file's columns from its footer (see `stored_columns`)."""
     return partial(stored_columns, access=table.data_access())
 
 
@@ -40,7 +40,7 @@ def with_dropped_columns(
     Args:
         files: Rows of `Snapshot.files`.
         snapshot: The version of the files.
-        columns_of: Called by several threads.
+        columns_of: Reads the columns of a file. Several threads call it.
     """
     schema, properties = snapshot.schema, snapshot.properties
     is_mapped = properties.column_mapping_mode != "none"

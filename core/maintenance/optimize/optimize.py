@@ -167,7 +167,9 @@ class _Batch:
     def run(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table]
     ) -> tuple[CommitResult | None, Sequence[CompactedBin]]:
-        """Write the bins and commit them; the commit is None if no bin is left.
+        """Write the bins and commit those that are left.
+
+        The commit is None if no bin is left.
 
         Raises:
             TableError: The files' statistics show that rows were doubled or lost (kind
@@ -260,7 +262,7 @@ def _files_before(bins: Sequence[CompactedBin]) -> pa.Table:
 def _split_into_batches(
     bins: Sequence[pa.Table], max_bytes: int | None
 ) -> Iterator[list[pa.Table]]:
-    """Split the bins into commits of at least so many bytes; None puts all into one."""
+    """Split the bins into commits of at least so many bytes, or one commit for None."""
     batch: list[pa.Table] = []
     num_bytes = 0
     for found in bins:

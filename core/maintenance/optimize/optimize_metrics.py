@@ -39,7 +39,7 @@ class FileSizes:
 
     @property
     def mean(self) -> float:
-        """The mean size; 0 if there are no files."""
+        """The mean size, or 0 without files."""
         return self.total / self.num_files if self.num_files else 0.0
 
 

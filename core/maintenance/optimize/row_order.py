@@ -111,7 +111,7 @@ def num_files_of(files: pa.Table, max_bytes: int) -> int:
 
 
 def num_rows_of(files: pa.Table) -> int | None:
-    """Count the files' rows, deleted ones included; None if statistics lack a count."""
+    """Count the files' rows with the deleted ones, or return None if a count is missing."""
     counts = FileStatistics(files, StructType()).num_records
     return None if counts.null_count else exact_sum(counts)
 
@@ -130,7 +130,7 @@ def _rank_bounds(values: pa.Array) -> pa.Array:
 
 
 def _rank_values(values: pa.Array, bounds: pa.Array) -> np.ndarray:
-    """Count the bounds that are not above each value; 0 for nulls.
+    """Count the bounds that are not above each value, with 0 for nulls.
 
     It sorts, since Arrow sorts all types that have bounds.
     """

@@ -68,7 +68,7 @@ class DeadFiles:
             self._write_rows(self._num_waiting // _PAGE_ROWS * _PAGE_ROWS)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Return all rows, in full pages except the last; nothing can be added afterwards."""
+        """Return all rows in full pages, the last one excepted, and end the additions."""
         self._write_rows(self._num_waiting)
         self._writer.close()
         self._file.seek(0)

@@ -59,7 +59,7 @@ DeleteFiles: TypeAlias = Callable[[Sequence[Sequence[str]], DeletionRule], Itera
 
 
 def delete_here(batches: Sequence[Sequence[str]], rule: DeletionRule) -> Iterable[int]:
-    """Delete files in this process, by threads; see `delete_batch`."""
+    """Delete files in this process, by threads (see `delete_batch`)."""
     delete, threads = partial(delete_batch, rule=rule), rule.num_threads
     if threads == 1:
         return map(delete, batches)

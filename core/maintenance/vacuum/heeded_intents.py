@@ -25,7 +25,7 @@ from optimist.core.paths import name_of, strip_file_scheme
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["HeededIntents", "Named"]
+__all__ = ["HeededIntents", "RemovedFiles"]
 
 _HOUR_MS = 60 * 60 * 1000
 _MARGIN_MS = 5 * 60 * 1000
@@ -78,7 +78,7 @@ class HeededIntents:
         return cls(len(live), since_ms, tuple(stale))
 
 
-class Named:
+class RemovedFiles:
     """The files that a version records as removed, which no writer can still be about to commit.
 
     Args:

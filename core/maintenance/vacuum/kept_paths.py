@@ -55,7 +55,7 @@ class KeptPaths:
 
 
 def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
-    """Return the log's paths relative to the table; null for files outside the table.
+    """Return the log's paths relative to the table, and null for files outside it.
 
     No file is opened. A path that names a file of the table in another way, as by a URL or through
     symbolic links, is resolved to that file.
@@ -120,14 +120,14 @@ def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
 
 
 def _real_paths_below(named: Iterable[str], paths: DataPaths) -> pa.Array:
-    """Return the real paths of full paths, relative to the table; those outside are left out."""
+    """Return the real paths of full paths, relative to the table, if they are inside it."""
     opened = (os.path.realpath(strip_file_scheme(path)) for path in named if _NUL not in path)
     below = (path_below(path, paths) for path in opened)
     return pa.array([path for path in below if path], pa.string())
 
 
 def _links_in(folder: str, directory: str) -> set[str]:
-    """Return the names of the symbolic links in a directory; empty if it can't exist."""
+    """Return the names of the symbolic links in a directory, which may not exist."""
     if _NUL in folder:
         return set()
     with storage_errors("listed", directory):
@@ -141,7 +141,7 @@ def _links_in(folder: str, directory: str) -> set[str]:
 
 
 def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
-    """Resolve the directories of relative paths; null if they lead out of the table."""
+    """Resolve the directories of relative paths, to null if they lead out of the table."""
     root = strip_file_scheme(paths.table_path)
     real_root = os.path.realpath(root).rstrip("/") + "/"
     folders = _folders_of(named).dictionary_encode()
@@ -162,7 +162,7 @@ def _folders_of(paths: pa.Array) -> pa.Array:
 
 
 def path_below(text: str, paths: DataPaths) -> str | None:
-    """Return a decoded path relative to the table; None if it is outside."""
+    """Return a decoded path relative to the table, or None if it is outside."""
     path = paths.spelled_text(text)
     if _NUL in path:
         return None  # no file can have this name

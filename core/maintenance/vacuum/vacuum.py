@@ -29,7 +29,7 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.maintenance.vacuum.dead_files import DeadFiles
 from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, Deletion, delete_here
-from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, Named
+from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, RemovedFiles
 from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
 from optimist.core.maintenance.vacuum.inventory import inventory_pages
 from optimist.core.maintenance.vacuum.kept_paths import KeptPaths
@@ -84,7 +84,7 @@ class VacuumRequest:
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """The result of a VACUUM; for a dry run, what it would delete.
+    """The result of a VACUUM, or of its dry run.
 
     Attributes:
         num_files: The number of files.
@@ -235,10 +235,10 @@ class _Vacuum:
         """Return the files that no writer's intent may protect: old files, and removed files."""
         if intents.since_ms is None or self._is_lite:
             return found
-        named = Named(self._start().snapshot, intents.since_ms)
+        removed = RemovedFiles(self._start().snapshot, intents.since_ms)
         for page in found.batches():
             is_old = pc.less(page.column("modified_ms"), intents.since_ms)
-            is_free = pc.or_(is_old, named.are_named(page.column("path")))
+            is_free = pc.or_(is_old, removed.are_named(page.column("path")))
             # An empty directory may be the one in which a writer makes its next file.
             is_free = pc.and_(is_free, pc.invert(page.column("is_directory")))
             unguarded.add(page.filter(is_free))

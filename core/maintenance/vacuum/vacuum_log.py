@@ -35,7 +35,7 @@ class VacuumLog:
         self._delayed: Operation | None = None
 
     def begin(self, retention: Retention, dead: DeadFiles) -> None:
-        """Record what will be deleted; on a full disk, delay the record until there is room."""
+        """Record what will be deleted, or delay the record on a full disk."""
         parameters: dict[str, object] = {
             "retentionCheckEnabled": retention.is_checked,
             "defaultRetentionMillis": retention.default_ms,
@@ -52,7 +52,7 @@ class VacuumLog:
             self._delayed = operation  # the deletion will make room
 
     def end(self, *, is_completed: bool, num_files: int, num_directories: int) -> None:
-        """Record what was deleted, and whether all was."""
+        """Record the number of deleted files, and whether the VACUUM completed."""
         if self._delayed is not None:
             self._commit_empty(self._delayed)
         status = "COMPLETED" if is_completed else "FAILED"

@@ -100,7 +100,7 @@ def test_a_column_that_was_made_anew_is_another_one(log):
     log.alter.drop_columns(["name"])
     log.alter.add_columns([NewColumn("name", "string")])
     log.append(ONE)
-    assert "made anew" in str(refused(log, 1))
+    assert "added again" in str(refused(log, 1))
 
 
 def test_a_commit_that_replaces_a_table_gives_what_was_there_without_the_columns_that_it_drops(
