@@ -1,4 +1,4 @@
-"""The tree of errors: one class for each thing that the caller can do about an error.
+"""The tree of errors: each class stands for one thing that the caller can do.
 
 | class | what to do |
 |---|---|
@@ -10,8 +10,9 @@
 | `UsageError`, `ConfigError`, `SchemaError` | fix the call, the conf, or the data |
 | `TableError` | the table is missing or damaged: repair it, or name another version |
 
-The precise cause is `kind`, which is the name of Delta's error class where Delta has one. Kinds are
-only ever added, never renamed. What a program may want to know is in `fields`, not in the message.
+The precise cause is `kind`: the name of Delta's error class where Delta has one. A new version may
+add kinds, but it never renames one. A program reads the facts of an error from `fields`, not from
+the message.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ _Field = TypeVar("_Field")
 
 
 class OptimistError(Exception):
-    """The root of everything that Optimist raises on purpose.
+    """The root of all errors that Optimist raises on purpose.
 
     Attributes:
         kind: The precise cause; the name of Delta's error class where one exists.
-        fields: What the message says, as values. Passwords and signatures are removed from URLs in
-            both. Neither grows with what a table holds: long texts and tuples are cut, and the
-            message is one line without control characters (see `foreign_text`).
+        fields: The facts of the message, as values. Passwords and signatures are removed from URLs
+            in both. Neither grows with the table: long texts and tuples are cut, and the message is
+            one line without control characters (see `foreign_text`).
     """
 
     def __init__(self, message: str, *, kind: str, **fields: object) -> None:
@@ -83,7 +84,7 @@ class OptimistError(Exception):
         return _rebuild, (type(self), self.args[0], self.kind, dict(self.fields))
 
 
-def _field(error: OptimistError, name: str, expected: type[_Field]) -> _Field:
+def _typed_field(error: OptimistError, name: str, expected: type[_Field]) -> _Field:
     value = error.fields[name]
     if not isinstance(value, expected):
         raise TypeError(f"The field {name} of {type(error).__name__} is a {type(value).__name__}.")
@@ -91,7 +92,7 @@ def _field(error: OptimistError, name: str, expected: type[_Field]) -> _Field:
 
 
 def _without_secrets(value: object) -> object:
-    """Mask secrets in a field: a path may be a URL with a password or a signature in it."""
+    """Mask secrets in a field, since a path may be a URL with a password or signature."""
     if isinstance(value, str):
         return without_secrets(value)
     if type(value) is tuple:
@@ -117,15 +118,14 @@ class Conflict:
         winning_operation: Its operation as its commitInfo names it, or None without commitInfo.
         winning_engine: Its `engineInfo`, or None.
         winning_timestamp_ms: When it was made, according to its commitInfo; None without one.
-        paths: The files both sides touch, as they stand in the log (at most a few, see
-            `num_paths`).
-        num_paths: How many files both sides touch altogether.
+        paths: The files that both sides touch, as in the log (at most a few, see `num_paths`).
+        num_paths: The number of all files that both sides touch.
         partition: `[col=value, ...]` of the first of the files, or None for a table without
             partitions.
         predicate: Our read predicate that the winner's files may match, as text, or None.
         subject: The application id or metadata domain that both sides claim, if that is the
             conflict.
-        remedy: What to do, in plain words.
+        remedy: The remedy, in plain words.
     """
 
     check: str
@@ -144,7 +144,7 @@ class Conflict:
 
 
 class DeltaConcurrentModificationException(OptimistError):  # noqa: N818 - the field's own name
-    """Another commit landed first and conflicts with ours; nothing was committed.
+    """Another commit landed first and conflicts with ours, so nothing was committed.
 
     Remedy: read the table again and run the operation again.
     """
@@ -152,7 +152,7 @@ class DeltaConcurrentModificationException(OptimistError):  # noqa: N818 - the f
     @property
     def conflict(self) -> Conflict:
         """The conflict as a value: who won, what it touched, and what to do."""
-        return _field(self, "conflict", Conflict)
+        return _typed_field(self, "conflict", Conflict)
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
@@ -184,10 +184,10 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException):
 
 
 class CommitOutcomeUnknownError(OptimistError):
-    """The store gave no answer and could not be asked: the commit may or may not be in the table.
+    """The store did not answer, so the commit may or may not be in the table.
 
     Fields: `txn_id`, `version`. Do not write again before `DeltaLog.resolve_commit(txn_id,
-    version)` has told you which.
+    version)` has told you whether the commit is in the table.
     """
 
     @property
@@ -197,12 +197,12 @@ class CommitOutcomeUnknownError(OptimistError):
 
     @property
     def version(self) -> int:
-        """The version that was being created when the answer was lost."""
-        return _field(self, "version", int)
+        """The version that the transaction was creating when the answer was lost."""
+        return _typed_field(self, "version", int)
 
 
 class MaxCommitAttemptsExceededError(OptimistError):
-    """Other writers kept winning until the attempts or the time budget were used up.
+    """Other writers won until the attempts or the time budget were used up.
 
     Fields: `attempts`, `start_version`, `failed_version`, `num_actions`, `elapsed_ms`.
     """
@@ -217,7 +217,7 @@ class StorageError(OptimistError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed when made again."""
+        """Whether the same call may succeed at another attempt."""
         return bool(self.fields.get("retryable", False))
 
 
@@ -230,7 +230,7 @@ class LogFileNotFoundError(StorageError, FileNotFoundError):
 
 
 class LeaseLapsedError(StorageError):
-    """A lease ran out before the work was done; another may hold it. Fields `name`, `owner`."""
+    """A lease ran out before the work was done. Fields `name`, `owner`."""
 
 
 class ProtocolError(OptimistError):
@@ -238,23 +238,23 @@ class ProtocolError(OptimistError):
 
 
 class UsageError(OptimistError, ValueError):
-    """The call cannot be carried out as it stands; nothing was written."""
+    """The call can't run as it is written, so nothing was written."""
 
 
 class ArgumentTypeError(UsageError, TypeError):
-    """An argument has the wrong type; nothing was written. Field `argument`."""
+    """An argument has the wrong type, so nothing was written. Field `argument`."""
 
 
 class ConfigError(UsageError):
-    """An option or conf key is wrong, contradicts another, or asks for what can't be given."""
+    """An option or conf key is wrong, contradicts another, or asks for something impossible."""
 
 
 class SchemaError(UsageError):
-    """The schema, partitioning, metadata or data does not fit the table; nothing was written."""
+    """The schema, partitioning, metadata or data does not fit the table. Nothing was written."""
 
 
 class TableError(OptimistError):
-    """The log of the table is damaged, or does not hold what was asked for."""
+    """The log of the table is damaged, or lacks the version or file that the call needs."""
 
 
 class TableNotFoundError(TableError, FileNotFoundError):
@@ -269,4 +269,4 @@ NOTHING_COMMITTED: tuple[type[OptimistError], ...] = (
     TableError,
     UsageError,
 )
-"""When a commit raises one of these, it is certainly not in the table: its files may be removed."""
+"""A commit that raises one of these is certainly not in the table: its files may be removed."""

@@ -1,4 +1,4 @@
-"""Arguments of another type than they must be."""
+"""Errors for arguments of the wrong type."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ __all__ = ["ensure_text", "wrong_type"]
 
 
 def ensure_text(given: object, argument: str) -> None:
-    """Refuse what is not text.
+    """Refuse an argument that is not text.
 
     Raises:
-        ArgumentTypeError: It is something else (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        ArgumentTypeError: The argument has another type (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
     """
     if not isinstance(given, str):
         raise wrong_type(argument, given, "text")
 
 
 def wrong_type(argument: str, given: object, wanted: str) -> ArgumentTypeError:
-    """What callers are told whose argument is of another type than it must be."""
+    """Return the error for an argument of the wrong type."""
     return ArgumentTypeError(
         f"The argument {argument} must be {wanted}; it is of type {shown(type(given).__name__)}. "
         "Nothing was written. Pass another value.",

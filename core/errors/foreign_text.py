@@ -1,7 +1,7 @@
-"""Shows text that others wrote in errors and warnings: short, on one line, without tricks.
+"""Safe display of text that others wrote: short, on one line, without control characters.
 
-Whoever can write into a table's folder chooses the paths, the names and the values there. If they
-were shown as they are, a megabyte of text would flood the log file, a line end would forge a line
+Whoever can write into a table's folder chooses the paths, the names and the values there. If errors
+showed them as they are, a megabyte of text would flood the log file, a line end would forge a line
 in it, and an escape sequence would control the terminal that shows it. So messages show such text
 through `quoted` or `shown`, and `OptimistError` passes every message through `on_one_line`.
 """
@@ -37,9 +37,10 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def quoted(value: object, limit: int = FOREIGN_LIMIT) -> str:
-    """A foreign value in quotes: at most `limit` characters, with control characters escaped.
+    """Return a foreign value in quotes, cut to `limit` characters, on one line.
 
-    A longer text is cut in the middle, since the end of a path says most.
+    Control characters are escaped. A longer text is cut in the middle, because the end of a path
+    says most.
     """
     text = shown(value, limit)
     mark = '"' if "'" in text and '"' not in text else "'"
@@ -47,14 +48,14 @@ def quoted(value: object, limit: int = FOREIGN_LIMIT) -> str:
 
 
 def shown(value: object, limit: int = FOREIGN_LIMIT) -> str:
-    """As `quoted` but without the quotes, for sentences that already say what the text is."""
+    """Return a foreign value like `quoted`, but without the quotes."""
     # Mask secrets before cutting the text: half a URL would not be recognised as a URL.
     text = without_secrets(bounded(_as_text(value), _MAX_MASKED_LENGTH))
     return on_one_line(bounded(text, limit))
 
 
 def listed(values: Iterable[object]) -> str:
-    """Foreign values in a row, each as `shown` gives it; of very many, only the first."""
+    """Return foreign values as one text, each as `shown` gives it, and only the first of many."""
     items = list(values)
     texts = [shown(item) for item in items[:_MAX_LISTED]]
     more = len(items) - len(texts)
@@ -62,7 +63,7 @@ def listed(values: Iterable[object]) -> str:
 
 
 def bounded(text: str, limit: int) -> str:
-    """The text, cut in the middle (`...`) if it is longer than `limit` characters."""
+    """Return the text, cut in the middle (`...`) if it is longer than `limit` characters."""
     if len(text) <= limit:
         return text
     end = limit // 3
@@ -70,14 +71,14 @@ def bounded(text: str, limit: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text with invisible characters escaped: line ends, terminal codes, bidi marks."""
+    """Escape the invisible characters of a text: line ends, terminal codes, bidi marks."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+    return "".join(each if each.isprintable() else _escape(each) for each in text)
 
 
 def bounded_value(value: object) -> object:
-    """A value for the fields of an error: unchanged, except that long texts and tuples are cut."""
+    """Return a value for the fields of an error: long texts and tuples are cut."""
     if isinstance(value, str):
         return bounded(value, _MAX_FIELD_LENGTH)
     if type(value) is tuple:
@@ -91,10 +92,10 @@ def _as_text(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
         return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, Mapping | list | tuple | bytes | set | frozenset):
-        # `repr` alone would spell it in full, as deep or as long as its writer liked.
+        # `repr` alone would write it in full, however deep or long it is.
         return _REPR.repr(dict(value) if isinstance(value, Mapping) else value)
     return str(value)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return repr(character)[1:-1]

@@ -1,9 +1,9 @@
 """The error class of each kind: each kind belongs to exactly one class.
 
-So a program that knows the kind also knows the remedy, which the class stands for. The code names a
-kind by its text where it raises it; a kind by which the code also decides has a name here, which
-both places use. A new kind is added here and explained in docs/errors.md under its class; tests
-compare both with the code.
+So a program that knows the kind also knows the remedy, which the class stands for. The code that
+raises a kind usually writes its name as text. If the code also compares a kind, the kind has a
+constant here, and both places use it. Add a new kind here and explain it in docs/errors.md under
+its class. Tests compare both with the code.
 """
 
 from __future__ import annotations
@@ -522,4 +522,4 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
 CLASS_OF_KIND: Mapping[str, type[OptimistError]] = MappingProxyType(
     {kind: error_class for error_class, kinds in _KINDS.items() for kind in kinds}
 )
-"""The exact class of each kind; errors of plug-ins may have other kinds."""
+"""The exact class of each kind. Errors of plug-ins may have other kinds."""

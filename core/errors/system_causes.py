@@ -1,4 +1,4 @@
-"""What the numbers of an `OSError` mean, for the log and for data files alike."""
+"""The meaning of the numbers of an `OSError`, for the log and for data files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NO_SUCH_FILE", "SYSTEM_CAUSES"]
 NO_SUCH_FILE: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR}
 )
-"""What the system answers where no file has a name, or none can have it."""
+"""The errors for a name that no file has, or that no file can have."""
 _NOT_A_DIRECTORY = "OPTIMIST_NOT_A_DIRECTORY"
 _NOT_A_FILE = "OPTIMIST_NOT_A_FILE"
 
@@ -30,4 +30,4 @@ SYSTEM_CAUSES: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         errno.ENAMETOOLONG: ("OPTIMIST_INVALID_PATH", "the name is too long for the file system"),
     }
 )
-"""The kind of the error and what happened, by `errno`; what is not here has no kind of its own."""
+"""The kind of the error and what happened, by `errno`. Other numbers have no kind of their own."""

@@ -1,1 +1,1 @@
-"""The options of the engine: which there are, how they are read, what their values may be."""
+"""The options of the engine, their parsers and their values."""

@@ -1,9 +1,9 @@
-"""The engine's options, parsed once from a plain mapping such as the entries of a Spark conf.
+"""The engine's options, parsed once from a mapping such as the entries of a Spark conf.
 
-There are two families of keys: those that Delta's users have in their conf already
+There are two families of keys: keys that Delta's users have in their conf already
 (`spark.databricks.delta.maxCommitAttempts`, spec 7.2), and our own
 (`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Of Spark's own
-keys one counts, `spark.sql.files.ignoreMissingFiles`. Keys with other prefixes are ignored. An
+keys only `spark.sql.files.ignoreMissingFiles` counts. Keys with other prefixes are ignored. An
 unknown key with our own prefix, a value that does not parse, or two spellings that differ raise a
 `ConfigError`.
 """
@@ -43,14 +43,14 @@ _SPARKS_OWN = "spark." + OWN_PREFIX
 PROPERTY_DEFAULTS_PREFIX = DELTA_PREFIX + "properties.defaults."
 
 
-def _lasting(text: str) -> float:
+def _parse_lease_seconds(text: str) -> float:
     value = parse_seconds(text)
     if value < 1:
         raise ValueError("must be at least 1 second")
     return value
 
 
-def _hours(text: str) -> int:
+def _parse_hours(text: str) -> int:
     value = parse_whole(text)
     if not 1 <= value <= 9999:
         raise ValueError("must be from 1 to 9999 hours")
@@ -58,7 +58,7 @@ def _hours(text: str) -> int:
 
 
 def _key(default: Any, parse: Callable[[str], Any], *, delta: str = "", own: str = "") -> Any:
-    """An option: its default, its parser, and its key in either family (without the prefix)."""
+    """Make an option: its default, its parser, and its key in each family (without the prefix)."""
     names = tuple(
         name
         for name in (
@@ -73,7 +73,7 @@ def _key(default: Any, parse: Callable[[str], Any], *, delta: str = "", own: str
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Every option of the engine. Build it with `from_options`; the defaults are Delta's."""
+    """All options of the engine. Build it with `from_options`; the defaults are Delta's."""
 
     max_commit_attempts: int = _key(10_000_000, at_least(0), delta="maxCommitAttempts")
     max_non_conflict_commit_attempts: int = _key(
@@ -192,7 +192,7 @@ class EngineOptions:
         None, at_least(1), delta="vacuum.parallelDelete.parallelism"
     )
     intents_enabled: bool = _key(True, parse_bool, own="intents.enabled")
-    intents_hours: int = _key(24, _hours, own="intents.hours")
+    intents_hours: int = _key(24, _parse_hours, own="intents.hours")
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")
     stats_trust_float_maximum: bool = _key(False, parse_bool, own="stats.trustFloatMaximum")
@@ -272,7 +272,7 @@ class EngineOptions:
     driver_shortcut_max_bytes: int = _key(
         128 << 20, at_least(0), own="spark.driverShortcut.maxBytes"
     )
-    commit_lock_lease_s: float = _key(60.0, _lasting, own="commit.lock.leaseSeconds")
+    commit_lock_lease_s: float = _key(60.0, _parse_lease_seconds, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
 
@@ -289,7 +289,7 @@ class EngineOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str] | None = None) -> EngineOptions:
-        """Parse the engine's keys out of a mapping that may hold others, too.
+        """Parse the engine's keys out of a mapping that may hold other keys.
 
         Raises:
             ConfigError: A value does not parse, two spellings of an option differ, or a key with
@@ -304,7 +304,7 @@ class EngineOptions:
             own = key.removeprefix("spark.")
             if own.startswith(OWN_PREFIX) and not own.startswith(STORE_PREFIX):
                 raise unknown_option(key, (name for name in known if name.startswith(_SPARKS_OWN)))
-            return None  # not the engine's; a store parses its own options
+            return None  # another component's: a store parses its own options
 
         values = parse_fields(cls, given, name_of)
         values["property_defaults"] = {

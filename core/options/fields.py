@@ -1,11 +1,11 @@
 """Options as fields: each field states its key, its parser and its default in one place.
 
-A component's options are one frozen dataclass. Each field that a user may set is made by `option`,
-and `parse_options` finds the values in any mapping, such as a Spark conf. The engine, the stores
-and the locks all do it this way, so the same mistake gets the same error everywhere: an unknown
-option, a value that does not parse, two spellings that differ, or a missing option.
+A component's options are one frozen dataclass. `option` makes each field that a user may set, and
+`parse_options` finds the values in any mapping, such as a Spark conf. The engine, the stores and
+the locks all work this way, so the same mistake gets the same error everywhere: an unknown option,
+a value that does not parse, two spellings that differ, or a missing option.
 
-An error names the key as its user wrote it, and never shows a value: it may be a secret.
+An error names the key as its user wrote it. It never shows a value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SECRET_MARK = "secret."
-"""A word that may precede the name of any option of a store or a lock, because Spark hides the
+"""A word that may stand before the name of any option of a store or a lock, because Spark hides the
 values of keys that contain it: `optimist.store.redis.secret.url` means `optimist.store.redis.url`.
 """
 
@@ -47,35 +47,34 @@ def option(
     foreign: tuple[str, ...] = (),
     missing: str = "",
 ) -> Any:
-    """A dataclass field that a user may set.
+    """Make a dataclass field that a user may set.
 
     Args:
-        default: The value without the option; left out for an option that must be set.
+        default: The value without the option. Leave it out for an option that must be set.
         parse: Makes the value from the text, whose surrounding blanks are removed; `Secret` for a
-            secret. Raises a `ValueError` that says what the text must be, as a phrase that begins
+            secret. Raises a `ValueError` that says how the text must be, as a phrase that begins
             with "must".
         keys: The option's names, below the prefix of its component. The default is the field's name
             in camel case, with `Seconds` for a final `_s`.
         foreign: The option's names in another family of keys, the strongest first.
-        missing: For an option that must be set: what to set it to, for example `say where the
-            server is`.
+        missing: The remedy for an option that must be set, for example `say where the server is`.
     """
     metadata = {"keys": keys, "parse": parse, "foreign": foreign, "missing": missing}
     return field(default=default, metadata=metadata)
 
 
 def foreign_option(default: Any, parse: Callable[[str], Any], *foreign: str) -> Any:
-    """A field that is set only by keys of another family; see `option`."""
+    """Make a field that only keys of another family set (see `option`)."""
     return field(default=default, metadata={"parse": parse, "foreign": foreign})
 
 
 def parse_options(cls: type[Any], options: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """The values that the options under a prefix set, by the names of the fields.
+    """Return the values that the options under a prefix set, by field name.
 
     Args:
         cls: The dataclass.
-        options: Any mapping; keys without the prefix are left alone.
-        prefix: For example `optimist.store.redis.`; in a key, `spark.` may stand before it, and
+        options: Any mapping; the function ignores keys without the prefix.
+        prefix: For example `optimist.store.redis.`. In a key, `spark.` may stand before it, and
             `SECRET_MARK` after it.
 
     Raises:
@@ -85,7 +84,7 @@ def parse_options(cls: type[Any], options: Mapping[str, str], prefix: str) -> di
     known = own_keys(cls)
 
     def name_of(key: str) -> str | None:
-        bare = _below(prefix, key)
+        bare = _name_below(prefix, key)
         if bare is not None and bare not in known:
             raise unknown_option(key, known)
         return None if bare is None else known[bare].name
@@ -104,7 +103,7 @@ def parse_options(cls: type[Any], options: Mapping[str, str], prefix: str) -> di
 def parse_fields(
     cls: type[Any], options: Mapping[str, str], name_of: Callable[[str], str | None]
 ) -> dict[str, Any]:
-    """The values that the options set, by the names of the fields.
+    """Return the values that the options set, by field name.
 
     Args:
         cls: The dataclass.
@@ -124,13 +123,13 @@ def parse_fields(
 def parse_foreign_options(
     cls: type[Any], given: Mapping[str, str], prefix: str = ""
 ) -> dict[str, Any]:
-    """The values that keys of another family set, by the names of the fields.
+    """Return the values that keys of another family set, by field name.
 
-    If several keys of one field are given, the strongest one wins.
+    If the mapping has several keys of one field, the strongest one wins.
 
     Args:
         cls: The dataclass.
-        given: Options of that family, without their prefix; keys of no field are left alone.
+        given: Options of that family, without their prefix. The function ignores keys of no field.
         prefix: The prefix that was cut off, for messages.
 
     Raises:
@@ -146,23 +145,23 @@ def parse_foreign_options(
 
 
 def options_under(options: Mapping[str, str], prefix: str) -> Options:
-    """The options under a prefix, with or without `spark.` before it; the prefix is cut off.
+    """Return the options under a prefix (with or without `spark.`), and cut the prefix off.
 
     Raises:
         ConfigError: Two spellings of an option differ.
     """
-    keys = keys_by_name(options, lambda key: _below(prefix, key))
+    keys = keys_by_name(options, lambda key: _name_below(prefix, key))
     return Options({name: options[key] for name, key in keys.items()})
 
 
 def keys_by_name(
     options: Mapping[str, str], name_of: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """The key under which each option is given, by the option's name; of several, the first.
+    """Return the key that gives each option, by the option's name: the first if there are several.
 
     Args:
         options: Any mapping.
-        name_of: Gives the option's name for a key, or None to leave the key alone.
+        name_of: Gives the option's name for a key, or None to ignore the key.
 
     Raises:
         ConfigError: Two spellings of an option differ.
@@ -173,24 +172,24 @@ def keys_by_name(
         if name is None:
             continue
         first = keys.setdefault(name, key)
-        if _bare(options[first]) != _bare(options[key]):
+        if _without_blanks(options[first]) != _without_blanks(options[key]):
             raise contradicting_options(first, key)
     return keys
 
 
 def own_keys(cls: type[Any]) -> Mapping[str, Field[Any]]:
-    """The fields of a dataclass that users may set, by key; a field may have several keys."""
+    """Return the fields of a dataclass that users may set, by key (one field may have several)."""
     rows = [each for each in fields(cls) if "keys" in each.metadata]
     return {key: row for row in rows for key in row.metadata["keys"] or (key_of_field(row.name),)}
 
 
 def own_values(settings: Any) -> dict[str, Any]:
-    """The current values of the fields that users may set, by key."""
+    """Return the current values of the fields that users may set, by key."""
     return {key: getattr(settings, row.name) for key, row in own_keys(type(settings)).items()}
 
 
 def key_of_field(name: str) -> str:
-    """The default key of a field: `readTimeoutSeconds` for `read_timeout_s`."""
+    """Return the default key of a field: `readTimeoutSeconds` for `read_timeout_s`."""
     first, *others = name.split("_")
     if others and others[-1] == "s":
         others[-1] = "seconds"
@@ -198,7 +197,7 @@ def key_of_field(name: str) -> str:
 
 
 def unknown_option(key: str, known: Iterable[str]) -> ConfigError:
-    """The error for a key that no option has."""
+    """Return the error for a key that no option has."""
     names = ", ".join(sorted(known))
     remedy = f"The known options are: {names}." if names else "Remove it; none is known here."
     return ConfigError(
@@ -211,7 +210,7 @@ def unknown_option(key: str, known: Iterable[str]) -> ConfigError:
 def contradicting_options(
     first: str, second: str, why: str = "they are two spellings of one option"
 ) -> ConfigError:
-    """The error for two keys that can't both hold."""
+    """Return the error for two keys that contradict each other."""
     return ConfigError(
         f"The options {first} and {second} contradict each other: {why}. Keep one.",
         kind="OPTIMIST_CONTRADICTING_OPTIONS",
@@ -219,10 +218,10 @@ def contradicting_options(
     )
 
 
-def _below(prefix: str, key: str) -> str | None:
+def _name_below(prefix: str, key: str) -> str | None:
     bare = key.removeprefix("spark.")
     return bare[len(prefix) :].removeprefix(SECRET_MARK) if bare.startswith(prefix) else None
 
 
-def _bare(value: object) -> object:
+def _without_blanks(value: object) -> object:
     return value.strip() if isinstance(value, str) else value

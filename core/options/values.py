@@ -1,6 +1,6 @@
-"""Parsers of option values. An error names the key and the rule it breaks, never the value.
+"""Parsers of option values. An error names the key and the broken rule, never the value.
 
-The value may be a secret that was meant for another key. So a parser's `ValueError` says what a
+The value may be a secret that was meant for another key. So a parser's `ValueError` says how a
 value must be, as a phrase that begins with "must", and quotes nothing. The `ConfigError` made from
 it has no cause either, because reports show causes too.
 """
@@ -42,15 +42,15 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 def parse_option(
     options: Mapping[str, str], name: str, parse: Callable[[str], _Value], *, key: str | None = None
 ) -> _Value:
-    """Parse one option's value, with surrounding blanks removed.
+    """Parse one option's value, without the blanks around it.
 
     The value itself is neither an argument nor a local variable here: crash reports show both.
 
     Args:
         options: The mapping that holds the option.
         name: The option's name in `options`.
-        parse: Raises a `ValueError` that says what the value must be.
-        key: The key as the user wrote it, for messages, if `name` is only a part of it.
+        parse: The parser. Raises a `ValueError` that says how the value must be.
+        key: The key as the user wrote it, for messages. Needed if `name` is only a part of it.
 
     Raises:
         ConfigError: The value does not parse (kind `OPTIMIST_INVALID_OPTION`).
@@ -61,15 +61,15 @@ def parse_option(
         return parse(options[name].strip())
     except ValueError as error:
         rule = str(error)
-    raise invalid_option(key or name, rule)  # past the handler, so that the error has no context
+    raise invalid_option(key or name, rule)  # after the handler, so that the error has no context
 
 
 def invalid_option(key: str, rule: str) -> ConfigError:
-    """The error for a value that does not parse.
+    """Return the error for a value that does not parse.
 
     Args:
         key: The option's key.
-        rule: What the value must be, for example `must be true or false`.
+        rule: The rule for the value, for example `must be true or false`.
     """
     return ConfigError(
         f"The value of {key} does not parse: it {rule}.", kind="OPTIMIST_INVALID_OPTION", key=key
@@ -92,7 +92,7 @@ def parse_whole(text: str) -> int:
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers that rejects any below `minimum`."""
+    """Return a parser of whole numbers that refuses numbers below `minimum`."""
 
     def parse(text: str) -> int:
         try:
@@ -108,7 +108,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 def parse_seconds(text: str) -> float:
     """Parse a number of seconds, zero or more."""
-    value = _number(text)
+    value = _parse_float(text)
     if not math.isfinite(value) or value < 0:
         raise ValueError("must be a number of seconds, not negative")
     return value
@@ -134,7 +134,7 @@ def parse_bytes(text: str) -> int:
 
 def parse_ratio(text: str) -> float:
     """Parse a number from 0 to 1."""
-    value = _number(text)
+    value = _parse_float(text)
     if not 0 <= value <= 1:
         raise ValueError("must be a number from 0 to 1")
     return value
@@ -142,14 +142,14 @@ def parse_ratio(text: str) -> float:
 
 def parse_positive(text: str) -> float:
     """Parse a number greater than zero."""
-    value = _number(text)
+    value = _parse_float(text)
     if not math.isfinite(value) or value <= 0:
         raise ValueError("must be a number greater than zero")
     return value
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """Return a parser that accepts only these words, in any case, and gives them in lower case."""
+    """Return a parser that accepts only these words in any case, and gives them in lower case."""
 
     def parse(text: str) -> str:
         folded = text.lower()
@@ -163,12 +163,12 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 def blank_as(
     default: _Default, parse: Callable[[str], _Value]
 ) -> Callable[[str], _Value | _Default]:
-    """Return a parser that gives `default` for an empty value, and else what `parse` gives."""
+    """Return a parser that gives `default` for an empty value, and calls `parse` for others."""
     return lambda text: parse(text) if text else default
 
 
 def parse_url(text: str) -> str:
-    """Parse the URL of a server, without trailing slashes; a URL with credentials is refused."""
+    """Parse the URL of a server, cut trailing slashes, and refuse a URL with credentials."""
     try:
         parts = urlsplit(text)
         is_plain = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -179,7 +179,7 @@ def parse_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _number(text: str) -> float:
+def _parse_float(text: str) -> float:
     try:
         return float(text)
     except ValueError:  # its text quotes the value

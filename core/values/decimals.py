@@ -1,10 +1,10 @@
-"""Arithmetic on decimals that loses no digit, whatever decimal context the thread has.
+"""Arithmetic on decimals that loses no digit, in every decimal context of the thread.
 
 Python rounds the result of every operator (`+`, `-`, `abs`, even the unary minus) to the thread's
-context: to 28 digits, or to what the caller's program has set. A decimal of Delta has up to 38. So
-these functions use their own context, and elsewhere decimals are only made, compared and printed,
-which never rounds. The type checker enforces this: in `typings/decimal.pyi`, decimals have no
-operators.
+context: to 28 digits, or to another number that the caller's program set. A decimal of Delta has up
+to 38. So these functions use their own context. All other code only makes, compares and prints
+decimals, which never rounds. The type checker enforces this: in `typings/decimal.pyi`, decimals
+have no operators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _context(rounding: str) -> Context:
-    # Every argument is given: one left out is taken from a default that any program may change.
+    # Give every argument: the defaults of the others may be changed by any program.
     return Context(
         prec=200,  # more than any product or sum of two decimals of Delta has
         rounding=rounding,
@@ -41,30 +41,30 @@ _UP = _context(ROUND_CEILING)
 
 
 def is_in_range(number: Decimal, precision: int, scale: int) -> bool:
-    """Whether `decimal(precision, scale)` has room for the number's digits before the point."""
+    """Return whether the number's whole part fits `decimal(precision, scale)`."""
     return number.copy_abs() < _power_of_ten(precision - scale)
 
 
 def largest(precision: int, scale: int) -> Decimal:
-    """The largest number that `decimal(precision, scale)` holds."""
+    """Return the largest number that `decimal(precision, scale)` holds."""
     return Decimal((0, (9,) * precision, -scale))
 
 
 def floor_to_scale(number: Decimal, scale: int) -> Decimal:
-    """The greatest number with `scale` digits after the point that is not above `number`."""
+    """Return the greatest number with `scale` digits after the point, at most `number`."""
     return _DOWN.quantize(number, _power_of_ten(-scale))
 
 
 def ceil_to_scale(number: Decimal, scale: int) -> Decimal:
-    """The least number with `scale` digits after the point that is not below `number`."""
+    """Return the least number with `scale` digits after the point, at least `number`."""
     return _UP.quantize(number, _power_of_ten(-scale))
 
 
 def exactly_at_scale(number: Decimal, scale: int) -> Decimal:
-    """The same number with exactly `scale` digits after the point.
+    """Return the same number with exactly `scale` digits after the point.
 
     Raises:
-        decimal.InvalidOperation: It needs more digits than that, or is not finite.
+        decimal.InvalidOperation: The number needs more digits than that, or is not finite.
     """
     fitted = _EXACT.quantize(number, _power_of_ten(-scale))
     if fitted != number:
@@ -73,7 +73,7 @@ def exactly_at_scale(number: Decimal, scale: int) -> Decimal:
 
 
 def spread(number: Decimal, digits: int) -> tuple[Decimal, Decimal]:
-    """The number moved down and up by the most that rounding to `digits` digits can change it."""
+    """Return the number minus and plus the largest error of rounding it to `digits` digits."""
     margin = _EXACT.multiply(number.copy_abs(), _power_of_ten(1 - digits))
     return _EXACT.subtract(number, margin), _EXACT.add(number, margin)
 

@@ -1,8 +1,8 @@
-"""Parses JSON that others wrote into plain values; a bad text is a `ValueError`, never worse.
+"""A parser for JSON that others wrote: a bad text raises a `ValueError`, never worse.
 
-Python's parser accepts more than JSON (`NaN`, `Infinity`), and deep nesting ends in a
-`RecursionError`, here or wherever the value is later copied, printed or sent on. A table may have
-been written by anyone, and must not be able to cause either.
+Python's parser accepts more than JSON (`NaN`, `Infinity`). Deep nesting ends in a `RecursionError`,
+here or wherever the value is later copied, printed or sent on. Anyone may have written a table, and
+it must not be able to cause either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MAX_JSON_DEPTH = 256
-"""How deep lists and objects may be nested; each level of a table's schema takes three."""
+"""The deepest allowed nesting of lists and objects. Each level of a table's schema takes three."""
 
 
 class NestedTooDeepError(ValueError):
@@ -39,27 +39,28 @@ def parse_json(text: str | bytes) -> Any:
         ValueError: The text is not JSON in UTF-8, or is nested deeper than `MAX_JSON_DEPTH` (then a
             `NestedTooDeepError`).
     """
-    return _parsed(_DECODER, text)
+    return _parse(_DECODER, text)
 
 
 def parse_log_json(text: str | bytes) -> Any:
-    """As `parse_json`, but whole numbers of 64 bits are integers however they are written.
+    """Parse like `parse_json`, but return whole numbers of 64 bits as integers.
 
-    JSON has one kind of number, and some writers put `17.0` or `1.7e12` where the log has a count.
+    JSON has one kind of number, and some writers write `17.0` or `1.7e12` where the log has a
+    count.
     """
-    return _parsed(_LOG_DECODER, text)
+    return _parse(_LOG_DECODER, text)
 
 
 def parse_exact_json(text: str) -> Any:
-    """As `parse_json`, but numbers become exact decimals, and a key that comes twice is refused.
+    """Parse like `parse_json`, but with exact decimals, and refuse repeated keys.
 
-    `1e999999` is a small decimal but a huge whole number: look at `Decimal.adjusted` before you
-    convert one. `NaN` and the infinities are accepted as floats, because some writers put them in.
+    `1e999999` is a small decimal but a huge whole number: check `Decimal.adjusted` before you
+    convert one. `NaN` and the infinities become floats, because some writers use them.
     """
-    return _parsed(_EXACT_DECODER, text)
+    return _parse(_EXACT_DECODER, text)
 
 
-def _parsed(decoder: json.JSONDecoder, text: str | bytes) -> Any:
+def _parse(decoder: json.JSONDecoder, text: str | bytes) -> Any:
     whole = text if isinstance(text, str) else text.decode("utf-8")
     try:
         value = decoder.decode(whole)
@@ -74,20 +75,20 @@ def _parsed(decoder: json.JSONDecoder, text: str | bytes) -> Any:
 def _ensure_shallow(value: object) -> None:
     level = [value]
     for _ in range(MAX_JSON_DEPTH):
-        inside = (inner for outer in level for inner in _inside(outer))
+        inside = (inner for outer in level for inner in _inner_values(outer))
         level = [inner for inner in inside if isinstance(inner, dict | list)]
         if not level:
             return
     raise NestedTooDeepError
 
 
-def _inside(value: object) -> Any:
+def _inner_values(value: object) -> Any:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
-def _decimal(text: str) -> Decimal:
+def _parse_decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -103,19 +104,19 @@ def _whole_if_possible(text: str) -> int | float:
     return whole if number == whole else value
 
 
-def _no_constant(name: str) -> object:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key occurs twice")
     return found
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
-_LOG_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_whole_if_possible)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_LOG_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_whole_if_possible)
 _EXACT_DECODER = json.JSONDecoder(
-    parse_int=_decimal, parse_float=_decimal, object_pairs_hook=_without_repeats
+    parse_int=_parse_decimal, parse_float=_parse_decimal, object_pairs_hook=_refuse_repeats
 )

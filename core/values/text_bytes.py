@@ -1,4 +1,4 @@
-"""The bytes of an Arrow column of texts, for searches that are much faster than one per text."""
+"""The bytes of an Arrow column of texts, for much faster searches than one per text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ __all__ = ["bytes_of"]
 
 
 def bytes_of(texts: pa.StringArray) -> bytes:
-    """The texts one after the other; of a null nothing, or what happens to stand in its place."""
+    """Return the bytes of the texts, one after the other.
+
+    A null gives no bytes, or arbitrary ones.
+    """
     _, offsets, data = texts.buffers()
     if data is None or len(texts) == 0:
         return b""

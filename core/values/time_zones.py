@@ -43,24 +43,24 @@ _SHORT_IDS = {
     "SST": "Pacific/Guadalcanal",
     "VST": "Asia/Ho_Chi_Minh",
 }
-"""Java's `ZoneId.SHORT_IDS`, which Spark lets a session have, and a text of a time."""
+"""Java's `ZoneId.SHORT_IDS`. Spark accepts them as a session's zone, and in the text of a time."""
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _LARGEST_OFFSET = dt.timedelta(hours=18)
 """As in Java, and so in Spark."""
 
 
 def parse_zone(text: str) -> dt.tzinfo:
-    """The time zone named by a region, `Z`, an offset (`+01:00`, `GMT+1`), or Java's short ids.
+    """Return the time zone for a region, `Z`, an offset (`+01:00`, `GMT+1`) or Java's short ids.
 
     Raises:
-        ValueError: There is no such zone.
+        ValueError: The zone does not exist.
     """
     if text.upper() in _UTC:
         return dt.timezone.utc
     text = _SHORT_IDS.get(text, text)
     match = _OFFSET.fullmatch(text)
     if match is None:
-        return _region(text)
+        return _region_zone(text)
     sign, hours, minutes = match.groups()
     offset = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
     if offset > _LARGEST_OFFSET or int(minutes or 0) > 59:
@@ -70,10 +70,10 @@ def parse_zone(text: str) -> dt.tzinfo:
 
 @lru_cache(maxsize=256)
 def session_zone(name: str) -> dt.tzinfo:
-    """The time zone that a session or a caller names; see `parse_zone`.
+    """Return the time zone that a session or a caller names (see `parse_zone`).
 
     Raises:
-        UsageError: There is no such zone (kind `OPTIMIST_UNKNOWN_TIME_ZONE`).
+        UsageError: The zone does not exist (kind `OPTIMIST_UNKNOWN_TIME_ZONE`).
     """
     try:
         return parse_zone(name)
@@ -87,15 +87,15 @@ def session_zone(name: str) -> dt.tzinfo:
 
 
 def instant(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    """The instant of a wall-clock time in a zone, in UTC.
+    """Return the UTC instant of a wall-clock time in a zone.
 
-    A time that the clocks skip moves forward by the gap; a time that comes twice means the first.
+    A time that the clocks skip moves forward by the gap. A time that comes twice means the first.
     """
     aware = value.replace(tzinfo=zone) if value.tzinfo is None else value
     return aware.astimezone(dt.timezone.utc)
 
 
-def _region(name: str) -> dt.tzinfo:
+def _region_zone(name: str) -> dt.tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError):  # the latter for the name of a directory

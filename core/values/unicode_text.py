@@ -11,7 +11,7 @@ __all__ = ["ensure_unicode", "is_unicode"]
 
 
 def is_unicode(text: str) -> bool:
-    """Whether the text holds only whole characters, and no half of a surrogate pair."""
+    """Return whether the text holds only whole characters, and no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -23,7 +23,7 @@ def ensure_unicode(text: str) -> None:
     """Refuse a text that holds half a character.
 
     Raises:
-        UsageError: It does (kind `OPTIMIST_INVALID_TEXT`, field `text`).
+        UsageError: The text holds one (kind `OPTIMIST_INVALID_TEXT`, field `text`).
     """
     try:
         text.encode()
