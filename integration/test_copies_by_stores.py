@@ -50,13 +50,13 @@ def place(request):
 @pytest.fixture
 def poured(monkeypatch):
     """The files that were read and written, in order."""
-    pour, seen = copied_file._pour, []
+    pour, seen = copied_file._write_copy, []
 
     def noting(copy, *others):
         seen.append(copy.path)
         pour(copy, *others)
 
-    monkeypatch.setattr(copied_file, "_pour", noting)
+    monkeypatch.setattr(copied_file, "_write_copy", noting)
     return seen
 
 

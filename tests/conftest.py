@@ -46,7 +46,7 @@ def a_process_that_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logstore_registry, "_STORES", logstore_registry._StoreCache())
     monkeypatch.setattr(delta_log, "_CACHE", delta_log.HandleCache())
     lock_registry._instance.cache_clear()
-    filesystem._built.cache_clear()
+    filesystem._build.cache_clear()
 
 
 @pytest.fixture(autouse=True)

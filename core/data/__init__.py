@@ -1,1 +1,1 @@
-"""Rows as files: partition values, statistics of footers, reading, writing. No Spark."""
+"""Rows as files: partition values, statistics from footers, reading, writing. No Spark."""

@@ -1,10 +1,10 @@
 """Rows of a table and changes of its rows, each written to files of its own (spec 10.11).
 
 A command that records changes gives its rows with the kind of each. A row whose kind is null goes
-into the table's files. Any other is a change: it goes into a change file, which has the table's
-columns and `_change_type`, and is in no version of the table. So a row that is new in the table is
-given twice, once without a kind and once with one, by the same job: a new value that is random, or
-asks for the time, is then the same in both.
+into the table's files. Any other row is a change: it goes into a change file, which has the table's
+columns and `_change_type`, and belongs to no version of the table. So a command gives a new row
+twice, once without a kind and once with one, in the same job. A value that is random, or that reads
+the clock, is then the same in both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CHANGE_TYPE = "_change_type"
-"""The column of change files that tells the kind of a change."""
+"""The column of change files that holds the kind of a change."""
 INSERT, DELETE = "insert", "delete"
 UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "update_preimage", "update_postimage"
 
@@ -40,10 +40,10 @@ _DIRECTORY = "_change_data"
 
 
 def change_spec(spec: FileSpec) -> FileSpec:
-    """What the change files have in common that are written together with data files.
+    """Return the common spec of change files that are written together with data files.
 
     Args:
-        spec: What the data files have in common.
+        spec: The common spec of the data files.
     """
     return replace(
         spec,
@@ -54,20 +54,20 @@ def change_spec(spec: FileSpec) -> FileSpec:
 
 
 def change_files(files: Sequence[AddFile]) -> tuple[AddCDCFile, ...]:
-    """The actions for files that were written by a `change_spec`."""
+    """Return the actions for files that were written by a `change_spec`."""
     return tuple(AddCDCFile(file.path, file.partition_values, file.size) for file in files)
 
 
 class RowFiles:
-    """The files of both sorts that one task writes. End them as a `TaskFiles`.
+    """The data and change files that one task writes. End them as a `TaskFiles`.
 
     Args:
-        spec: What the data files have in common.
+        spec: The common spec of the data files.
         clock: See `TaskFiles`.
         task: The task's number, for the names.
 
     Attributes:
-        num_rows: How many rows of the table were written.
+        num_rows: The number of written rows of the table.
     """
 
     def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
@@ -80,7 +80,8 @@ class RowFiles:
 
         Args:
             rows: The rows.
-            kinds: The kind of change that each is, null for rows of the table; None if all are.
+            kinds: The kind of change of each row, null for rows of the table. None if all are rows
+                of the table.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
@@ -93,7 +94,7 @@ class RowFiles:
         self._rows.write(rows)
 
     def close(self) -> tuple[tuple[AddFile, ...], tuple[AddCDCFile, ...]]:
-        """Finish the last files; the actions of the data files and of the change files.
+        """Finish the last files, and return the actions of the data files and the change files.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
@@ -101,6 +102,6 @@ class RowFiles:
         return self._rows.close(), change_files(self._changes.close())
 
     def abort(self) -> None:
-        """Remove all that was written; what can't be removed is left for vacuum to find."""
+        """Remove all written files. VACUUM finds those that can't be removed."""
         self._rows.abort()
         self._changes.abort()

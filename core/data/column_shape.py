@@ -1,8 +1,8 @@
-"""Bringing the columns of a data file or an Arrow table into the table's shape (spec 6.3, 10.1).
+"""Conversion of a file's or an Arrow table's columns to the table's shape (spec 6.3, 10.1).
 
-A file may be older than the table's schema: columns and nested fields that came later are null in
-it, and columns that were widened are narrower in it. Fields are found by their physical names, or
-by their ids where the table's columns are mapped by id.
+A file may be older than the table's schema: newer columns and nested fields are null in it, and
+widened columns are narrower in it. Fields are found by their physical names, or by their ids if the
+table's columns are mapped by id.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ _VARIANT = PrimitiveType("variant")
 def conform_column(
     values: pa.Array, data_type: DataType, *, column: str = "", by_id: bool = False
 ) -> pa.Array:
-    """The values as the Arrow type of a Delta type.
+    """Return the values as the Arrow type of a Delta type.
 
     Args:
-        values: One column of a data file, or of rows that become one.
+        values: One column of a data file, or of rows for a data file.
         data_type: The column's type in the table.
-        column: For the error's message.
+        column: The column's name, for the error.
         by_id: Whether nested fields are found by their ids, not by their physical names.
 
     Raises:
         TableError: The values do not fit the type (kind `OPTIMIST_DATA_FILE_TYPE_MISMATCH`).
     """
     try:
-        return _conform(values, data_type, _Place(column, by_id=by_id))
+        return _conform_values(values, data_type, _Context(column, by_id=by_id))
     except _MisfitError as misfit:
         raise TableError(
             f"The column {shown(misfit.column or '?')} has the type {shown(misfit.arrow_type)} in "
@@ -74,16 +74,16 @@ def conform_column(
 
 
 def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
-    """The rows with exactly the table's columns: by name in any case, in its order, with its types.
+    """Return the rows with exactly the table's columns, in its order and with its types.
 
-    Fields of structs are found in the same way. What the rows lack is null. Arrow's other layouts
-    of the same values (dictionaries, runs, views, slices) become plain ones.
+    Columns and fields of structs are found by name in any case. Missing ones are null. Arrow's
+    other layouts of the same values (dictionaries, runs, views, slices) become plain ones.
 
     Raises:
         SchemaError: A value does not fit its column's type (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
     wanted = to_arrow_schema(schema)
-    own = without_mapping(schema)  # rows know their fields by the table's names
+    own = without_mapping(schema)  # rows use the table's names for their fields
     present = {name.lower(): name for name in rows.column_names}
     columns = []
     for item, field in zip(own, wanted, strict=True):
@@ -91,9 +91,9 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
         if name is None:
             columns.append(nulls_of(field.type, rows.num_rows))
             continue
-        place = _Place(item.name, must_be_exact=True)
+        context = _Context(item.name, must_be_exact=True)
         try:
-            parts = [_conform(chunk, item.data_type, place) for chunk in rows[name].chunks]
+            parts = [_conform_values(chunk, item.data_type, context) for chunk in rows[name].chunks]
         except _MisfitError as misfit:
             raise SchemaError(
                 f"The column {shown(misfit.column)} has the Arrow type {shown(misfit.arrow_type)}, "
@@ -109,7 +109,7 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
 
 
 def value_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> Any:
-    """A column, or a field of a struct, which is null where its struct is."""
+    """Return a column, or a field of a struct, which is null where its struct is null."""
     values: Any = rows[path[0]]
     for name in path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
@@ -117,9 +117,9 @@ def value_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> Any:
 
 
 def nulls_of(arrow_type: pa.DataType, count: int) -> pa.Array:
-    """So many nulls; below them, what the type says is never null is not.
+    """Return that many nulls, with values below them where the type forbids nulls.
 
-    Arrow's own nulls are null at every depth, and its writer of Parquet refuses these.
+    Arrow's own nulls are null at every depth, and its writer of Parquet refuses that.
     """
     if not pa.types.is_nested(arrow_type):
         return pa.nulls(count, arrow_type)
@@ -127,13 +127,14 @@ def nulls_of(arrow_type: pa.DataType, count: int) -> pa.Array:
 
 
 def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) -> int | None:
-    """The index of a table's field among the fields of a file; None if the file lacks it.
+    """Return the index of a table's field among the fields of a file, or None.
 
     Args:
         fields: The fields of one level of the file.
         item: The field of the table.
-        by_id: Whether to look for its id. Only what has none, as columns that no schema names, is
-            found by its name: a name may long be another column's.
+        by_id: Whether to look for its id. A field without an id, as in columns that no schema
+            names, is found by its name. A field with an id is not, because a name may now belong to
+            another column.
     """
     listed = list(fields)
     number = item.metadata.get(COLUMN_ID)
@@ -146,26 +147,26 @@ def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) ->
 
 
 def field_id(field: pa.Field) -> int | None:
-    """The id of a field of a file; None if it has none that Parquet could hold."""
+    """Return the id of a field of a file, or None if it has no id that fits Parquet."""
     text = (field.metadata or {}).get(_FIELD_ID, b"")
     return int(text) if text.isdigit() and len(text) <= _LONGEST_ID else None
 
 
 def has_field_ids(fields: Iterable[pa.Field]) -> bool:
-    """Whether a field at any depth of a file has an id."""
+    """Return whether a field at any depth of a file has an id."""
     return any(
         field_id(field) is not None
-        or (pa.types.is_nested(field.type) and has_field_ids(_fields_of(field.type)))
+        or (pa.types.is_nested(field.type) and has_field_ids(_inner_fields(field.type)))
         for field in fields
     )
 
 
-def _fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
-    return [arrow_type.field(place) for place in range(arrow_type.num_fields)]
+def _inner_fields(arrow_type: pa.DataType) -> list[pa.Field]:
+    return [arrow_type.field(context) for context in range(arrow_type.num_fields)]
 
 
 def find_name(names: Iterable[str], wanted: str) -> str | None:
-    """The name that means the wanted one: one of the same spelling, else the first in any case."""
+    """Return the matching name: in the same spelling, else the first in any case."""
     listed = list(names)
     if wanted in listed:
         return wanted
@@ -174,31 +175,32 @@ def find_name(names: Iterable[str], wanted: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where values stand, for errors, and the rules by which they become the table's.
+class _Context:
+    """The column of the values, for errors, and the rules for their conversion.
 
     Attributes:
         column: The column, or the path of a field in it.
         by_id: Whether nested fields are found by their ids.
-        must_be_exact: Whether nothing may be cut off; if not, what is finer than microseconds is.
+        must_be_exact: Whether nothing may be cut off. If false, times finer than microseconds are
+            cut.
     """
 
     column: str
     by_id: bool = False
     must_be_exact: bool = False
 
-    def inside(self, name: str) -> _Place:
+    def inside(self, name: str) -> _Context:
         return replace(self, column=f"{self.column}.{name}")
 
 
 class _MisfitError(Exception):
-    """Values that do not fit a type; a caller that knows their source makes it an error of ours."""
+    """Values do not fit a type. A caller that knows their source turns it into our own error."""
 
     def __init__(
-        self, values: pa.Array, data_type: DataType, place: _Place, reason: object
+        self, values: pa.Array, data_type: DataType, context: _Context, reason: object
     ) -> None:
         super().__init__(str(reason))
-        self.column = place.column
+        self.column = context.column
         self.arrow_type = values.type
         self.data_type = data_type
         self.reason = reason
@@ -213,50 +215,50 @@ def _remedy(misfit: _MisfitError) -> str:
     return "The engine that wrote the file broke the schema. Restore an older version of the table."
 
 
-def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
+def _conform_values(values: pa.Array, data_type: DataType, context: _Context) -> pa.Array:
     target = to_arrow_type(data_type)
-    values = _plainly_laid_out(values)
+    values = _to_plain_layout(values)
     if values.type == target and not holds_type(data_type, _VARIANT):
         return values
     if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
-        return _struct(values, data_type, place)
+        return _conform_struct(values, data_type, context)
     if isinstance(data_type, ArrayType) and _is_list(values.type):
-        return _list(values, data_type, place)
+        return _conform_list(values, data_type, context)
     if isinstance(data_type, MapType) and pa.types.is_map(values.type):
-        return _map(values, data_type, place)
+        return _conform_map(values, data_type, context)
     try:
         if data_type == _VARIANT:
-            return _variant(values, target, must_be_whole=place.must_be_exact)
-        # What is finer than microseconds is cut off in files, as Spark does; all else must fit.
-        is_cut = _is_in_nanoseconds(values.type) and not place.must_be_exact
+            return _conform_variant(values, target, must_be_whole=context.must_be_exact)
+        # Times finer than microseconds are cut in files, as in Spark. All else must fit.
+        is_cut = _is_in_nanoseconds(values.type) and not context.must_be_exact
         return values.cast(target, safe=not is_cut)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise _MisfitError(values, data_type, place, error) from None
+        raise _MisfitError(values, data_type, context, error) from None
 
 
-def _plainly_laid_out(values: pa.Array) -> pa.Array:
-    """The same values in the plain layout: no extension type, runs, dictionary or views."""
+def _to_plain_layout(values: pa.Array) -> pa.Array:
+    """Convert values to the plain layout: no extension type, runs, dictionary or views."""
     if isinstance(values, pa.ExtensionArray):
-        return _plainly_laid_out(values.storage)
+        return _to_plain_layout(values.storage)
     if pa.types.is_run_end_encoded(values.type):
-        return _plainly_laid_out(_without_runs(values))
+        return _to_plain_layout(_expand_runs(values))
     if pa.types.is_dictionary(values.type):
-        return _plainly_laid_out(values.dictionary_decode())
+        return _to_plain_layout(values.dictionary_decode())
     if pa.types.is_list_view(values.type) or pa.types.is_large_list_view(values.type):
         return _list_of_views(values)
     return values
 
 
-def _without_runs(values: pa.RunEndEncodedArray) -> pa.Array:
-    """Repeat each value along its run; by its number, as Arrow can't decode runs of every type."""
+def _expand_runs(values: pa.RunEndEncodedArray) -> pa.Array:
+    """Repeat each value along its run, by index, as Arrow can't decode runs of every type."""
     numbers = pa.array(range(len(values.values)), pa.int32())
     runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, numbers)
-    places = pc.run_end_decode(runs).slice(values.offset, len(values))
-    return values.values.take(places)
+    indices = pc.run_end_decode(runs).slice(values.offset, len(values))
+    return values.values.take(indices)
 
 
 def _list_of_views(values: pa.Array) -> pa.ListArray:
-    """Lists whose elements stand one after the other; pyarrow's own cast mixes them up."""
+    """Build lists with consecutive elements, because pyarrow's own cast mixes them up."""
     lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
     ends = pa.array([0], pa.int64()), *pc.cumulative_sum(pa.chunked_array([lengths])).chunks
     offsets = pa.concat_arrays(ends).cast(pa.int32())
@@ -267,54 +269,54 @@ def _list_of_views(values: pa.Array) -> pa.ListArray:
     )
 
 
-def _struct(values: pa.Array, data_type: StructType, place: _Place) -> pa.Array:
+def _conform_struct(values: pa.Array, data_type: StructType, context: _Context) -> pa.Array:
     target = to_arrow_type(data_type)
     children = values.flatten()
     parts = []
     for item, arrow_field in zip(data_type, target, strict=True):
-        index = find_field(values.type, item, by_id=place.by_id)
+        index = find_field(values.type, item, by_id=context.by_id)
         if index is None:
             parts.append(nulls_of(arrow_field.type, len(values)))
         else:
-            part = _conform(children[index], item.data_type, place.inside(item.name))
-            parts.append(_filled_below_nulls(part, arrow_field, values))
+            part = _conform_values(children[index], item.data_type, context.inside(item.name))
+            parts.append(_fill_below_nulls(part, arrow_field, values))
     if not parts:
         return values.cast(target)
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
 
 
-def _filled_below_nulls(part: pa.Array, field: pa.Field, struct: pa.Array) -> pa.Array:
-    """A field of a struct with a value of some kind where the struct is null, if it must have one.
+def _fill_below_nulls(part: pa.Array, field: pa.Field, struct: pa.Array) -> pa.Array:
+    """Fill a field that must have values where its struct is null.
 
-    Nobody sees these values, see `nulls_of`.
+    Nobody sees these values (see `nulls_of`).
     """
     if field.nullable or not (part.null_count and struct.null_count):
         return part
     filling = pa.array([None], pa.struct([field])).field(0)
-    places = pc.if_else(struct.is_null(), len(part), row_numbers(len(part)))
-    return pa.concat_arrays([part, filling]).take(places)
+    indices = pc.if_else(struct.is_null(), len(part), row_numbers(len(part)))
+    return pa.concat_arrays([part, filling]).take(indices)
 
 
-def _list(values: pa.Array, data_type: ArrayType, place: _Place) -> pa.Array:
+def _conform_list(values: pa.Array, data_type: ArrayType, context: _Context) -> pa.Array:
     target = to_arrow_type(data_type)
     if not pa.types.is_list(values.type):
-        # Lists that are null may hold null elements even where the type forbids these.
+        # Lists that are null may hold null elements even if the type forbids these.
         values = values.cast(pa.list_(values.type.value_field.with_nullable(True)))
     whole = _from_offset_zero(values)
-    elements = _conform(whole.values, data_type.element_type, place.inside("element"))
+    elements = _conform_values(whole.values, data_type.element_type, context.inside("element"))
     return pa.ListArray.from_arrays(whole.offsets, elements, type=target, mask=whole.is_null())
 
 
-def _map(values: pa.Array, data_type: MapType, place: _Place) -> pa.Array:
+def _conform_map(values: pa.Array, data_type: MapType, context: _Context) -> pa.Array:
     target = to_arrow_type(data_type)
     whole = _from_offset_zero(values)
-    keys = _conform(whole.keys, data_type.key_type, place.inside("key"))
-    items = _conform(whole.items, data_type.value_type, place.inside("value"))
+    keys = _conform_values(whole.keys, data_type.key_type, context.inside("key"))
+    items = _conform_values(whole.items, data_type.value_type, context.inside("value"))
     return pa.MapArray.from_arrays(whole.offsets, keys, items, target, mask=whole.is_null())
 
 
-def _variant(values: pa.Array, target: pa.DataType, *, must_be_whole: bool) -> pa.Array:
-    """A variant's two binaries, whatever order they have in the file; shredded ones do not fit."""
+def _conform_variant(values: pa.Array, target: pa.DataType, *, must_be_whole: bool) -> pa.Array:
+    """Return a variant's two binaries, in any order of the file, and refuse shredded ones."""
     present = values.type.names if pa.types.is_struct(values.type) else []
     if sorted(present) != ["metadata", "value"]:
         shredded = "its variants are shredded into columns of their own"
@@ -344,5 +346,5 @@ def _is_list(arrow_type: pa.DataType) -> bool:
 
 
 def _from_offset_zero(values: pa.Array) -> pa.Array:
-    """The same values, copied if they are a slice: Arrow takes a mask only at offset zero."""
+    """Copy the values if they are a slice, because Arrow takes a mask only at offset zero."""
     return pa.concat_arrays([values]) if values.offset else values

@@ -40,11 +40,11 @@ _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "
 
 @dataclass(frozen=True, slots=True)
 class DeclaredText:
-    """What texts were declared as.
+    """The declaration of a text column.
 
     Attributes:
         length: The most characters of a value.
-        is_padded: Whether shorter values are filled up with blanks, as `char` requires.
+        is_padded: Whether shorter values are padded with blanks, as `char` requires.
     """
 
     length: int
@@ -55,16 +55,15 @@ class DeclaredText:
 
 
 Lengths: TypeAlias = Mapping[tuple[str, ...], DeclaredText]
-"""What is declared, by its path below a column: fields, `element`, `key`, `value`."""
+"""The declarations, by path below a column: fields, `element`, `key`, `value`."""
 _NONE: Lengths = MappingProxyType({})
 
 
 def declared_lengths(item: StructField) -> Lengths:
-    """The declared lengths of a column's texts, those inside its arrays, maps and structs too.
+    """Return the declared lengths of a column's texts, also inside arrays, maps and structs.
 
     Raises:
-        SchemaError: What is declared is not the column's type (kind
-            `OPTIMIST_NESTED_CHAR_VARCHAR`).
+        SchemaError: The declaration is not the column's type (kind `OPTIMIST_NESTED_CHAR_VARCHAR`).
     """
     declared = item.metadata.get(DECLARED_TYPE)
     if declared is None:
@@ -82,12 +81,12 @@ def declared_lengths(item: StructField) -> Lengths:
 
 
 def lengths_below(declared: Lengths, name: str) -> Lengths:
-    """What is declared below one field, `element`, `key` or `value`."""
+    """Return the declarations below one field, `element`, `key` or `value`."""
     return {path[1:]: text for path, text in declared.items() if path and path[0] == name}
 
 
 def with_declared_length(values: pa.ChunkedArray, item: StructField) -> pa.ChunkedArray:
-    """The values as the column takes them: blanks beyond a length are cut, `char` is padded.
+    """Return the values as the column takes them: extra blanks are cut, `char` is padded.
 
     Raises:
         SchemaError: A value is too long even without its trailing blanks (kind
@@ -96,15 +95,15 @@ def with_declared_length(values: pa.ChunkedArray, item: StructField) -> pa.Chunk
     declared = declared_lengths(item)
     if not declared:
         return values
-    parts = [_fitted(part, item.data_type, declared, item.name) for part in values.chunks]
+    parts = [_fit_values(part, item.data_type, declared, item.name) for part in values.chunks]
     return pa.chunked_array(parts, type=values.type)
 
 
 def with_declared_types(item: StructField) -> StructField:
-    """The column with `char(n)` and `varchar(n)` where its texts were declared so, at any depth.
+    """Return the column with `char(n)` and `varchar(n)` where its texts were declared so.
 
-    New metadata may have such types; they are stored as strings and a declaration again (spec 1.4).
-    So what changes within a column changes its declaration, too.
+    New metadata may have such types, at any depth. The engine stores them again as strings and a
+    declaration (spec 1.4). So a change within a column changes its declaration, too.
 
     Raises:
         SchemaError: As `declared_lengths`.
@@ -113,12 +112,12 @@ def with_declared_types(item: StructField) -> StructField:
     if not declared:
         return item
     metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
-    return replace(item, data_type=_declared(item.data_type, declared), metadata=metadata)
+    return replace(item, data_type=_to_declared_type(item.data_type, declared), metadata=metadata)
 
 
-def _declared(data_type: DataType, declared: Lengths) -> DataType:
+def _to_declared_type(data_type: DataType, declared: Lengths) -> DataType:
     def inside(inner: DataType, name: str) -> DataType:
-        return _declared(inner, lengths_below(declared, name))
+        return _to_declared_type(inner, lengths_below(declared, name))
 
     if isinstance(data_type, StructType):
         fields = (replace(f, data_type=inside(f.data_type, f.name)) for f in data_type)
@@ -136,45 +135,53 @@ def _declared(data_type: DataType, declared: Lengths) -> DataType:
 
 @dataclass(slots=True)
 class _Reading:
-    """Reads a declared type along the type that it is of."""
+    """Reads a declared type along the type that it belongs to."""
 
     text: str
     found: dict[tuple[str, ...], DeclaredText]
     at: int = 0
 
     def reads(self, data_type: DataType, path: tuple[str, ...]) -> bool:
-        """Parse one type, recording declared lengths; False if none follows."""
+        """Parse one type and record declared lengths, or return False if none follows."""
         if data_type == _STRING:
             return self._reads_text(path)
         if isinstance(data_type, ArrayType):
             inside = (*path, "element")
-            return self._has("array<") and self.reads(data_type.element_type, inside) and self._ends
+            return (
+                self._skip_text("array<")
+                and self.reads(data_type.element_type, inside)
+                and self._skips_end
+            )
         if isinstance(data_type, MapType):
             return (
-                self._has("map<")
+                self._skip_text("map<")
                 and self.reads(data_type.key_type, (*path, "key"))
-                and self._has(",")
+                and self._skip_text(",")
                 and self.reads(data_type.value_type, (*path, "value"))
-                and self._ends
+                and self._skips_end
             )
         if isinstance(data_type, StructType):
-            return self._has("struct<") and self._reads_fields(data_type, path) and self._ends
+            return (
+                self._skip_text("struct<")
+                and self._reads_fields(data_type, path)
+                and self._skips_end
+            )
         if isinstance(data_type, DecimalType):
             digits = rf"decimal\({data_type.precision}, ?{data_type.scale}\)"
-            return self._skips(re.compile(digits))
-        return self._has(_SQL_NAMES.get(str(data_type), str(data_type)))
+            return self._skip_pattern(re.compile(digits))
+        return self._skip_text(_SQL_NAMES.get(str(data_type), str(data_type)))
 
     @property
-    def _ends(self) -> bool:
-        return self._has(">")
+    def _skips_end(self) -> bool:
+        return self._skip_text(">")
 
     def _reads_fields(self, struct: StructType, path: tuple[str, ...]) -> bool:
-        for place, item in enumerate(struct):
-            # A field may have been renamed since; then the first name counts that can be one.
+        for index, item in enumerate(struct):
+            # A field may have been renamed since. Then the first text that can be a name counts.
             named = rf"(?:`(?:[^`]|``)*`|{re.escape(item.name)}|[^:,<>`]+): ?"
-            if place and not self._has(","):
+            if index and not self._skip_text(","):
                 return False
-            if not self._skips(re.compile(named)):
+            if not self._skip_pattern(re.compile(named)):
                 return False
             if not self.reads(item.data_type, (*path, item.name)):
                 return False
@@ -189,30 +196,30 @@ class _Reading:
         self.at = match.end()
         return True
 
-    def _has(self, part: str) -> bool:
-        return self._skips(re.compile(re.escape(part) + (" ?" if part == "," else "")))
+    def _skip_text(self, part: str) -> bool:
+        return self._skip_pattern(re.compile(re.escape(part) + (" ?" if part == "," else "")))
 
-    def _skips(self, pattern: re.Pattern[str]) -> bool:
+    def _skip_pattern(self, pattern: re.Pattern[str]) -> bool:
         match = pattern.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return match is not None
 
 
-def _fitted(values: Any, data_type: DataType, declared: Lengths, column: str) -> Any:
+def _fit_values(values: Any, data_type: DataType, declared: Lengths, column: str) -> Any:
     if not declared:
         return values
 
     def inside(part: Any, inner: DataType, name: str) -> Any:
-        return _fitted(part, inner, lengths_below(declared, name), f"{column}.{name}")
+        return _fit_values(part, inner, lengths_below(declared, name), f"{column}.{name}")
 
     if isinstance(data_type, StructType):
         children = zip(values.flatten(), data_type, strict=True)
         parts = [inside(part, item.data_type, item.name) for part, item in children]
         return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=values.is_null())
     if isinstance(data_type, ArrayType):
-        # Only the elements of lists that are there: what stands behind a null is nobody's value.
+        # Take only elements of lists that are not null: elements behind a null are not values.
         elements = inside(pc.list_flatten(values), data_type.element_type, "element")
-        offsets = _offsets(pc.list_value_length(values))
+        offsets = _offsets_of_lengths(pc.list_value_length(values))
         return pa.ListArray.from_arrays(offsets, elements, type=values.type, mask=values.is_null())
     if isinstance(data_type, MapType):
         whole = pa.concat_arrays([values]) if values.offset else values
@@ -220,15 +227,15 @@ def _fitted(values: Any, data_type: DataType, declared: Lengths, column: str) ->
         items = inside(whole.items, data_type.value_type, "value")
         mask = whole.is_null()
         return pa.MapArray.from_arrays(whole.offsets, keys, items, values.type, mask=mask)
-    return _fitted_text(values, declared[()], column)
+    return _fit_text(values, declared[()], column)
 
 
-def _offsets(lengths: pa.Array) -> pa.Array:
+def _offsets_of_lengths(lengths: pa.Array) -> pa.Array:
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int64()))
     return pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
 
 
-def _fitted_text(values: pa.Array, declared: DeclaredText, column: str) -> pa.Array:
+def _fit_text(values: pa.Array, declared: DeclaredText, column: str) -> pa.Array:
     length = declared.length
     if (pc.max(pc.utf8_length(pc.utf8_rtrim(values, " "))).as_py() or 0) > length:
         raise SchemaError(

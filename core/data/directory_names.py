@@ -1,4 +1,4 @@
-"""Partition values that are too long for the name of a directory, on every plane (spec 10.2)."""
+"""Partition values that are too long for a directory's name, on every plane (spec 10.2)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from optimist.core.errors.foreign_text import shown
 __all__ = ["ensure_nameable", "too_long_name"]
 
 _MOST_BYTES = 255
-"""What the name of a file or directory may have on disks and on HDFS."""
+"""The longest name of a file or directory on disks and on HDFS."""
 
 
 def ensure_nameable(path: str) -> None:
     """Refuse a path with a name that no file system of a disk can have.
 
     Raises:
-        StorageError: There is one (kind `OPTIMIST_INVALID_PATH`).
+        StorageError: The path has one (kind `OPTIMIST_INVALID_PATH`).
     """
     found = too_long_name(path)
     if found is not None:
@@ -23,7 +23,7 @@ def ensure_nameable(path: str) -> None:
 
 
 def too_long_name(path: str) -> StorageError | None:
-    """The error of a path that has too long a name; None if it has none."""
+    """Return the error for a path with too long a name, or None."""
     name = max(path.split("/"), key=_size)
     if _size(name) <= _MOST_BYTES:
         return None

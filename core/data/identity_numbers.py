@@ -20,19 +20,20 @@ __all__ = ["with_identity_numbers"]
 def with_identity_numbers(
     rows: pa.Table, schema: StructType, given: Iterable[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """New rows with the numbers of the identity columns that they do not bring.
+    """Return new rows with the numbers of the identity columns that they lack.
 
     Args:
         rows: The rows, with exactly the table's columns.
-        schema: The table's, with the marks from which on numbers are given out.
+        schema: The table's schema, with the current high-water marks.
         given: The columns that the rows bring, in any case.
 
     Returns:
-        The rows, and the columns whose numbers were given out.
+        The rows, and the columns whose numbers the engine gave out.
 
     Raises:
-        UsageError: The rows bring numbers that they may not bring; see `ensure_none_inserted`.
-        SchemaError: There are not enough numbers left (kind `OPTIMIST_IDENTITY_COLUMN_EXHAUSTED`).
+        UsageError: The rows bring numbers that they may not bring (see `ensure_none_inserted`).
+        SchemaError: The column has too few numbers left (kind
+            `OPTIMIST_IDENTITY_COLUMN_EXHAUSTED`).
     """
     names = {name.lower() for name in given}
     ensure_none_inserted(schema, names)
@@ -42,6 +43,6 @@ def with_identity_numbers(
             raise identity_overflow(column.name)
         steps = pa.repeat(pa.scalar(column.step, pa.int64()), rows.num_rows - 1)
         numbers = pc.cumulative_sum(pa.concat_arrays([pa.array([column.first], pa.int64()), steps]))
-        place = rows.column_names.index(column.name)
-        rows = rows.set_column(place, rows.schema.field(place), pa.chunked_array([numbers]))
+        number = rows.column_names.index(column.name)
+        rows = rows.set_column(number, rows.schema.field(number), pa.chunked_array([numbers]))
     return rows, tuple(column.name for column in missing)

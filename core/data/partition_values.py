@@ -48,14 +48,14 @@ __all__ = [
 ]
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null, and for the empty string, in a directory's name."""
+"""The text for null, and for the empty string, in a directory's name."""
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
 _NOT_COMPARABLE = ("void", "variant")
 _INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _INTEGER = re.compile(r"^[+-]?[0-9]+$")
-# Python's own rules take more: underscores, and digits of other scripts.
+# Python's own rules accept more: underscores, and digits of other scripts.
 _NOT_FINITE = re.compile(r"^([+-]?inf(inity)?|nan)$", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
 _HIVE_UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
@@ -73,14 +73,14 @@ _URI_SAFE = "/=-_.!~*'():@&+$,;"
 
 
 def arrow_type_of(data_type: DataType) -> pa.DataType | None:
-    """The Arrow type of a partition or statistics column; None for types that can be neither."""
+    """Return the Arrow type of a partition or statistics column, or None for other types."""
     if isinstance(data_type, PrimitiveType) and data_type.name in _NOT_COMPARABLE:
         return None
     return to_arrow_type(data_type) if isinstance(data_type, PrimitiveType | DecimalType) else None
 
 
 def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> StructType:
-    """The fields of the partition columns, in the order of partitioning.
+    """Return the fields of the partition columns, in the order of partitioning.
 
     Raises:
         SchemaError: The schema lacks one of them (kind `DELTA_PARTITION_COLUMN_NOT_FOUND`).
@@ -102,11 +102,11 @@ def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> St
 def partition_columns_of(
     files: pa.Table, partition_fields: StructType, *, zone: str = "UTC"
 ) -> pa.Table:
-    """The partition values of a files table as typed columns, by logical name, one row per file.
+    """Return a files table's partition values as typed columns, by logical name, one row per file.
 
     Args:
         files: A table with a column `partitionValues`, a map from physical name to text.
-        partition_fields: The fields of the partition columns; see `partition_schema`.
+        partition_fields: The fields of the partition columns (see `partition_schema`).
         zone: The time zone in which timestamps without one were written.
 
     Raises:
@@ -121,17 +121,17 @@ def partition_columns_of(
 def partition_column_of(
     files: pa.Table, field: StructField, *, zone: str = "UTC"
 ) -> pa.ChunkedArray:
-    """One column of `partition_columns_of`."""
-    texts = _lookup(files.column("partitionValues"), field.physical_name)
+    """Return one column of `partition_columns_of`."""
+    texts = _look_up_texts(files.column("partitionValues"), field.physical_name)
     encoded = texts.dictionary_encode().unify_dictionaries()
     target = arrow_type_of(field.data_type)
     if target is None:
-        raise _malformed(field.name, str(field.data_type), field.data_type)
+        raise _malformed_value(field.name, str(field.data_type), field.data_type)
     if encoded.num_chunks == 0:
         return pa.chunked_array([], type=target)
-    # One parse per distinct value; a table has few of them.
+    # Parse each distinct value once. A table has few of them.
     texts = encoded.chunk(0).dictionary.to_pylist()
-    dictionary = _typed(texts, field.data_type, zone=zone, column=field.name)
+    dictionary = _parse_column(texts, field.data_type, zone=zone, column=field.name)
     return pa.chunked_array(
         [dictionary.take(chunk.indices) for chunk in encoded.chunks], type=target
     )
@@ -140,20 +140,20 @@ def partition_column_of(
 def partition_scalar(
     text: str | None, data_type: DataType, *, zone: str = "UTC", column: str = ""
 ) -> pa.Scalar:
-    """One value as Arrow holds it, of whatever year; see `parse_partition_value`."""
-    return _typed([text], data_type, zone=zone, column=column)[0]
+    """Return one value of any year in Arrow's form (see `parse_partition_value`)."""
+    return _parse_column([text], data_type, zone=zone, column=column)[0]
 
 
 def parse_partition_value(
     text: str | None, data_type: DataType, *, zone: str = "UTC", column: str = ""
 ) -> Value | None:
-    """One value from its text, in Python's form; null and the empty string are null.
+    """Return one value from its text, in Python's form. The empty string is null.
 
     Raises:
         TableError: The text does not fit the type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
-        SchemaError: It is of a year that Python lacks (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
+        SchemaError: The value has a year that Python lacks (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
-    value = _parsed(text, data_type, zone=zone, column=column)
+    value = _parse_value(text, data_type, zone=zone, column=column)
     if not isinstance(value, int) or str(data_type) not in _COUNTED:
         return value
     try:
@@ -163,7 +163,7 @@ def parse_partition_value(
     except OverflowError:
         raise SchemaError(
             f"The partition column {shown(column or '?')} holds {quoted(text or '')}, which is "
-            "outside the years 1 to 9999; this operation can't compare such values. Nothing was "
+            "outside the years 1 to 9999. This operation can't compare such values. Nothing was "
             "written. Leave such partitions out, or use a condition on the column.",
             kind="OPTIMIST_VALUE_DOES_NOT_FIT",
             column=column,
@@ -172,15 +172,17 @@ def parse_partition_value(
     return time.replace(tzinfo=dt.timezone.utc) if str(data_type) == "timestamp" else time
 
 
-def _typed(texts: Sequence[str | None], data_type: DataType, *, zone: str, column: str) -> pa.Array:
-    values = [_parsed(text, data_type, zone=zone, column=column) for text in texts]
+def _parse_column(
+    texts: Sequence[str | None], data_type: DataType, *, zone: str, column: str
+) -> pa.Array:
+    values = [_parse_value(text, data_type, zone=zone, column=column) for text in texts]
     target = arrow_type_of(data_type)
     counted = _COUNTED.get(str(data_type))
     return pa.array(values, target) if counted is None else pa.array(values, counted).cast(target)
 
 
-def _parsed(text: str | None, data_type: DataType, *, zone: str, column: str) -> Value | None:
-    """As `parse_partition_value`, but dates and times are counts of days or microseconds."""
+def _parse_value(text: str | None, data_type: DataType, *, zone: str, column: str) -> Value | None:
+    """Parse like `parse_partition_value`, but count dates in days and times in microseconds."""
     if text is None or text == "":
         return None
     try:
@@ -194,18 +196,18 @@ def _parsed(text: str | None, data_type: DataType, *, zone: str, column: str) ->
             return _parse_time(text, session_zone(zone))
         return _PARSERS[data_type.name](text)
     except (ValueError, KeyError, ArithmeticError):
-        raise _malformed(column, text, data_type) from None
+        raise _malformed_value(column, text, data_type) from None
 
 
 def serialize_partition_value(value: Any, data_type: DataType, *, column: str = "") -> str | None:
-    """The text of one value for `add.partitionValues`; null and the empty string become null.
+    """Return the text of a value for `add.partitionValues`. The empty string becomes null.
 
     A date or a time may be a count of days or microseconds since 1970, as `value_for_text` gives
-    it, and then be of any year. Else a timestamp must be an aware datetime or a wall-clock time in
-    UTC. It is written in ISO form with `Z`.
+    it, and then have any year. Else a timestamp must be an aware datetime or a wall-clock time in
+    UTC. Its text is in ISO form with `Z`.
 
     Raises:
-        SchemaError: The value is bytes that are not UTF-8, which no text can stand for (kind
+        SchemaError: The value is bytes that are not UTF-8, which no text can represent (kind
             `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
     if value is None or value in ("", b""):
@@ -227,7 +229,7 @@ def serialize_partition_value(value: Any, data_type: DataType, *, column: str = 
 
 
 def value_for_text(value: pa.Scalar) -> Any:
-    """The value as `serialize_partition_value` takes it: a date or a time of whatever year."""
+    """Return the value for `serialize_partition_value`: a date or a time of any year."""
     if pa.types.is_date32(value.type):
         return value.value
     return value.cast(pa.int64()).as_py() if pa.types.is_timestamp(value.type) else value.as_py()
@@ -236,7 +238,7 @@ def value_for_text(value: pa.Scalar) -> Any:
 def serialize_partition_values(
     row: Mapping[str, Any], partition_fields: StructType
 ) -> dict[str, str | None]:
-    """`add.partitionValues` for one partition: physical names, and an entry for every column.
+    """Return `add.partitionValues` for one partition, by physical name, for every column.
 
     Args:
         row: Python values by logical name.
@@ -256,13 +258,13 @@ def serialize_partition_values(
 def canonical_partition_value(
     text: str | None, data_type: DataType, *, zone: str = "UTC"
 ) -> str | None:
-    """One spelling for all texts of one value, to group and compare by (spec 10.2)."""
-    value = _parsed(text, data_type, zone=zone, column="")
+    """Return one spelling for all texts of one value, for grouping and comparing (spec 10.2)."""
+    value = _parse_value(text, data_type, zone=zone, column="")
     return serialize_partition_value(value, data_type)
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
-    """`a=1/b=x` with Hive's escapes, from physical names and texts in order; "" for no columns."""
+    """Return `a=1/b=x` with Hive's escapes, from physical names and texts, or "" for none."""
     return "/".join(
         f"{escape_hive(name)}={HIVE_NULL if not text else escape_hive(text)}"
         for name, text in values.items()
@@ -270,29 +272,29 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
 
 
 def escape_hive(text: str) -> str:
-    """A column's name or value as it stands in a directory's name."""
+    """Return a column's name or value in the form for a directory's name."""
     return _HIVE_UNSAFE.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
 def unescape_hive(text: str) -> str | None:
-    """The value behind a directory's name; None for the directory of null."""
+    """Return the value of a directory's name, or None for the directory of null."""
     if text == HIVE_NULL:
         return None
     return _HIVE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
 
 
 def uri_reference(relative_path: str) -> str:
-    """A file's relative path as `add.path`: percent-encoded once more (spec 10.2, 13)."""
+    """Return a file's relative path as `add.path`: percent-encoded once more (spec 10.2, 13)."""
     return quote(relative_path, safe=_URI_SAFE)
 
 
-def _lookup(maps: pa.ChunkedArray, key: str) -> pa.ChunkedArray:
+def _look_up_texts(maps: pa.ChunkedArray, key: str) -> pa.ChunkedArray:
     query = pa.scalar(key, type=maps.type.key_type)
     found = pc.map_lookup(maps, query_key=query, occurrence="first")
     return found.cast(pa.string()) if found.type != pa.string() else found
 
 
-def _malformed(column: str, text: str, data_type: DataType) -> TableError:
+def _malformed_value(column: str, text: str, data_type: DataType) -> TableError:
     return TableError(
         f"The log holds {quoted(text)} as the value of the partition column "
         f"{shown(column or '?')}, which is of type {shown(data_type)}. The commit that wrote it is "
@@ -340,7 +342,7 @@ def _parse_boolean(text: str) -> bool:
 
 
 def _parse_time(text: str, zone: dt.tzinfo) -> int:
-    """Microseconds since 1970 of a time, which is one of that zone if it names none."""
+    """Return the microseconds since 1970 of a time, read in the zone if it names none."""
     match = _TIMESTAMP.match(text.strip())
     if match is None:
         raise ValueError(text)
@@ -364,7 +366,7 @@ def _parse_wall_clock(text: str) -> int:
 
 _PARSERS: dict[str, Callable[[str], Value]] = {
     "string": str,
-    # The text may have fewer digits than the number: 1.1 is the float nearest to it.
+    # The text may have fewer digits than the number: 1.1 means the float nearest to it.
     "float": lambda text: round_to_float32(_parse_float(text)),
     "double": _parse_float,
     "boolean": _parse_boolean,
@@ -409,6 +411,6 @@ def _wall_clock_text(value: dt.datetime) -> str:
 
 
 def _float_text(value: float) -> str:
-    """As Java prints it where Python would not: `NaN`, `Infinity`."""
+    """Return a float's text as Java prints it: `NaN`, `Infinity`."""
     names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
     return names.get(repr(value), repr(value))

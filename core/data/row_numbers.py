@@ -9,5 +9,5 @@ __all__ = ["row_numbers"]
 
 
 def row_numbers(count: int) -> pa.Array:
-    """The numbers from 0 up to `count`, which is left out (int64), without a loop in Python."""
+    """Return the numbers from 0 up to `count` (exclusive, int64), without a loop in Python."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)

@@ -1,7 +1,7 @@
-"""The columns of tables that track rows: each row's id, and the version that last changed it.
+"""The columns of row tracking: each row's id, and the version that last changed it.
 
-The log gives both for a whole file, as `baseRowId` and `defaultRowCommitVersion`. Rows that were
-moved to another file carry their own values there, in columns that no schema names (spec 6.5).
+The log gives both for a whole file, as `baseRowId` and `defaultRowCommitVersion`. Rows that moved
+to another file carry their own values there, in columns that no schema names (spec 6.5).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MARK = "optimist.rowTracking"
 
 
 def tracking_columns(configuration: Mapping[str, str]) -> StructType:
-    """`_metadata.row_id` and `_metadata.row_commit_version`, as fields that a reader understands.
+    """Return `_metadata.row_id` and `_metadata.row_commit_version` as fields for a reader.
 
     Args:
         configuration: The properties of a table with `delta.enableRowTracking`.
@@ -59,17 +59,17 @@ def tracking_columns(configuration: Mapping[str, str]) -> StructType:
 
 
 def carried_columns(metadata: Metadata, protocol: Protocol) -> StructType:
-    """The columns in which rows carry their ids and versions to another file, id first.
+    """Return the columns that carry ids and versions of rows to another file, id first.
 
-    They have the names that files have for them. A row that moves keeps its id. It keeps its commit
-    version only if it is the same as before, else that is null, and the new file's version counts.
+    They have their names in files. A row that moves keeps its id. It keeps its commit version only
+    if its values stay the same. Else the version is null, and the new file's version counts.
 
     Args:
-        metadata: The table's; without row tracking there are no such columns.
-        protocol: The table's; without the feature, its property alone tracks nothing.
+        metadata: The table's metadata. Without row tracking there are no such columns.
+        protocol: The table's protocol. Without the feature, the property alone tracks nothing.
 
     Raises:
-        TableError: The table tracks rows, and its properties name no columns for that, or names
+        TableError: The table tracks rows, but its properties name no columns for that, or names
             that other columns have (kind `OPTIMIST_MALFORMED_ROW_TRACKING`).
     """
     if not is_active("rowTracking", protocol, metadata):
@@ -92,10 +92,10 @@ def carried_columns(metadata: Metadata, protocol: Protocol) -> StructType:
 
 
 def with_ids_of(before: pa.Table, changed: pa.Table) -> pa.Table:
-    """Rows that were changed, with the ids that they had before, and no version of their own.
+    """Return changed rows with their earlier ids, and without a version of their own.
 
     Args:
-        before: The rows as they were, perhaps with `carried_columns` as their last ones.
+        before: The rows before the change, perhaps with `carried_columns` as their last ones.
         changed: The same rows with their new values, without such columns.
     """
     carried = before.column_names[changed.num_columns :]
@@ -107,7 +107,7 @@ def with_ids_of(before: pa.Table, changed: pa.Table) -> pa.Table:
 
 
 def is_tracking_column(item: StructField) -> bool:
-    """Whether a field is one of `tracking_columns`, not a table's own column of the same name."""
+    """Return whether a field is one of `tracking_columns`, not a table's own column."""
     return _MARK in item.metadata
 
 
@@ -119,10 +119,10 @@ def with_defaults(
     base_row_id: int | None,
     commit_version: int | None,
 ) -> pa.Array:
-    """The values of one of the columns: those in the file, else those that the log gives.
+    """Return one tracking column's values: those in the file, else those from the log.
 
     Args:
-        stored: What the file holds; null where it holds nothing.
+        stored: The file's values, null where it has none.
         item: One of `tracking_columns`.
         positions: The positions of the rows in the file.
         base_row_id: The file's `baseRowId`.

@@ -1,9 +1,9 @@
-"""Rows of a table as its data files have them: by physical names, with ids for Parquet (spec 10.8).
+"""Rows of a table in its files' form: physical names, with ids for Parquet (spec 10.8).
 
 1. Void columns and fields, which no file holds (spec 6.3), are left out.
-2. Every column and field may be null in a file, as in those of delta-spark: NOT NULL is a rule for
-   rows that are written, and a struct that is null has no values for its fields (spec 10.1). Only
-   the two binaries of a variant are always there.
+2. Every column and field may be null in a file, as in delta-spark's files. NOT NULL is a rule for
+   written rows, and a struct that is null has no values for its fields (spec 10.1). Only the two
+   binaries of a variant are always present.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VARIANT = PrimitiveType("variant")
 
 
 class StoredRows:
-    """Turns rows of one table into what its files hold; this is the place where that happens.
+    """Converts rows of one table to the form of its files. All writers use it.
 
     Args:
         schema: The table's schema.
@@ -33,7 +33,7 @@ class StoredRows:
         nullable = kept.as_nullable()
         stored = file_schema(nullable)
         arrow_fields = to_arrow_schema(stored)
-        self._is_as_it_is = not (
+        self._is_unchanged = not (
             is_mapped(schema)
             or holds_void(schema)
             or nullable != kept
@@ -46,12 +46,12 @@ class StoredRows:
         }
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """The rows with the names and ids of files, at every depth, and without void columns.
+        """Return the rows with the names and ids of files, at every depth, without void columns.
 
         Args:
-            rows: Columns of the table, in its types. Other columns stay as they are.
+            rows: Columns of the table, in its types. Other columns stay unchanged.
         """
-        if self._is_as_it_is:
+        if self._is_unchanged:
             return rows
         fields, columns = [], []
         for given, values in zip(rows.schema, rows.columns, strict=True):
@@ -63,5 +63,5 @@ class StoredRows:
                 values = pa.chunked_array(parts, type=field.type)
             fields.append(field)
             columns.append(values)
-        # The types compare equal without their ids, which only the schema given here has for sure.
+        # Types compare equal without their ids, and only this schema certainly has the ids.
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -1,6 +1,6 @@
-"""How the columns of a data file differ from those of the table, as readers find them (spec 10.8).
+"""The differences between a data file's columns and the table's, as readers see them (spec 10.8).
 
-Readers find a column by its id, or by its name in any case; so a file is judged by the same rule.
+Readers find a column by its id, or by its name in any case, so this module uses the same rule.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["has_other_columns", "has_other_types"]
 
 
 def has_other_types(stored: pa.Schema, columns: Iterable[StructField], *, by_id: bool) -> bool:
-    """Whether a file stores one of the columns, or a part of it, in another type than the table's.
+    """Return whether a file stores one of the columns, or a part of it, in another type.
 
     Args:
         stored: The file's columns.
-        columns: Those of the table that are compared.
+        columns: The columns of the table to compare.
         by_id: Whether the table finds columns by their ids.
     """
     return _have_other_types(list(stored), columns, by_id)
@@ -30,12 +30,12 @@ def has_other_types(stored: pa.Schema, columns: Iterable[StructField], *, by_id:
 def has_other_columns(
     stored: pa.Schema, table: StructType, known: Collection[str], *, by_id: bool
 ) -> bool:
-    """Whether a file stores a column, or a field of a struct, that the table does not have.
+    """Return whether a file stores a column or struct field that the table lacks.
 
     Args:
         stored: The file's columns.
         table: The table's schema.
-        known: Names of columns that are no columns of the table and belong there all the same.
+        known: Names of other columns that may also be in the file.
         by_id: Whether the table finds columns by their ids.
     """
     own = [item for item in stored if item.name not in known]
@@ -44,28 +44,28 @@ def has_other_columns(
 
 def _have_other_types(fields: list[pa.Field], columns: Iterable[StructField], by_id: bool) -> bool:
     for item in columns:
-        place = find_field(fields, item, by_id=by_id)
-        if place is not None and _is_other(fields[place].type, item.data_type, by_id):
+        index = find_field(fields, item, by_id=by_id)
+        if index is not None and _is_other_type(fields[index].type, item.data_type, by_id):
             return True
     return False
 
 
-def _is_other(stored: pa.DataType, wanted: DataType, by_id: bool) -> bool:
+def _is_other_type(stored: pa.DataType, wanted: DataType, by_id: bool) -> bool:
     if isinstance(wanted, StructType) and pa.types.is_struct(stored):
         return _have_other_types(list(stored.fields), wanted, by_id)
     if isinstance(wanted, ArrayType) and pa.types.is_list(stored):
-        return _is_other(stored.value_type, wanted.element_type, by_id)
+        return _is_other_type(stored.value_type, wanted.element_type, by_id)
     if isinstance(wanted, MapType) and pa.types.is_map(stored):
-        is_other_key = _is_other(stored.key_type, wanted.key_type, by_id)
-        return is_other_key or _is_other(stored.item_type, wanted.value_type, by_id)
+        is_other_key = _is_other_type(stored.key_type, wanted.key_type, by_id)
+        return is_other_key or _is_other_type(stored.item_type, wanted.value_type, by_id)
     return str(from_arrow_type(stored)) != str(wanted)
 
 
 def _have_others(fields: list[pa.Field], table: StructType, by_id: bool) -> bool:
     found = {find_field(fields, item, by_id=by_id): item.data_type for item in table}
     return any(
-        place not in found or _holds_others(item.type, found[place], by_id)
-        for place, item in enumerate(fields)
+        index not in found or _holds_others(item.type, found[index], by_id)
+        for index, item in enumerate(fields)
     )
 
 

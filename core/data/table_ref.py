@@ -1,4 +1,4 @@
-"""`TableRef`: one table by reference, with what is needed to read and to write it (spec 1.1)."""
+"""`TableRef`: one table by reference, with everything to read and write it (spec 1.1)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["TableRef"]
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """Where a table is, what serves it, and by which options. Nothing in it ever changes.
+    """A table's path, its store and its options. Nothing in it ever changes.
 
-    `DeltaLog` makes one and keeps what does change: the newest snapshot, the attempts under way.
-    Transactions, hooks, commands and the change feed take this value and know no handle.
+    `DeltaLog` makes one, and itself keeps the changing parts: the newest snapshot, the attempts
+    under way. Transactions, hooks, commands and the change feed take this value and know no handle.
 
     Attributes:
         table_path: The table's directory: a local one as its absolute real path (see
-            `resolve_table_path`), any other as it was given.
+            `resolve_table_path`), any other as the user gave it.
         log_path: Its `_delta_log`.
         store: The LogStore that serves the path.
         options: The engine's options.
-        clock: Where time comes from.
-        data_paths: What the paths in the table's log mean, and which of them may be opened.
-        lease: Serialises commit loops across processes when the commit lock is taken; with None the
-            lock reaches only within this process.
+        clock: The source of time.
+        data_paths: The rules for the paths in the table's log, and which of them may be opened.
+        lease: Serialises commit loops across processes when the commit lock is taken. With None the
+            lock works only within this process.
     """
 
     table_path: str
@@ -53,11 +53,11 @@ class TableRef:
         *,
         lease: Lease | None = None,
     ) -> TableRef:
-        """The table at a path as a user wrote it; it need not exist.
+        """Return the table at a path as a user wrote it. It need not exist.
 
         Raises:
-            UsageError: The path is empty, or can't be one.
-            ConfigError: The store does not serve it.
+            UsageError: The path is empty, or can't be a table's.
+            ConfigError: The store does not serve the path.
         """
         table_path = resolve_table_path(path, store)
         origin = store.data_origin(table_path)
@@ -72,7 +72,7 @@ class TableRef:
         )
 
     def data_access(self) -> DataAccess | None:
-        """How data files are reached; None if their paths are enough."""
+        """Return the access to data files, or None if their paths are enough."""
         return self.store.data_access(self.table_path)
 
     def ensure_log_directory(self) -> None:

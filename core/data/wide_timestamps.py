@@ -1,6 +1,6 @@
-"""Dates and times of all years, as counts from 1970 on: Python's own end with the year 9999.
+"""Dates and times of all years, as counts since 1970, because Python ends with the year 9999.
 
-The calendar repeats itself every 400 years, so other years are counted in years that Python has.
+The calendar repeats every 400 years, so other years are computed with years that Python has.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def in_known_years(year: int) -> tuple[int, int]:
-    """A year like it that Python has, and how many cycles of 400 years lie between them."""
+    """Return a similar year that Python has, and the number of 400-year cycles between them."""
     cycles = 0 if dt.MINYEAR < year < dt.MAXYEAR else (year - 2000) // _CYCLE_YEARS
     return year - cycles * _CYCLE_YEARS, cycles
 
 
 def days_since_1970(year: int, month: int, day: int) -> int:
-    """The number of a day.
+    """Return the number of a day since 1970.
 
     Raises:
-        ValueError: There is no such day.
+        ValueError: The calendar has no such day.
     """
     known, cycles = in_known_years(year)
     return (dt.date(known, month, day) - _EPOCH.date()).days + cycles * CYCLE_DAYS
 
 
 def date_text(days: int) -> str:
-    """The date of a day, as Java writes it: `2020-01-01`, `+10000-01-01`, `-0500-01-01`."""
+    """Return the date of a day, as Java writes it: `2020-01-01`, `+10000-01-01`, `-0500-01-01`."""
     cycles = days // CYCLE_DAYS
     known = _EPOCH.date() + dt.timedelta(days=days - cycles * CYCLE_DAYS)
     year = known.year + cycles * _CYCLE_YEARS
@@ -41,7 +41,7 @@ def date_text(days: int) -> str:
 
 
 def time_text(micros: int) -> tuple[str, str]:
-    """The date and the time of day, with six digits of the second, of a time."""
+    """Return the date and the time of day of a time, with six digits of the second."""
     days, rest = divmod(micros, _MICROS_PER_DAY)
     time = (_EPOCH + dt.timedelta(microseconds=rest)).time()
     return date_text(days), time.isoformat(timespec="microseconds")

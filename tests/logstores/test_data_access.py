@@ -265,7 +265,7 @@ def test_gcs_token_is_kept_until_shortly_before_its_end(monkeypatch):
     clock.advance(50 * 60)
     second = store.data_access("gs://b/u")
     assert second.revealed_settings()["access_token"] == "hush-2"
-    assert (newest_access(first), first.place) == (second, second.place)
+    assert (newest_access(first), first.store_key) == (second, second.store_key)
     sent = pickle.loads(pickle.dumps(first))
     store_elsewhere = creating(store, "gs://b/t")
     assert store_elsewhere.data_access("gs://b/t").renewal == ""
@@ -286,12 +286,12 @@ def test_s3_credentials_that_expire_are_renewed_while_files_are_opened(monkeypat
         del store
         gc.collect()
     built = []
-    monkeypatch.setattr(filesystem, "_built", lambda access, _process: built.append(access))
+    monkeypatch.setattr(filesystem, "_build", lambda access, _process: built.append(access))
     for name in "xy":
         filesystem_for(f"s3://b/t/{name}", first)
     keys = [access.revealed_settings()["access_key"] for access in built]
     assert (keys[0] != keys[1]) == is_kept
-    assert {access.place for access in built} == {first.place}
+    assert {access.store_key for access in built} == {first.store_key}
 
 
 def test_intents_are_shared_by_accesses_with_other_credentials():
@@ -302,7 +302,7 @@ def test_intents_are_shared_by_accesses_with_other_credentials():
     refs = [
         TableRef.of("s3://b/t", store, EngineOptions(), ManualClock()) for store in (given, renewed)
     ]
-    assert stored_intents._of(refs[0]) is stored_intents._of(refs[1])
+    assert stored_intents._intents_of(refs[0]) is stored_intents._intents_of(refs[1])
 
 
 def test_gcs_turns_a_key_into_a_token(monkeypatch):

@@ -1,17 +1,16 @@
-"""Intents: writers tell VACUUM that they are writing files which no version names yet (spec 10.12).
+"""Intents: writers tell VACUUM about files that no version names yet (spec 10.12).
 
-An intent is a small file in `_optimist_intents` below the table, made before the first data file of
-a write, and needed until its commit. VACUUM spares files that no version names if they are not
-older than an intent that is alive. Times are those that the store gives to both files, so no
-writer's clock counts.
+An intent is a small file in `_optimist_intents` below the table. A write makes it before its first
+data file, and needs it until its commit. If a file that no version names is at least as young as a
+live intent, VACUUM keeps it. Both times are those of the store, so no writer's clock counts.
 
 | where | how | stale when |
 |---|---|---|
 | local disk | a file per write, see `local_intents` | its lock is free: its process is dead |
 | stores | shared by writes of a process, see `stored_intents` | it is older than its name says |
 
-The name is the number of hours after which an intent is stale where nothing else tells, and a UUID.
-Names that begin with `_` are hidden to readers and to VACUUM, this engine's and others'.
+The name is a number of hours and a UUID. After these hours an intent is stale, if nothing else
+shows it. Names that begin with `_` are hidden to readers and to VACUUM, this engine's and others'.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ class Intent(Protocol):
     """An intent, or the share of one write in it."""
 
     def end(self) -> None:
-        """The files of the write are committed, or gone; does not raise."""
+        """End the intent: the files of the write are committed, or gone. It does not raise."""
 
 
 def intents_directory(table: TableRef) -> str:
-    """The full path of the directory that holds a table's intents."""
+    """Return the full path of the directory that holds a table's intents."""
     return join(table.table_path, INTENTS)
 
 
 def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
-    """Tell of a write that is about to make its first file; None where that is switched off.
+    """Announce a write before its first file, or return None if intents are switched off.
 
     Args:
-        table: Where the table is.
-        table_id: The id in its metadata; None of a new one.
+        table: The table.
+        table_id: The id in its metadata. None for a new table.
 
     Raises:
-        StorageError: The store or the file system failed; no file may be written.
+        StorageError: The store or the file system failed. No file may be written.
         TableError: A symbolic link leads out of the table.
     """
     if not table.options.intents_enabled:
@@ -72,6 +71,6 @@ def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
 
 
 def hours_of(name: str) -> int | None:
-    """After how many hours an intent is stale, by its name; None if it is none."""
+    """Return the hours after which an intent is stale, by its name, or None for other names."""
     match = _NAME.fullmatch(name)
     return None if match is None else int(match.group(1))

@@ -1,9 +1,9 @@
 """Intents in stores: a small object that the writes of one process share for some minutes.
 
 A write that begins while the process has a fresh intent needs no request. Otherwise it creates one,
-under a new name, so that a request that arrives late or twice changes nothing. Intents of writes
-that have ended are removed many at a time, since they do little harm: what VACUUM spares for them
-are files that no version names.
+under a new name, so that a request that arrives late or twice changes nothing. Intents of ended
+writes are removed many at a time, because they do little harm: VACUUM only keeps some more files
+that no version names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optimist.core.runtime.clock import Clock
 __all__ = ["StoredIntent", "begin_stored", "forget_ended"]
 
 _SHARED_S = 600.0
-"""How long other writes join an intent; VACUUM honours it for much longer."""
+"""How long other writes may join an intent. VACUUM honours it for much longer."""
 _REMOVED_AT_ONCE = 16
 
 
@@ -37,32 +37,32 @@ class _Shared:
     num_writes: int = 0
 
     def is_fresh(self, table_id: str | None, clock: Clock) -> bool:
-        """Whether a write may join: it is young, and was not removed with an older table.
+        """Return whether a write may join: it is young, and belongs to the same table.
 
-        It is young by both clocks: one stands still while the machine is suspended, and the other
-        can be set.
+        It must be young by both clocks: one stands still while the machine is suspended, and the
+        other can be set.
         """
         is_same = table_id is not None and table_id == self.table_id
         is_young = 0 <= clock.monotonic_s() - self.begun_s < _SHARED_S
         return is_same and is_young and 0 <= clock.now_ms() - self.begun_ms < _SHARED_S * 1000
 
 
-class _OfTable:
-    """The intents of this process for one table, by one way to its files."""
+class _TableIntents:
+    """The intents of this process for one table, by one access to its files."""
 
     def __init__(self) -> None:
         self.lock = ForkSafeLock()
         self.newest: _Shared | None = None
         self.ended: list[str] = []
-        renew_in_child(self, _OfTable.forget)
+        renew_in_child(self, _TableIntents.forget)
 
     def forget(self) -> None:
-        """In a forked child: they are the parent's."""
+        """Forget the parent's intents in a forked child."""
         self.newest = None
         self.ended = []
 
     def take_ended(self) -> list[str]:
-        """The paths of those that no write needs, which are not used again; under the lock."""
+        """Remove and return the paths of intents that no write needs. The caller holds the lock."""
         if self.newest is not None and not self.newest.num_writes:
             self.ended.append(self.newest.path)
             self.newest = None
@@ -70,21 +70,21 @@ class _OfTable:
         return taken
 
 
-_TABLES: dict[tuple[object, ...], _OfTable] = {}
-"""By path and place; credentials that are renewed must not begin an intent of their own."""
+_TABLES: dict[tuple[object, ...], _TableIntents] = {}
+"""By path and store. A renewal of credentials must not begin a new intent."""
 
 
 class StoredIntent:
     """The share of one write in an intent."""
 
-    def __init__(self, table: TableRef, owner: _OfTable, shared: _Shared) -> None:
+    def __init__(self, table: TableRef, owner: _TableIntents, shared: _Shared) -> None:
         self._table = table
         self._owner = owner
         self._shared = shared
         self._process = os.getpid()
 
     def end(self) -> None:
-        """The write needs the intent no more: its files are committed, or gone."""
+        """End the write's use of the intent: its files are committed, or gone."""
         owner, shared, taken = self._owner, self._shared, []
         if self._process != os.getpid():
             return  # the intent is the parent's
@@ -94,7 +94,7 @@ class StoredIntent:
                 owner.ended.append(shared.path)
             if len(owner.ended) >= _REMOVED_AT_ONCE:
                 taken, owner.ended = owner.ended, []
-        _remove(taken, self._table)
+        _try_remove(taken, self._table)
 
 
 def begin_stored(
@@ -103,20 +103,20 @@ def begin_stored(
     """Join the process's intent for a table, or create one.
 
     Args:
-        table: Where the table is.
-        table_id: The id in its metadata. A table that was made anew at the place has another one,
-            and the intents of the old one may be gone with its files. None of a new table.
-        new_path: Gives the full path of another intent.
+        table: The table.
+        table_id: The id in its metadata. A table that was made anew at the path has another one,
+            and the intents of the old one may be gone with its files. None for a new table.
+        new_path: Returns the full path for a new intent.
 
     Raises:
-        StorageError: The store failed; no file may be written.
+        StorageError: The store failed. No file may be written.
     """
-    owner = _of(table)
+    owner = _intents_of(table)
     with owner.lock:
         clock, shared = table.clock, owner.newest
         if shared is None or not shared.is_fresh(table_id, clock):
             made = _Shared(new_path(), table_id, clock.monotonic_s(), clock.now_ms())
-            _create(made.path, table)
+            _create_intent(made.path, table)
             if shared is not None and not shared.num_writes:
                 owner.ended.append(shared.path)
             owner.newest = shared = made
@@ -125,28 +125,28 @@ def begin_stored(
 
 
 def forget_ended(table: TableRef, *, removes: bool = True) -> frozenset[str]:
-    """The paths of the intents of this process that no write needs; none of them is used again.
+    """Return the paths of this process's intents that no write needs, and forget them.
 
     Args:
         table: The table.
-        removes: Whether they are removed, as far as that works.
+        removes: Whether to try to remove them.
     """
-    owner = _of(table)
+    owner = _intents_of(table)
     with owner.lock:
         taken = owner.take_ended()
-    if not (removes and _remove(taken, table)):
+    if not (removes and _try_remove(taken, table)):
         with owner.lock:
             owner.ended += taken
     return frozenset(taken)
 
 
-def _of(table: TableRef) -> _OfTable:
+def _intents_of(table: TableRef) -> _TableIntents:
     access = table.data_access()
-    key = (table.table_path, None if access is None else access.place)
-    return _TABLES.get(key) or _TABLES.setdefault(key, _OfTable())
+    key = (table.table_path, None if access is None else access.store_key)
+    return _TABLES.get(key) or _TABLES.setdefault(key, _TableIntents())
 
 
-def _create(path: str, table: TableRef) -> None:
+def _create_intent(path: str, table: TableRef) -> None:
     access = table.data_access()
     filesystem, inner = filesystem_for(path, access)
     make_directories(filesystem, [inner])
@@ -160,8 +160,8 @@ def _create(path: str, table: TableRef) -> None:
         raise
 
 
-def _remove(paths: list[str], table: TableRef) -> bool:
-    """Remove intents; False if some may be there still, for VACUUM to remove when they are old."""
+def _try_remove(paths: list[str], table: TableRef) -> bool:
+    """Remove intents, and return False if some may still exist, for VACUUM to remove later."""
     try:
         remove_files(paths, table.data_access())
     except OptimistError:

@@ -1,7 +1,7 @@
-"""The columns of a Parquet file by the names that a table has for their ids (spec 10.8).
+"""The columns of a Parquet file, by the table's names for their ids (spec 10.8).
 
-A table that is mapped by ids finds its columns in a file by these alone: what a file calls a column
-may long be the name of another one.
+A table that is mapped by ids finds its columns in a file only by ids: a column's name in the file
+may now belong to another column.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from optimist.core.schema.types import COLUMN_ID, ArrayType, DataType, MapType, 
 __all__ = ["named_by_ids", "stored_otherwise"]
 
 _UNKNOWN = "\0"
-"""What the names of columns begin with that the table does not have."""
+"""The first character of names for columns that the table does not have."""
 
 
 def named_by_ids(fields: pa.Schema, table: StructType, path: str) -> pa.Schema:
-    """The columns of a file in their order, by the table's physical names for their ids.
+    """Return the columns of a file in their order, by the table's physical names for their ids.
 
     Args:
         fields: The file's columns.
@@ -33,14 +33,14 @@ def named_by_ids(fields: pa.Schema, table: StructType, path: str) -> pa.Schema:
     Raises:
         TableError: A column has no id (kind `OPTIMIST_DATA_FILE_WITHOUT_IDS`).
     """
-    return pa.schema(_named(fields, table, path))
+    return pa.schema(_name_fields(fields, table, path))
 
 
 def stored_otherwise(named: pa.Schema, table: StructType) -> str | None:
-    """The first column of a table that a file has with another type; None if there is none.
+    """Return the first column of a table that a file has with another type, or None.
 
     Args:
-        named: What `named_by_ids` gave for the file.
+        named: The result of `named_by_ids` for the file.
         table: The table's schema.
 
     Raises:
@@ -52,10 +52,10 @@ def stored_otherwise(named: pa.Schema, table: StructType) -> str | None:
     return next(_differences(own, table, ()), None)
 
 
-def _named(fields: Iterable[pa.Field], table: StructType, path: str) -> list[pa.Field]:
+def _name_fields(fields: Iterable[pa.Field], table: StructType, path: str) -> list[pa.Field]:
     by_id = {item.metadata.get(COLUMN_ID): item for item in table}
     named = []
-    for place, found in enumerate(fields):
+    for index, found in enumerate(fields):
         number = field_id(found)
         if number is None:
             raise TableError(
@@ -67,24 +67,24 @@ def _named(fields: Iterable[pa.Field], table: StructType, path: str) -> list[pa.
             )
         item = by_id.get(number)
         if item is None:
-            named.append(found.with_name(f"{_UNKNOWN}{place}"))
+            named.append(found.with_name(f"{_UNKNOWN}{index}"))
         else:
-            kind = _inside(found.type, item.data_type, path)
+            kind = _name_inner_fields(found.type, item.data_type, path)
             named.append(found.with_name(item.physical_name).with_type(kind))
     return named
 
 
-def _inside(stored: pa.DataType, data_type: DataType, path: str) -> pa.DataType:
+def _name_inner_fields(stored: pa.DataType, data_type: DataType, path: str) -> pa.DataType:
     if pa.types.is_struct(stored) and isinstance(data_type, StructType):
-        return pa.struct(_named(stored.fields, data_type, path))
+        return pa.struct(_name_fields(stored.fields, data_type, path))
     if pa.types.is_list(stored) and isinstance(data_type, ArrayType):
         item = stored.value_field
-        return pa.list_(item.with_type(_inside(item.type, data_type.element_type, path)))
+        return pa.list_(item.with_type(_name_inner_fields(item.type, data_type.element_type, path)))
     if pa.types.is_map(stored) and isinstance(data_type, MapType):
         key, item = stored.key_field, stored.item_field
         return pa.map_(
-            key.with_type(_inside(key.type, data_type.key_type, path)),
-            item.with_type(_inside(item.type, data_type.value_type, path)),
+            key.with_type(_name_inner_fields(key.type, data_type.key_type, path)),
+            item.with_type(_name_inner_fields(item.type, data_type.value_type, path)),
         )
     return stored
 

@@ -1,4 +1,4 @@
-"""The statistics JSON of a new data file, from the footer of its Parquet file (spec 9.1 to 9.3)."""
+"""The statistics JSON of a new data file, from its Parquet footer (spec 9.1 to 9.3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MICROS_PER_UNIT = {"milliseconds": 1000, "microseconds": 1}
 
 
 _ReadBound: TypeAlias = Callable[[Any, str], Any]
-"""Reads one end, `min` or `max`, of a row group's statistics; None where it says nothing."""
+"""Reads one end, `min` or `max`, of a row group's statistics. Returns None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class _StoredColumn:
 
     Attributes:
         path: Its physical path.
-        place: Its place among the files' leaves; None if footers say nothing of it.
+        index_in_file: Its index among the files' leaves. None if footers have nothing about it.
         is_missing: Whether the files lack it, so that all its values are null.
         is_float: Whether NaN may be among its values.
-        read_bound: Reads a bound; None where there are none.
+        read_bound: Reads a bound. None without bounds.
     """
 
     path: ColumnPath
-    place: int | None
+    index_in_file: int | None
     is_missing: bool
     is_float: bool
     read_bound: _ReadBound | None
@@ -55,7 +55,7 @@ class _StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What the row groups of a file say of one leaf column together; bounds are None if unknown."""
+    """The statistics of all row groups of a file for one leaf column. Unknown bounds are None."""
 
     low: Any = None
     high: Any = None
@@ -63,12 +63,12 @@ class _Summary:
 
 
 class FooterStatistics:
-    """How the statistics of data files that store the same columns are taken from their footers.
+    """Takes the statistics of data files with the same columns from their footers.
 
-    A bound is left out where a footer does not give one for certain: INT96 timestamps, columns
-    with NaN, infinities, text that is not UTF-8, and old dates and times in the calendar of Spark
-    2, which readers take for others. Null counts of lists and maps are left out,
-    because a footer counts their elements.
+    A bound is left out if a footer does not give one for certain: INT96 timestamps, columns with
+    NaN, infinities, text that is not UTF-8, and old dates and times in the calendar of Spark 2,
+    which readers would misread. Null counts of lists and maps are left out, because a footer counts
+    their elements.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class FooterStatistics:
         *,
         string_prefix_length: int = 32,
     ) -> None:
-        """Find each column's place in the files.
+        """Find each column's index in the files.
 
         Args:
             stored: The files' columns, by the table's physical names.
-            schema: The table's schema; columns of it that the files lack are all null.
-            stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
+            schema: The table's schema. Columns that the files lack are all null.
+            stats_columns: Logical paths of the leaves that get statistics (see `stats_columns`).
             string_prefix_length: Text with more UTF-16 units than this is shortened.
         """
         leaves = dict(_parquet_leaves(stored))
-        self._columns = [_placed(path, schema, leaves) for path in stats_columns]
+        self._columns = [_find_stored_column(path, schema, leaves) for path in stats_columns]
         self._string_prefix_length = string_prefix_length
 
     def of(
@@ -98,30 +98,32 @@ class FooterStatistics:
         tight_bounds: bool | None = None,
         nan_free: Collection[ColumnPath] = (),
     ) -> str:
-        """`add.stats` for one file.
+        """Return `add.stats` for one file.
 
         Args:
             metadata: The file's footer.
-            tight_bounds: What to write as `tightBounds`; None leaves it out.
-            nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes
-                over NaN, so its bounds of other float columns are not used; Spark's writer shows
+            tight_bounds: The value of `tightBounds`. None leaves it out.
+            nan_free: Physical paths of float columns that certainly hold no NaN. Arrow's writer
+                ignores NaN, so its bounds of other float columns are not used. Spark's writer shows
                 NaN as a bound.
         """
         calendar = LegacyCalendar.of(metadata.metadata)
         shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
-        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+        groups = [
+            metadata.row_group(index_in_file) for index_in_file in range(metadata.num_row_groups)
+        ]
         minimums: dict[str, Any] = {}
         maximums: dict[str, Any] = {}
         null_counts: dict[str, Any] = {}
         for column in self._columns:
             is_trusted = shows_nan or not column.is_float or column.path in nan_free
-            summary = _summarize(groups, column, is_trusted)
+            summary = _summarize_groups(groups, column, is_trusted)
             if calendar is not None and calendar.rebases(summary.low):
                 summary = _Summary(null_count=summary.null_count)
-            low, high = _shortened(summary, self._string_prefix_length)
-            _put(minimums, column.path, low)
-            _put(maximums, column.path, high)
-            _put(null_counts, column.path, summary.null_count)
+            low, high = _shorten(summary, self._string_prefix_length)
+            _set_at_path(minimums, column.path, low)
+            _set_at_path(maximums, column.path, high)
+            _set_at_path(null_counts, column.path, summary.null_count)
         fields: dict[str, Any] = {"numRecords": metadata.num_rows}
         fields |= {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
         if tight_bounds is not None:
@@ -138,7 +140,7 @@ def stats_from_footer(
     tight_bounds: bool | None = None,
     nan_free: Collection[ColumnPath] = (),
 ) -> str:
-    """`add.stats` for one data file; see `FooterStatistics`."""
+    """Return `add.stats` for one data file (see `FooterStatistics`)."""
     stored = metadata.schema.to_arrow_schema()
     statistics = FooterStatistics(
         stored, schema, stats_columns, string_prefix_length=string_prefix_length
@@ -147,7 +149,7 @@ def stats_from_footer(
 
 
 def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
-    """The paths of a file's float columns in which no value is NaN, those in structs included."""
+    """Return the paths of a file's float columns without NaN, also those in structs."""
     found: list[ColumnPath] = []
     for name in table.column_names:
         pending: list[tuple[ColumnPath, Any]] = [((name,), table.column(name))]
@@ -164,7 +166,7 @@ def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
 
 
 def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]]:
-    """Physical path and column index of each leaf; lists and maps are leaves without an index."""
+    """Yield physical path and column index of each leaf. Lists and maps have no index."""
     index = 0
     pending: list[tuple[ColumnPath, pa.Field]] = [((item.name,), item) for item in schema]
     while pending:
@@ -187,14 +189,14 @@ def _num_leaves(arrow_type: pa.DataType) -> int:
     return 1
 
 
-def _placed(
+def _find_stored_column(
     path: ColumnPath, schema: StructType, leaves: dict[ColumnPath, int | None]
 ) -> _StoredColumn:
     column = resolve_column(path, schema)
     if column is None:
         raise ValueError(f"the schema has no column {'.'.join(path)}")
     own, kind = column.physical_path, column.data_type
-    # A struct in the leaf's place means a file of another schema: say nothing about it.
+    # A struct instead of the leaf means a file of another schema: give no statistics for it.
     is_other_shape = own not in leaves and any(leaf[: len(own)] == own for leaf in leaves)
     return _StoredColumn(
         own,
@@ -207,14 +209,16 @@ def _placed(
     )
 
 
-def _summarize(
+def _summarize_groups(
     groups: Sequence[pq.RowGroupMetaData], column: _StoredColumn, is_trusted: bool
 ) -> _Summary:
     if column.is_missing:
         return _Summary(null_count=sum(group.num_rows for group in groups))
-    if column.place is None:
+    if column.index_in_file is None:
         return _Summary()
-    statistics = [(group.column(column.place).statistics, group.num_rows) for group in groups]
+    statistics = [
+        (group.column(column.index_in_file).statistics, group.num_rows) for group in groups
+    ]
     null_counts = [
         item.null_count if item and item.has_null_count else None for item, _ in statistics
     ]
@@ -239,7 +243,7 @@ def _group_bounds(statistics: Any, read: _ReadBound) -> tuple[Any, Any] | None:
     try:
         low, high = read(statistics, "min"), read(statistics, "max")
     except (ValueError, OverflowError, TypeError, KeyError):
-        # A text that is not UTF-8, a date beyond year 9999, a column of another type: no bounds.
+        # A text that is not UTF-8, a date beyond year 9999, or another type has no bounds.
         return None
     return None if low is None or high is None else (low, high)
 
@@ -267,7 +271,7 @@ def _read_timestamp(statistics: Any, end: str) -> dt.datetime | None:
     if logical.get("Type") != "Timestamp" or logical["timeUnit"] not in _MICROS_PER_UNIT:
         return None
     micros = getattr(statistics, f"{end}_raw") * _MICROS_PER_UNIT[logical["timeUnit"]]
-    # Both ends are cut down to milliseconds; readers know and add one to the upper (spec 9.5).
+    # Both ends are cut to milliseconds. Readers know that and add one to the upper (spec 9.5).
     value = _EPOCH + dt.timedelta(milliseconds=micros // 1000)
     return value.replace(tzinfo=dt.timezone.utc) if logical["isAdjustedToUTC"] else value
 
@@ -282,13 +286,13 @@ _READERS: dict[str, _ReadBound] = {
 }
 
 
-def _shortened(summary: _Summary, prefix_length: int) -> tuple[Any, Any]:
+def _shorten(summary: _Summary, prefix_length: int) -> tuple[Any, Any]:
     if not isinstance(summary.low, str):
         return summary.low, summary.high
     return lower_bound(summary.low, prefix_length), upper_bound(summary.high, prefix_length)
 
 
-def _put(target: dict[str, Any], path: ColumnPath, value: Any) -> None:
+def _set_at_path(target: dict[str, Any], path: ColumnPath, value: Any) -> None:
     if value is None:
         return
     for name in path[:-1]:

@@ -1,7 +1,7 @@
-"""Which of a file's Parquet columns hold what is wanted of a column of the table.
+"""The Parquet columns of a file that hold the wanted part of a column of the table.
 
-A column of structs is stored as one Parquet column per leaf. Where only some of its fields are
-wanted, only their leaves are read.
+A column of structs is stored as one Parquet column per leaf. If a reader wants only some of its
+fields, only their leaves are read.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["leaf_columns"]
 def leaf_columns(
     file: pq.ParquetFile, index: int, wanted: DataType, *, by_id: bool = False
 ) -> list[str]:
-    """The names by which pyarrow reads what is wanted of a column, and little more.
+    """Return the names by which pyarrow reads the wanted part of a column, and little more.
 
-    A struct of which a file has none of the wanted fields is there or null all the same; its first
-    leaf tells which.
+    A struct may exist or be null even if a file has none of its wanted fields. Its first leaf shows
+    which.
 
     Args:
         file: The file.
-        index: The place of the column among the file's own.
-        wanted: The column's type, with the wanted fields alone.
+        index: The index of the column among the file's own.
+        wanted: The column's type, with only the wanted fields.
         by_id: Whether fields are found by their ids, not by their physical names.
     """
     fields = list(file.schema_arrow)
@@ -38,8 +38,8 @@ def leaf_columns(
 
 
 def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> list[int]:
-    """The places of the wanted leaves among all leaves of a stored type, in order."""
-    stored = _plain(stored)
+    """Return the indices of the wanted leaves among all leaves of a stored type, in order."""
+    stored = _storage_type(stored)
     if isinstance(wanted, ArrayType) and _is_list(stored):
         return _wanted_leaves(stored.value_type, wanted.element_type, by_id=by_id)
     if not (isinstance(wanted, StructType) and pa.types.is_struct(stored)):
@@ -47,16 +47,16 @@ def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> lis
     found = {find_field(stored, item, by_id=by_id): item.data_type for item in wanted}
     leaves: list[int] = []
     first = 0
-    for place, field in enumerate(stored):
-        if place in found:
-            inner = _wanted_leaves(field.type, found[place], by_id=by_id)
+    for number, field in enumerate(stored):
+        if number in found:
+            inner = _wanted_leaves(field.type, found[number], by_id=by_id)
             leaves += [first + leaf for leaf in inner]
         first += _num_leaves(field.type)
     return leaves or [0]
 
 
 def _num_leaves(stored: pa.DataType) -> int:
-    stored = _plain(stored)
+    stored = _storage_type(stored)
     if pa.types.is_struct(stored):
         return sum(_num_leaves(field.type) for field in stored)
     if pa.types.is_map(stored):
@@ -64,7 +64,7 @@ def _num_leaves(stored: pa.DataType) -> int:
     return _num_leaves(stored.value_type) if _is_list(stored) else 1
 
 
-def _plain(stored: pa.DataType) -> pa.DataType:
+def _storage_type(stored: pa.DataType) -> pa.DataType:
     return stored.storage_type if isinstance(stored, pa.BaseExtensionType) else stored
 
 

@@ -1,9 +1,9 @@
-"""Data files with dates in a calendar that is no longer in use.
+"""Data files with dates in a calendar that is no longer used.
 
 Spark 2, and later versions on request, counted days before 15 October 1582 by the Julian calendar,
 and times before 1900 by the local clocks of that time. The footer identifies such files. Spark's
-own reader converts their values; here a file is refused as soon as such a value is met, and its
-footer's bounds of such columns are no statistics.
+own reader converts their values. This engine refuses a file when it meets such a value, and does
+not use the footer's bounds of such columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERSION = b"org.apache.spark.version"
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """Which values of a file may be in the old calendar.
+    """The values of a file that may be in the old calendar.
 
     Attributes:
         dates_and_times: Dates, and timestamps that are stored as such.
@@ -40,7 +40,7 @@ class LegacyCalendar:
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes] | None) -> LegacyCalendar | None:
-        """What a footer's key-value metadata says; None if all values are in today's calendar.
+        """Read a footer's key-value metadata, or return None if all values use today's calendar.
 
         A file that names no version of Spark was written by an engine that never did this.
         """
@@ -53,9 +53,9 @@ class LegacyCalendar:
         return calendar if calendar.dates_and_times or calendar.int96 else None
 
     def rebases(self, value: object) -> bool:
-        """Whether a date or a time, stored as such, may stand for another one of today's calendar.
+        """Return whether a stored date or time may mean another one in today's calendar.
 
-        If the lowest value of a column does not, no other does.
+        If the lowest value of a column is safe, all are.
         """
         if not self.dates_and_times or not isinstance(value, dt.date):
             return False
@@ -67,15 +67,15 @@ class LegacyCalendar:
         """Refuse values whose meaning differs between the calendars.
 
         Args:
-            batch: Columns as they are stored.
+            batch: Columns as stored.
             path: The file, for the error.
 
         Raises:
-            TableError: There is such a value (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path` and
-                `column`).
+            TableError: The batch has such a value (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path`
+                and `column`).
         """
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if self._is_met(column):
+            if self._has_affected_values(column):
                 raise TableError(
                     f"The column {shown(name)} of {shown(path)} has dates before 1582 or times "
                     "before 1900 in the old calendar of Spark 2. Read the table with Spark on the "
@@ -85,14 +85,14 @@ class LegacyCalendar:
                     column=name,
                 )
 
-    def _is_met(self, column: pa.Array) -> bool:
+    def _has_affected_values(self, column: pa.Array) -> bool:
         kind = column.type
         if pa.types.is_struct(kind):
-            return any(map(self._is_met, column.flatten()))
+            return any(map(self._has_affected_values, column.flatten()))
         if pa.types.is_map(kind):
-            return self._is_met(column.keys) or self._is_met(column.items)
+            return self._has_affected_values(column.keys) or self._has_affected_values(column.items)
         if pa.types.is_list(kind):
-            return self._is_met(column.flatten())
+            return self._has_affected_values(column.flatten())
         if pa.types.is_date(kind):
             return self.dates_and_times and _has_older(column, _FIRST_SAFE_DAY)
         if not pa.types.is_timestamp(kind):

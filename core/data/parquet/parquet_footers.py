@@ -1,7 +1,7 @@
-"""What the footers of Parquet files say that no log knows yet: columns, rows, statistics.
+"""Facts from the footers of Parquet files that no log has yet: columns, rows, statistics.
 
-A footer is foreign: who wrote the file chose it. Types are taken from what the file stores and not
-from what other engines note beside it; field metadata, which could hold rules of another table, are
+A footer is foreign: the writer of the file chose it. Types come from the stored columns and not
+from other engines' notes beside them. Field metadata, which could hold rules of another table, is
 left out.
 """
 
@@ -41,16 +41,16 @@ _UNREAD_BY_SPARK = (
 
 @dataclass(frozen=True, slots=True)
 class FooterWish:
-    """What is wanted of footers. A small value that tasks of Spark may carry.
+    """The facts that are wanted of footers. A small value that tasks of Spark may carry.
 
     Attributes:
-        access: How the files are reached.
-        partition_columns: Columns whose values the files' directories tell.
-        num_stats_columns: For how many leaf columns to collect statistics; -1 for all, None for no
-            statistics at all.
+        access: The access to the files.
+        partition_columns: Columns whose values are in the names of the files' directories.
+        num_stats_columns: The number of leaf columns to collect statistics for. -1 for all, None
+            for no statistics at all.
         string_prefix_length: How many UTF-16 units of a text are kept as a bound.
         table_schema: The table's schema as JSON, once it is known.
-        by_id: Whether the table finds columns by their ids; then its schema must be known, and
+        by_id: Whether the table finds columns by their ids. Then its schema must be known, and
             files have the same types.
     """
 
@@ -64,13 +64,13 @@ class FooterWish:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What one footer says.
+    """The facts of one footer.
 
     Attributes:
-        schema: The file's columns as a schema in JSON, all of which may be null; the table's where
-            columns are found by their ids.
-        stats: `add.stats` by the table's schema if that is known, else by the file's own; None
-            where no statistics are wanted.
+        schema: The file's columns as a nullable schema in JSON. If columns are found by their ids,
+            the table's schema.
+        stats: `add.stats` by the table's schema if that is known, else by the file's own. None
+            without statistics.
     """
 
     schema: str
@@ -78,16 +78,16 @@ class Footer:
 
 
 class FooterReader:
-    """Reads footers. What files with the same columns have in common is found out once.
+    """Reads footers, and computes the common facts of files with the same columns once.
 
     Several threads may share one reader.
     """
 
     def __init__(self, wish: FooterWish) -> None:
-        """A reader that has seen no file.
+        """Make a reader that has seen no file.
 
         Args:
-            wish: What is wanted.
+            wish: The wanted facts.
         """
         self._wish = wish
         self._newest: tuple[pq.ParquetSchema, pa.Schema, _Shape] | None = None
@@ -99,14 +99,14 @@ class FooterReader:
             path: The full path of the file.
 
         Raises:
-            TableError: The file is no Parquet, or is damaged (kind
+            TableError: The file is not Parquet, or is damaged (kind
                 `OPTIMIST_UNREADABLE_DATA_FILE`).
             SchemaError: It has a column that no Delta table can have (kind
-                `DELTA_UNSUPPORTED_DATA_TYPES`), or a column of another type than the table, which
-                finds it by its id (`DELTA_FAILED_TO_MERGE_FIELDS`).
+                `DELTA_UNSUPPORTED_DATA_TYPES`), or a column with another type than the table's
+                column of the same id (`DELTA_FAILED_TO_MERGE_FIELDS`).
             StorageError: The store failed.
         """
-        metadata, arrow = _read(path, self._wish.access)
+        metadata, arrow = _read_footer(path, self._wish.access)
         newest = self._newest
         if newest and newest[0].equals(metadata.schema) and newest[1].equals(arrow, True):
             return newest[2].footer(metadata)
@@ -116,7 +116,7 @@ class FooterReader:
 
     def _shape(self, path: str, metadata: pq.FileMetaData, arrow: pa.Schema) -> _Shape:
         try:
-            arrow = _as_read(arrow, metadata.schema)
+            arrow = _to_read_schema(arrow, metadata.schema)
             if self._wish.by_id and self._wish.table_schema is not None:
                 return _shape_by_id(path, arrow, self._wish)
             schema = from_arrow_schema(arrow)
@@ -127,47 +127,47 @@ class FooterReader:
                 path=path,
             ) from None
         own = schema.without_field_keys(lambda _: True).as_nullable()
-        return _Shape(schema_to_json(own), _statistics(arrow, own, self._wish))
+        return _Shape(schema_to_json(own), _build_statistics(arrow, own, self._wish))
 
 
 def stored_columns(path: str, access: DataAccess | None) -> pa.Schema:
-    """The columns of one file as they are read, with their ids, by its footer.
+    """Return the columns of one file as they are read, with their ids, from its footer.
 
     Raises:
-        TableError: See `FooterReader`.
+        TableError: As `FooterReader`.
         SchemaError: Arrow reads a column that Spark does not (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
         StorageError: The store failed.
     """
-    metadata, arrow = _read(path, access)
-    return _as_read(arrow, metadata.schema)
+    metadata, arrow = _read_footer(path, access)
+    return _to_read_schema(arrow, metadata.schema)
 
 
-def _read(path: str, access: DataAccess | None) -> tuple[pq.FileMetaData, pa.Schema]:
+def _read_footer(path: str, access: DataAccess | None) -> tuple[pq.FileMetaData, pa.Schema]:
     with storage_errors("read", path):
         try:
             metadata = read_surely(path, access, pq.read_metadata)
-            # Fields keep their ids; what writers note of the file as a whole does not count.
+            # Fields keep their ids. Writers' notes about the whole file do not count.
             return metadata, metadata.schema.to_arrow_schema().remove_metadata()
         except FileNotFoundError:
             raise
         except UNREADABLE as error:
-            raise _no_parquet(path, str(error)) from None
+            raise _unreadable_file(path, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What files with the same columns have in common.
+    """The common facts of files with the same columns.
 
     Attributes:
         schema: See `Footer.schema`.
-        statistics: How the statistics are taken; None where none are wanted.
+        statistics: Takes the statistics. None without statistics.
     """
 
     schema: str
     statistics: FooterStatistics | None
 
     def footer(self, metadata: pq.FileMetaData) -> Footer:
-        """What a file's footer says."""
+        """Return the facts of a file's footer."""
         statistics = self.statistics
         return Footer(self.schema, None if statistics is None else statistics.of(metadata))
 
@@ -184,16 +184,18 @@ def _shape_by_id(path: str, arrow: pa.Schema, wish: FooterWish) -> _Shape:
             kind="DELTA_FAILED_TO_MERGE_FIELDS",
             column=column,
         )
-    return _Shape(text, _statistics_of(named, table, wish))
+    return _Shape(text, _build_statistics_for(named, table, wish))
 
 
-def _statistics(stored: pa.Schema, own: StructType, wish: FooterWish) -> FooterStatistics | None:
+def _build_statistics(
+    stored: pa.Schema, own: StructType, wish: FooterWish
+) -> FooterStatistics | None:
     table = own if wish.table_schema is None else schema_from_json(wish.table_schema)
-    # Statistics are keyed by exact names, by which columns in another case would not be found.
-    return _statistics_of(stored, table, wish, is_found=not _differs_in_case(own, table))
+    # Statistics are keyed by exact names, so columns in another case would not be found.
+    return _build_statistics_for(stored, table, wish, is_found=not _differs_in_case(own, table))
 
 
-def _statistics_of(
+def _build_statistics_for(
     stored: pa.Schema, table: StructType, wish: FooterWish, *, is_found: bool = True
 ) -> FooterStatistics | None:
     if wish.num_stats_columns is None:
@@ -213,26 +215,26 @@ def _differs_in_case(own: StructType, table: StructType) -> bool:
     )
 
 
-def _as_read(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
-    """The Arrow schema with INT96 as what it means, a point in time; Arrow takes it for a date.
+def _to_read_schema(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
+    """Return the Arrow schema with INT96 as a point in time, which Arrow reads without a zone.
 
     Raises:
         SchemaError: Arrow reads a column that Spark does not.
     """
-    columns = (parquet.column(place) for place in range(len(parquet.names)))
-    return pa.schema([_field_as_read(item, columns) for item in arrow])
+    columns = (parquet.column(index) for index in range(len(parquet.names)))
+    return pa.schema([_to_read_field(item, columns) for item in arrow])
 
 
-def _field_as_read(field: pa.Field, columns: Iterator[pq.ColumnSchema]) -> pa.Field:
+def _to_read_field(field: pa.Field, columns: Iterator[pq.ColumnSchema]) -> pa.Field:
     kind = field.type
     if pa.types.is_struct(kind):
-        inner = [_field_as_read(kind.field(place), columns) for place in range(kind.num_fields)]
+        inner = [_to_read_field(kind.field(index), columns) for index in range(kind.num_fields)]
         return field.with_type(pa.struct(inner))
     if pa.types.is_map(kind):
-        key = _field_as_read(kind.key_field, columns)
-        return field.with_type(pa.map_(key, _field_as_read(kind.item_field, columns)))
+        key = _to_read_field(kind.key_field, columns)
+        return field.with_type(pa.map_(key, _to_read_field(kind.item_field, columns)))
     if pa.types.is_nested(kind):
-        return field.with_type(pa.list_(_field_as_read(kind.value_field, columns)))
+        return field.with_type(pa.list_(_to_read_field(kind.value_field, columns)))
     column = next(columns, None)
     if column is None:
         return field
@@ -250,7 +252,7 @@ def _field_as_read(field: pa.Field, columns: Iterator[pq.ColumnSchema]) -> pa.Fi
     return field
 
 
-def _no_parquet(path: str, reason: str) -> TableError:
+def _unreadable_file(path: str, reason: str) -> TableError:
     return TableError(
         f"The file {shown(path)} can't be read as Parquet: {shown(reason)}. Nothing was written. "
         "Move it away, or restore it.",

@@ -1,6 +1,6 @@
-"""How a table wants its Parquet files packed: codec and kind of data pages (spec 7.1).
+"""The packing of a table's Parquet files: codec and kind of data pages (spec 7.1).
 
-Readers need neither property: a file says itself how it is packed.
+Readers need neither property: a file itself records its packing.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _CODECS = {
     "uncompressed": "none",
     "zstd": "zstd",
 }
-"""Spark's names of Parquet's codecs, to pyarrow's."""
+"""Spark's names of Parquet's codecs, mapped to pyarrow's."""
 
 
 def wanted_codec(properties: TableProperties, default: str = DEFAULT_CODEC) -> str:
-    """The codec of new files by Spark's name, in lower case; it may be one that nobody knows."""
+    """Return the codec of new files by Spark's name, in lower case. It may be unknown."""
     return (properties.parquet_compression_codec or default).strip().lower()
 
 
 def ensure_codec(name: str) -> str:
-    """The codec's name in lower case.
+    """Return the codec's name in lower case, or refuse an unknown codec.
 
     Raises:
-        UsageError: Arrow does not write it (kind `DELTA_ILLEGAL_OPTION`).
+        UsageError: Arrow does not write the codec (kind `DELTA_ILLEGAL_OPTION`).
     """
     folded = name.strip().lower()
     if folded not in _CODECS:
@@ -48,10 +48,10 @@ def ensure_codec(name: str) -> str:
 
 
 def arrow_codec(name: str) -> str:
-    """Pyarrow's name of a codec; that of the default for one that Arrow does not write."""
+    """Return pyarrow's name of a codec, or the default's for one that Arrow does not write."""
     return _CODECS.get(name, _CODECS[DEFAULT_CODEC])
 
 
 def data_page_version(properties: TableProperties) -> str:
-    """`1.0` or `2.0`, as Arrow names the kinds of data pages."""
+    """Return `1.0` or `2.0`, as Arrow names the kinds of data pages."""
     return "2.0" if properties.parquet_format_version.startswith("2") else "1.0"

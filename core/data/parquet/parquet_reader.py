@@ -1,10 +1,10 @@
 """Data files of a table as Arrow batches: the table's columns, order and types (spec 10.8, 10.10).
 
-`read_batches` is a plain function of small picklable values, so that it runs alike in this process
-and on Spark's executors. Columns are found by their physical names; partition values come from the
-log, never from the file (spec 10.2). Rows that a deletion vector marks are left out by their
-positions in the file. These are known even if only a part of the file is read, because the footer
-says how many rows each row group has.
+`read_batches` is a plain function of small picklable values, so it runs in this process and on
+Spark's executors. Columns are found by their physical names. Partition values come from the log,
+never from the file (spec 10.2). Rows that a deletion vector marks are left out by their positions
+in the file. These are known even if only a part of the file is read, because the footer has the
+number of rows in each row group.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ from optimist.core.schema.types import StructField, StructType
 __all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
 
 Positions = Callable[[], pa.Array]
-"""Makes the positions of a batch's rows in their file, from 0 (int64)."""
+"""Returns the positions of a batch's rows in their file, from 0 (int64)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Which columns to read, and what the table says of them.
+    """The columns to read, and the facts of the table that this needs.
 
     Attributes:
-        schema: The columns wanted, in order, as the table's schema has them.
+        schema: The wanted columns, in order, as in the table's schema.
         partition_columns: The table's partition columns, by logical name.
         zone: The time zone in which partition values of timestamps without one were written.
-        batch_rows: How many rows a batch has at most.
-        access: How data files are reached.
-        data_paths: Where the files of deletion vectors are; None if no data file has a vector.
+        batch_rows: The most rows of a batch.
+        access: The access to data files.
+        data_paths: The rules for paths of deletion vectors' files. None if no data file has a
+            vector.
         by_id: Whether columns are found in files by their ids, not by their physical names.
     """
 
@@ -73,17 +74,17 @@ class RowLayout:
 
 
 def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or of a part of it, in the file's order; empty batches are left out.
+    """Yield the rows of a file, or of a part of it, in the file's order, without empty batches.
 
     Raises:
         TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is not a Parquet file
-            (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
-            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), columns are found by ids and the file has none
-            (`OPTIMIST_DATA_FILE_WITHOUT_IDS`), a partition value in the log does not (kind
-            `OPTIMIST_MALFORMED_PARTITION_VALUE`), the file's deletion vector can't be read (kinds
-            of `read_deletion_vector`) or names rows that the file lacks (kind
-            `OPTIMIST_MALFORMED_DELETION_VECTOR`), or it has dates in an old calendar (kind
-            `OPTIMIST_LEGACY_CALENDAR`).
+            (`OPTIMIST_UNREADABLE_DATA_FILE`); a value does not fit the table's type
+            (`OPTIMIST_DATA_FILE_TYPE_MISMATCH`), or a partition value in the log does not
+            (`OPTIMIST_MALFORMED_PARTITION_VALUE`); columns are found by ids and the file has none
+            (`OPTIMIST_DATA_FILE_WITHOUT_IDS`); the file's deletion vector can't be read (kinds of
+            `read_deletion_vector`) or names rows that the file lacks
+            (`OPTIMIST_MALFORMED_DELETION_VECTOR`); or the file has dates in an old calendar
+            (`OPTIMIST_LEGACY_CALENDAR`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
     for batch, _ in read_located_batches(part, layout):
@@ -93,14 +94,14 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
 def read_located_batches(
     part: FilePart, layout: RowLayout
 ) -> Iterator[tuple[pa.RecordBatch, Positions]]:
-    """As `read_batches`, each batch with what tells where its rows are in the file."""
-    constants = _constants(part, layout)
-    deleted = _vector_of(part, layout)
+    """Yield batches like `read_batches`, each with a function for its rows' positions."""
+    constants = _constant_columns(part, layout)
+    deleted = _read_vector(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
-    done = 0  # rows of the file, up to the last one that was given out
-    with _translated(part.path):
+    done = 0  # rows of the file, up to the last one that was returned
+    with _translating_errors(part.path):
         try:
-            with _opened(filesystem, path, part.path) as source:
+            with _open(filesystem, path, part.path) as source:
                 for start, rows, found in _located_batches(
                     source, part, layout, constants, deleted
                 ):
@@ -123,12 +124,12 @@ def _located_batches(
     constants: dict[str, pa.Scalar],
     deleted: BitMap64 | None,
 ) -> Iterator[tuple[int, int, list[tuple[pa.RecordBatch, Positions]]]]:
-    """The batches of an open file, each with its first row's position and its number of rows.
+    """Yield the batches of an open file, each with its first row's position and row count.
 
-    They are cut in the same way whenever the same file is read. The list is empty if no row is
-    left of a batch, or else has one item.
+    The batches are the same whenever the same file is read. The list is empty if no row of a batch
+    is left, or else has one item.
     """
-    # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
+    # INT96 in nanoseconds would end in 2262. Buffering ahead merges many requests into few.
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
     columns = _Columns.of(file, part, layout, constants)
     legacy = LegacyCalendar.of(file.metadata.metadata)
@@ -139,13 +140,13 @@ def _located_batches(
             legacy.ensure_not_met(rows, part.path)
         batch = columns.batch(rows, start)
         num_rows = batch.num_rows
-        mask = None if deleted is None else _mask(deleted, start, num_rows)
+        mask = None if deleted is None else _live_mask(deleted, start, num_rows)
         kept = batch if mask is None else batch.filter(mask)
-        located = (kept, partial(_located, start, num_rows, mask))
+        located = (kept, partial(_live_positions, start, num_rows, mask))
         yield start, num_rows, [located] if kept.num_rows else []
 
 
-def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
+def _read_vector(part: FilePart, layout: RowLayout) -> BitMap64 | None:
     if part.deletion_vector is None:
         return None
     if layout.data_paths is None:
@@ -155,16 +156,16 @@ def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Turns a file's batches into the table's; constants and places are found once per file."""
+    """Converts a file's batches to the table's, with names and constants found once per file."""
 
     part: FilePart
     layout: RowLayout
     arrow_schema: pa.Schema
     constants: dict[str, pa.Scalar]
-    places: dict[str, str]
-    """From the names of the table's columns to those of the file's."""
+    names_in_file: dict[str, str]
+    """The file's name of each column of the table."""
     stored_names: list[str]
-    """The columns to read from the file, of structs only the wanted parts."""
+    """The columns to read from the file. Of structs, only the wanted parts."""
 
     @classmethod
     def of(
@@ -177,34 +178,34 @@ class _Columns:
         schema = file.schema_arrow
         if layout.by_id:
             _ensure_ids(schema, part)
-        places: dict[str, str] = {}
+        names_in_file: dict[str, str] = {}
         names: list[str] = []
         for item in layout.schema:
             index = find_field(schema, item, by_id=layout.by_id)
             if index is not None and item.name not in constants:
-                places[item.name] = schema.names[index]
+                names_in_file[item.name] = schema.names[index]
                 names += leaf_columns(file, index, item.data_type, by_id=layout.by_id)
-        return cls(part, layout, layout.arrow_schema, constants, places, names)
+        return cls(part, layout, layout.arrow_schema, constants, names_in_file, names)
 
     def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        """The file's rows as the table's; the first is at position `start`."""
+        """Return the file's rows as the table's. The first is at position `start`."""
         columns = []
         for item in self.layout.schema:
             column = self._column(rows, item)
             if is_tracking_column(item):
-                column = self._tracked(column, item, start)
+                column = self._fill_tracked(column, item, start)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _column(self, rows: pa.RecordBatch, item: StructField) -> pa.Array:
         if item.name in self.constants:
             return pa.repeat(self.constants[item.name], rows.num_rows)
-        if item.name not in self.places:
+        if item.name not in self.names_in_file:
             return nulls_of(to_arrow_type(item.data_type), rows.num_rows)
-        values = rows.column(rows.schema.get_field_index(self.places[item.name]))
+        values = rows.column(rows.schema.get_field_index(self.names_in_file[item.name]))
         return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
 
-    def _tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
+    def _fill_tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
         return with_defaults(
             stored,
             item,
@@ -220,28 +221,28 @@ def _ensure_ids(schema: pa.Schema, part: FilePart) -> None:
     raise TableError(
         f"The table finds columns in files by their ids (delta.columnMapping.mode is id), and the "
         f"data file {shown(part.path)} has none. Nothing was read. The engine that wrote the file "
-        "broke the protocol; read an older version of the table.",
+        "broke the protocol. Read an older version of the table.",
         kind="OPTIMIST_DATA_FILE_WITHOUT_IDS",
         path=part.path,
     )
 
 
-def _constants(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:
+def _constant_columns(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:
     partitions = {name.lower() for name in layout.partition_columns}
     return {
-        item.name: _constant(part, item, layout.zone)
+        item.name: _constant_scalar(part, item, layout.zone)
         for item in layout.schema
         if item.name.lower() in partitions
     }
 
 
-def _constant(part: FilePart, item: StructField, zone: str) -> pa.Scalar:
+def _constant_scalar(part: FilePart, item: StructField, zone: str) -> pa.Scalar:
     text = part.partition_values.get(item.physical_name)
     return partition_scalar(text, item.data_type, zone=zone, column=item.name)
 
 
 def _row_groups(metadata: pq.FileMetaData, part: FilePart) -> list[int]:
-    """The row groups that begin in the part's range."""
+    """Return the row groups that begin in the part's range."""
     numbers = range(metadata.num_row_groups)
     if part.start == 0 and part.end is None:
         return list(numbers)
@@ -263,15 +264,15 @@ def _first_byte(metadata: pq.FileMetaData, number: int) -> int:
 def _raw_batches(
     file: pq.ParquetFile, part: FilePart, names: list[str], batch_rows: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of those columns, each with the position of its first row in the file."""
+    """Yield batches of those columns, each with the position of its first row in the file."""
     for start, groups in _runs(file.metadata, _row_groups(file.metadata, part)):
-        for rows in _batches_of(file, groups, names, batch_rows):
+        for rows in _read_groups(file, groups, names, batch_rows):
             yield start, rows
             start += rows.num_rows
 
 
 def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Row groups that follow each other in the file, with the position of their first row."""
+    """Yield row groups that follow each other in the file, with their first row's position."""
     wanted, position = set(groups), 0
     run: list[int] = []
     start = 0
@@ -287,13 +288,13 @@ def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[in
         yield start, run
 
 
-def _batches_of(
+def _read_groups(
     file: pq.ParquetFile, groups: list[int], names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     if names:
         yield from file.iter_batches(batch_rows, row_groups=groups, columns=names)
         return
-    # Nothing of the file itself is asked for: its footer knows how many rows it has.
+    # No column of the file itself is wanted: its footer has the number of rows.
     rest = sum(file.metadata.row_group(number).num_rows for number in groups)
     while rest:
         size = min(rest, batch_rows)
@@ -301,29 +302,29 @@ def _batches_of(
         rest -= size
 
 
-def _mask(deleted: BitMap64, start: int, num_rows: int) -> pa.Array | None:
-    """Which of so many rows from position `start` on are not deleted; None if none is."""
+def _live_mask(deleted: BitMap64, start: int, num_rows: int) -> pa.Array | None:
+    """Return which of these rows from position `start` on are live, or None if all are."""
     end = start + num_rows
     here = deleted & BitMap64(range(start, end))
-    return _kept(here, start, end) if here else None
+    return _decode_mask(here, start, end) if here else None
 
 
-def _located(start: int, num_rows: int, mask: pa.Array | None) -> pa.Array:
-    """The positions of those of so many rows from position `start` on that the mask keeps."""
+def _live_positions(start: int, num_rows: int, mask: pa.Array | None) -> pa.Array:
+    """Return the positions of the rows from `start` on that the mask keeps."""
     positions = _positions_from(start, num_rows)
     return positions if mask is None else positions.filter(mask)
 
 
-def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
-    """Which of the positions are not deleted, as truth values.
+def _decode_mask(deleted: BitMap64, start: int, end: int) -> pa.Array:
+    """Return which of the positions are not deleted, as booleans.
 
     Runs of kept and of deleted rows alternate. A run ends where the set of deleted positions
-    differs from itself shifted by one, so that none of the work is done row by row.
+    differs from itself shifted by one, so no work is done row by row.
     """
     ends = deleted ^ deleted.shift(1)
     ends.discard(start)
     ends.add(end)
-    # The numbers as they stand in memory: a Python object for each would take far longer.
+    # Use the numbers in memory: a Python object for each would take far longer.
     numbers = pa.Array.from_buffers(pa.uint64(), len(ends), [None, pa.py_buffer(ends.to_array())])
     run_ends = pc.subtract(numbers, pa.scalar(start, pa.uint64())).cast(pa.int32())
     turns = pc.bit_wise_and(_positions(len(ends)), pa.scalar(1, pa.uint64()))
@@ -340,7 +341,7 @@ def _positions_from(start: int, num_rows: int) -> pa.Array:
     return pc.add(_positions(num_rows).cast(pa.int64()), pa.scalar(start, pa.int64()))
 
 
-def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:
+def _open(filesystem: fs.FileSystem, path: str, name: str) -> Any:
     try:
         return open_to_read(filesystem, path)
     except OSError as error:
@@ -351,7 +352,7 @@ def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translating_errors(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Writing Arrow rows to data files: Parquet, with statistics from the footers (spec 10.2).
+"""The writer of Arrow rows to Parquet data files, with statistics from footers (spec 10.2).
 
 Rows come in batches of any size and go to one file per partition. No version of the table names a
-file before a commit does. Memory is bounded by a row group. It is best to give the rows of one
-partition one after the other, because a file ends where another partition begins.
+file before a commit does. Memory is bounded by a row group. Callers should give the rows of one
+partition together, because a file ends where another partition begins.
 """
 
 from __future__ import annotations
@@ -62,25 +62,24 @@ _ROW_GROUP_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """What the files of one write have in common; small, and picklable.
+    """The common settings of the files of one write. Small, and picklable.
 
     Attributes:
         table_path: The table's directory.
         schema: The table's schema.
         partition_columns: Names of the partition columns, in order.
-        stats_columns: The leaves that get statistics; None for files without any.
-        string_prefix_length: To how many UTF-16 units a text in statistics is shortened.
-        tight_bounds: The value of `tightBounds` in statistics; None leaves it out.
-        directory: The directory below the table that the files go to; empty for the table's own.
-        prefix: What the names of the files begin with.
-        compression: A codec by Spark's name; a `TaskFiles` takes those that `ensure_codec` knows.
+        stats_columns: The leaves that get statistics. None for files without any.
+        string_prefix_length: The most UTF-16 units of a text in statistics.
+        tight_bounds: The value of `tightBounds` in statistics. None leaves it out.
+        directory: The directory of the files below the table. Empty for the table's own.
+        prefix: The beginning of the files' names.
+        compression: A codec by Spark's name. A `TaskFiles` takes those that `ensure_codec` knows.
         data_page_version: The kind of Parquet's data pages, `1.0` or `2.0`.
-        max_rows_per_file: A file that would hold more rows is split; None for no limit.
+        max_rows_per_file: A file with more rows is split. None for no limit.
         data_change: The `dataChange` of the `add` actions.
-        carried: Columns that the files hold beside the table's, and that come after them; they have
-            no statistics.
-        access: How data files are reached.
-        policy: How often a request without a clear answer is made again.
+        carried: Additional columns of the files, after the table's. They have no statistics.
+        access: The access to data files.
+        policy: The limits for repeating a request without a clear answer.
     """
 
     table_path: str
@@ -109,17 +108,17 @@ class FileSpec:
         codec: str = DEFAULT_CODEC,
         with_statistics: Sequence[ColumnPath] = (),
     ) -> FileSpec:
-        """The spec of a table's new files, from its metadata and the engine's options.
+        """Return the spec of a table's new files, from its metadata and the engine's options.
 
         Args:
             table_path: The table's directory.
-            metadata: The table's metadata as it will be after the write.
+            metadata: The table's metadata after the write.
             options: The engine's options.
             codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
-            with_statistics: Columns that have statistics whatever the properties say.
+            with_statistics: Columns that have statistics whatever the properties are.
 
         Raises:
-            ConfigError: An option asks for files of a kind that can't be written.
+            ConfigError: An option asks for files of a kind that the engine can't write.
         """
         table = TableMetadata.of(metadata)
         schema, properties = table.schema, table.properties
@@ -156,10 +155,10 @@ def _ensure_partitions_in_utc(
 
 
 class TaskFiles:
-    """The files that one task writes. End it with `close` or `abort`, in the thread that began it.
+    """The files that one task writes. End it with `close` or `abort`, in the same thread.
 
     Args:
-        spec: What the files have in common.
+        spec: The common settings of the files.
         clock: Gives modification times, and file names that no other attempt of the task uses.
         task: The task's number, for the names.
 
@@ -183,7 +182,7 @@ class TaskFiles:
     def write(self, rows: pa.Table) -> None:
         """Write some rows, which have the table's columns (void ones may be missing).
 
-        Those of `FileSpec.carried` come last.
+        The columns of `FileSpec.carried` come last.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
@@ -206,7 +205,7 @@ class TaskFiles:
         return tuple(self._adds)
 
     def abort(self) -> None:
-        """Remove all that was written; what can't be removed is left for vacuum to find."""
+        """Remove all written files. VACUUM finds those that can't be removed."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
@@ -231,8 +230,8 @@ class TaskFiles:
         partition = partition_directory(self._values)
         if is_on_disk(self._spec.table_path):
             ensure_nameable(partition)
-        places = (self._spec.directory, partition, name)
-        relative = "/".join(place for place in places if place)
+        parts = (self._spec.directory, partition, name)
+        relative = "/".join(part for part in parts if part)
         path, full_path = join(self._root, relative), join(self._spec.table_path, relative)
         self._paths.append(full_path)
         make_directories(self._filesystem, [path])
@@ -290,18 +289,18 @@ class TaskFiles:
             yield {}, self._stored.of(rows)
             return
         # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
-        # go by their places: Arrow takes names that begin with a dot for paths.
+        # go by their indices: Arrow reads names that begin with a dot as paths.
         keys = [without_empty_text(rows[name]) for name in names]
-        places = [str(place) for place in range(len(keys))]
+        indices = [str(index) for index in range(len(keys))]
         numbers = row_numbers(rows.num_rows)
-        numbered = pa.table([*keys, numbers], names=[*places, "row"])
-        groups = numbered.group_by(places, use_threads=False).aggregate([("row", "list")])
+        numbered = pa.table([*keys, numbers], names=[*indices, "row"])
+        groups = numbered.group_by(indices, use_threads=False).aggregate([("row", "list")])
         stored = self._stored.of(rows.drop_columns(names))
         for position in range(groups.num_rows):
             group = groups.slice(position, 1)
             key = {
-                name: value_for_text(group[place][0])
-                for name, place in zip(names, places, strict=True)
+                name: value_for_text(group[index][0])
+                for name, index in zip(names, indices, strict=True)
             }
             values = serialize_partition_values(key, self._partitions)
             if groups.num_rows == 1:
@@ -311,7 +310,7 @@ class TaskFiles:
 
 
 class _OpenFile:
-    """One file being written: rows are kept until they fill a row group."""
+    """One file being written, which keeps rows until they fill a row group."""
 
     def __init__(
         self,
@@ -342,14 +341,14 @@ class _OpenFile:
                 self._flush()
 
     def close(self) -> tuple[int, pq.FileMetaData]:
-        """The file's size in bytes and its footer."""
+        """Finish the file, and return its size in bytes and its footer."""
         self._flush()
         self._writer.close()
         return self._file.publish(), self._footers[0]
 
     def abandon(self) -> None:
-        """Give the file up; it is of no use."""
-        # A writer that failed half-way has no footer to give, which is a RuntimeError.
+        """Discard the file, which is of no use."""
+        # A writer that failed half-way has no footer, which is a RuntimeError.
         with suppress(OSError, RuntimeError, ValueError, pa.ArrowException):
             self._writer.close()
         self._file.discard()
@@ -367,13 +366,13 @@ class _OpenFile:
 def delete_files(
     table_path: str, files: Sequence[AddFile | AddCDCFile], access: DataAccess | None = None
 ) -> None:
-    """Remove files that were written but will never be committed, as far as that can be done."""
+    """Try to remove files that were written but will never be committed."""
     for item in files:
         try_remove_file(join(table_path, unquote(item.path)), access)
 
 
 def without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a partition column as the log holds them: an empty text is null."""
+    """Return a partition column's values as in the log: an empty text is null."""
     if not pa.types.is_string(column.type):
         return column
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)

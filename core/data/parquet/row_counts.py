@@ -1,4 +1,4 @@
-"""How many rows a data file has, by its own footer."""
+"""The number of rows in a data file, from its own footer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["rows_by_footer"]
 
 
 def rows_by_footer(path: str, access: DataAccess | None) -> int:
-    """The rows of a file at a full path, deleted ones included.
+    """Return the number of rows of a file at a full path, deleted ones included.
 
     Raises:
-        StorageError: The file can't be fetched.
+        StorageError: The store can't deliver the file.
         Exception: One of `unreadable_files.UNREADABLE`: the file is gone, or damaged.
     """
     return read_surely(path, access, lambda source: int(pq.read_metadata(source).num_rows))

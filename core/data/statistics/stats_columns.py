@@ -1,4 +1,4 @@
-"""Which columns have statistics (spec 9.2)."""
+"""The columns that have statistics (spec 9.2)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def stats_columns(
     properties: TableProperties,
     always: Collection[ColumnPath] = (),
 ) -> tuple[ColumnPath, ...]:
-    """The logical paths of the leaf columns that get statistics, in the schema's order.
+    """Return the logical paths of the leaf columns with statistics, in the schema's order.
 
     Args:
-        schema: The table's schema; structs are descended into, lists and maps are leaves.
+        schema: The table's schema. Lists and maps are leaves, structs are not.
         partition_columns: The partition columns, which never get statistics.
         properties: The table's properties.
-        always: Columns that get statistics whatever the properties say: those of clustering (spec
+        always: Columns that get statistics whatever the properties are: those of clustering (spec
             6.3), and identity columns.
     """
     partitions = {name.lower() for name in partition_columns}

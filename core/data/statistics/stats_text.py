@@ -1,4 +1,4 @@
-"""`add.stats` of a few files as values; for all files, `skipping/statistics.py` has columns."""
+"""`add.stats` of a few files as values. For all files, `skipping/statistics.py` has columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["num_live_rows", "num_live_rows_in", "num_rows", "stats_of"]
 
 
 def stats_of(text: str | None) -> Mapping[str, Any]:
-    """What the statistics say; empty if they are absent or damaged."""
+    """Return the parsed statistics, or nothing if they are absent or damaged."""
     try:
         parsed = parse_json(text or "{}")
     except ValueError:
@@ -22,20 +22,20 @@ def stats_of(text: str | None) -> Mapping[str, Any]:
 
 
 def num_rows(stats: str | None) -> int | None:
-    """`numRecords`: the rows of the file, deleted ones included; None where it can't be told."""
+    """Return `numRecords`, the rows of the file, deleted ones included, or None if unknown."""
     value = stats_of(stats).get("numRecords")
     return value if type(value) is int and 0 <= value <= LARGEST_LONG else None
 
 
 def num_live_rows(file: AddFile | RemoveFile) -> int | None:
-    """The rows of the file less the deleted ones; None where that can't be told."""
+    """Return the rows of the file without deleted ones, or None if unknown."""
     rows = num_rows(file.stats)
     deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
     return rows - deleted if rows is not None and 0 <= deleted <= rows else None
 
 
 def num_live_rows_in(files: Sequence[AddFile | RemoveFile]) -> int | None:
-    """The number of live rows in all the files; None if it can't be told of one."""
+    """Return the number of live rows in all the files, or None if one is unknown."""
     total = 0
     for file in files:
         count = num_live_rows(file)

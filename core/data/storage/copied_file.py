@@ -1,8 +1,8 @@
-"""A data file copied from one table to another: by the store that has both, or byte by byte.
+"""A data file copied from one table to another: by a store with both, or byte by byte.
 
-S3, Azure and Google Cloud Storage copy a file within them in one request, and its bytes don't come
-here. What a store refuses to copy is read and written, and so is what has to be encrypted otherwise
-than the bucket does by itself.
+S3, Azure and Google Cloud Storage copy a file within themselves in one request, and its bytes don't
+come here. If a store refuses to copy a file, this module reads and writes it. The same goes for a
+file that needs another encryption than the bucket's own.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["CopyRule", "FileCopy", "copy_file"]
 
 _PIECE_BYTES = 8 << 20
 _COPYING_STORES: Final = ("s3", "abfs", "gcs")
-"""Arrow's own file systems, by their names, that have their service copy a file."""
+"""Arrow's own file systems, by name, whose service copies a file."""
 _MOST_BYTES_AT_ONCE = 5 << 30
-"""What S3 copies in one request."""
+"""The largest file that S3 copies in one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """One file that is to be copied.
+    """One file to copy.
 
     Attributes:
         path: Its full path.
-        target: The full path of the copy, a name that nothing else has.
-        size_bytes: How long the log says that it is.
+        target: The full path of the copy, with a name that nothing else has.
+        size_bytes: Its size according to the log.
     """
 
     path: str
@@ -48,12 +48,12 @@ class FileCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """How files are copied. A small value that tasks of Spark may carry.
+    """The rule for copying files. A small value that tasks of Spark may carry.
 
     Attributes:
-        source: How the files are reached.
-        target: How the files of the table that gets the copies are reached.
-        policy: How often a request without a clear answer is made again.
+        source: The access to the files.
+        target: The access to the files of the table that gets the copies.
+        policy: The limits for repeating a request without a clear answer.
     """
 
     source: DataAccess | None
@@ -62,23 +62,23 @@ class CopyRule:
 
 
 def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
-    """Copy a file into a table's directory; nobody sees a part of it under its name.
+    """Copy a file into a table's directory, where nobody sees an incomplete copy.
 
     Args:
-        copy: Which file, and where to.
-        rule: How.
-        clock: For names, and for the pauses before a request is made again.
+        copy: The file and its target.
+        rule: The rule for copying.
+        clock: The clock for names, and for the pauses before a repeated request.
 
     Raises:
         TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
-        StorageError: It has another length than the log says (kind `OPTIMIST_DATA_FILE_DIFFERS`),
-            or one of the two stores failed.
+        StorageError: The file has another size than the log has (kind
+            `OPTIMIST_DATA_FILE_DIFFERS`), or one of the two stores failed.
     """
     filesystem, inner = filesystem_for(copy.target, rule.target)
-    if _copied_by_store(copy, rule, filesystem, inner):
+    if _try_copy_by_store(copy, rule, filesystem, inner):
         return
     is_local = isinstance(filesystem, fs.LocalFileSystem)
-    # A store creates the whole file in one step; on a disk it gets its name when it is whole.
+    # A store creates the whole file in one step. On a disk it gets its name when it is whole.
     written = f"{inner}.{clock.new_uuid()}" if is_local else inner
     with storage_errors("written", copy.target):
         make_directories(filesystem, [inner])
@@ -86,7 +86,7 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             copy.target, filesystem, written, access=rule.target, clock=clock, policy=rule.policy
         )
         try:
-            _pour(copy, rule.source, file.sink)
+            _write_copy(copy, rule.source, file.sink)
             file.publish()
             if is_local:
                 Path(written).rename(inner)
@@ -97,8 +97,10 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             raise
 
 
-def _copied_by_store(copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, inner: str) -> bool:
-    """Have the store copy a file that it has itself; False if it is to be read and written.
+def _try_copy_by_store(
+    copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, inner: str
+) -> bool:
+    """Have the store copy its own file, and return False if it must be read and written.
 
     The copy's name follows from the source, so a request that arrives late or twice writes the same
     bytes again.
@@ -118,10 +120,10 @@ def _copied_by_store(copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, 
         filesystem.delete_file(inner)
     except OSError:
         pass
-    return False  # whoever reads the source finds out that it is gone, or another
+    return False  # the reader of the source finds out whether it is gone or changed
 
 
-def _pour(copy: FileCopy, access: DataAccess | None, sink: Any) -> None:
+def _write_copy(copy: FileCopy, access: DataAccess | None, sink: Any) -> None:
     """Write the bytes of a file to a sink."""
     filesystem, inner = filesystem_for(copy.path, access)
     num_bytes = 0
@@ -141,10 +143,10 @@ def _pour(copy: FileCopy, access: DataAccess | None, sink: Any) -> None:
                 num_bytes += len(piece)
                 sink.write(piece)
     if num_bytes != copy.size_bytes:
-        raise _of_another_size(copy, num_bytes)
+        raise _size_differs(copy, num_bytes)
 
 
-def _of_another_size(copy: FileCopy, num_bytes: int | None) -> StorageError:
+def _size_differs(copy: FileCopy, num_bytes: int | None) -> StorageError:
     return StorageError(
         f"The file {shown(copy.path)} has {num_bytes} bytes, but the table's log says "
         f"{copy.size_bytes}. Nothing was committed. Find out who changed it, and copy an older "

@@ -1,17 +1,17 @@
-"""What the paths in a table's log mean, and which of them may be opened (spec 10.2).
+"""The meaning of the paths in a table's log, and which of them may be opened (spec 10.2).
 
 A log names its files by `add.path`, `remove.path`, `cdc.path` and the paths of deletion vectors.
-Whoever can write into the table's folder chooses those texts. So every one of them becomes a path
-here, for all planes, before anything is opened:
+Anyone who can write into the table's folder chooses these texts. So this module turns all of them
+into paths, for all planes, before anything is opened:
 
-1. It is percent-decoded once, and `.` and `..` are followed by their text.
-2. A scheme that the table itself is not served by is refused, and so is a chain of fsspec's drivers
+1. The text is percent-decoded once, and `.` and `..` are resolved as text.
+2. A scheme that does not serve the table itself is refused, and so is a chain of fsspec's drivers
    (`::`). A table in a bucket or in memory has no local files. No option lifts this.
-3. A file of another bucket, account or host is refused, and one outside the table is read, or not,
-   as the option `optimist.paths.outsideTable` says.
+3. A file of another bucket, account or host is refused. For a file outside the table, the option
+   `optimist.paths.outsideTable` decides.
 
-Nearly all paths are plain names below the table: Arrow tells them apart and joins them. Of the
-others, each directory is judged once.
+Nearly all paths are plain names below the table: Arrow finds them and joins them. Of the others,
+each directory is checked once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SAME_STORE, ANY, NEVER = "same-store", "any", "never"
 OUTSIDE_TABLE_KEY = "optimist.paths.outsideTable"
 
 _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)|::|\x00"
-"""What marks a path that is more than a plain name below the table."""
+"""The pattern of a path that is more than a plain name below the table."""
 _ODD_NAME = r"^\.{0,2}$|::|\x00"
 _STAND_IN = "f"
 _DOTS = (".", "..")
@@ -47,7 +47,7 @@ class DataPaths:
     """The paths of one table's files. A small value that tasks of Spark may carry.
 
     Attributes:
-        table_path: Where relative paths start.
+        table_path: The directory from which relative paths start.
         origin: The store that the table is in.
         outside: Which files outside the table may be read: `same-store`, `any` or `never`.
     """
@@ -58,52 +58,52 @@ class DataPaths:
 
     @classmethod
     def of(cls, table_path: str) -> DataPaths:
-        """The paths of a table of which only its own path is known, with the default rule."""
+        """Return the paths of a table of which only its path is known, with the default rule."""
         return cls(table_path, DataOrigin.of(table_path))
 
     def full_path(self, reference: str) -> str:
-        """The path that a percent-encoded reference of the log means, as `full_paths`."""
+        """Return the path of a percent-encoded reference of the log (see `full_paths`)."""
         return str(self.full_paths(pa.array([reference], pa.string()))[0])
 
     def full_paths(self, references: pa.Array) -> pa.Array:
-        """The paths that percent-encoded references of the log mean, decoded.
+        """Return the decoded paths of percent-encoded references of the log.
 
         Raises:
             TableError: One of them may not be opened (kind `OPTIMIST_FOREIGN_DATA_PATH`), or not
                 under the option `optimist.paths.outsideTable` (kind `OPTIMIST_PATH_OUTSIDE_TABLE`).
-            StorageError: The option is `never`, the table is local, and at one of the paths is not
-                a file but a pipe or the like (kind `OPTIMIST_NOT_A_FILE`).
+            StorageError: The option is `never`, the table is local, and one of the paths is not a
+                file but a pipe or similar (kind `OPTIMIST_NOT_A_FILE`).
         """
-        return self._allowed(canonical_paths(references))
+        return self._ensure_allowed(canonical_paths(references))
 
     @property
     def are_looked_at(self) -> bool:
-        """Whether each file is looked at on the disk each time that its path is asked for."""
+        """Whether each file is checked on the disk whenever its path is requested."""
         return self.outside == NEVER and self.origin.is_local
 
     def are_plain(self, references: pa.Array) -> bool:
-        """Whether all are names below the table, none of which is looked at or can be refused."""
+        """Return whether all are names below the table that need no check and can't be refused."""
         is_odd = pc.match_substring_regex(canonical_paths(references), _ODD)
         return not self.are_looked_at and not pc.any(is_odd, min_count=0).as_py()
 
     def full_path_of_text(self, text: str) -> str:
-        """As `full_path`, for a text that is not percent-encoded."""
-        return str(self._allowed(pa.array([text], pa.string()))[0])
+        """Return the path of a text that is not percent-encoded, like `full_path`."""
+        return str(self._ensure_allowed(pa.array([text], pa.string()))[0])
 
     def spelled_path(self, reference: str) -> str:
-        """The path that a reference means, whether or not it may be opened; for display only."""
+        """Return the path of a reference, even if it may not be opened. For display only."""
         return self.spelled_text(canonical_path(reference))
 
     def spelled_text(self, text: str) -> str:
-        """As `spelled_path`, for a text that is not percent-encoded."""
-        return self._verdict(text).path
+        """Return the path of a text that is not percent-encoded, like `spelled_path`."""
+        return self._decide(text).path
 
     def are_outside(self, references: pa.Array) -> pa.Array:
-        """Which references lead out of the table's directory; symbolic links are followed.
+        """Return which references lead out of the table's directory, symbolic links included.
 
-        Each file of a local table costs a look at the disk, so ask only for the few that matter.
+        Each file of a local table costs an access to the disk, so ask only for the few that matter.
         """
-        verdicts = [self._verdict(text) for text in canonical_paths(references).to_pylist()]
+        verdicts = [self._decide(text) for text in canonical_paths(references).to_pylist()]
         inside = [not verdict.is_outside for verdict in verdicts]
         if self.origin.is_local:
             root = self._real_root()
@@ -118,10 +118,10 @@ class DataPaths:
 
         The names of data files can't be guessed, but those of commits and manifests can: a link in
         the table's folder could make a commit land in the log of another table. Only local tables
-        have links; the option `any` allows them.
+        have links. The option `any` allows them.
 
         Args:
-            path: A full path below the table; it need not exist.
+            path: A full path below the table. It need not exist.
 
         Raises:
             TableError: The path leads out of the table's directory (kind
@@ -132,29 +132,29 @@ class DataPaths:
         if not os.path.realpath(strip_file_scheme(path)).startswith(self._real_root()):
             raise TableError(
                 f"A symbolic link leads from {shown(path)} out of the table's directory. Nothing "
-                "was written there. Remove the link; or, if you trust the table's writers, set "
+                "was written there. Remove the link. Or, if you trust the table's writers, set "
                 f"{OUTSIDE_TABLE_KEY}={ANY}.",
                 kind="OPTIMIST_LINK_OUT_OF_TABLE",
                 path=path,
                 option=OUTSIDE_TABLE_KEY,
             )
 
-    def _allowed(self, decoded: pa.Array) -> pa.Array:
+    def _ensure_allowed(self, decoded: pa.Array) -> pa.Array:
         is_odd = pc.match_substring_regex(decoded, _ODD)
         full = pc.binary_join_element_wise(self.table_path.rstrip("/"), decoded, "/")
         if pc.any(is_odd, min_count=0).as_py():
-            full = pc.replace_with_mask(full, is_odd, self._judged(decoded.filter(is_odd)))
+            full = pc.replace_with_mask(full, is_odd, self._resolve_odd(decoded.filter(is_odd)))
         if self.are_looked_at:
             self._ensure_files_within(full, decoded)
         return full
 
-    def _judged(self, texts: pa.Array) -> pa.Array:
-        """The paths of odd texts. Each directory is judged once, by a stand-in for its files."""
-        folders, names = _split(texts)
+    def _resolve_odd(self, texts: pa.Array) -> pa.Array:
+        """Return the paths of odd texts, with one check per directory by a stand-in."""
+        folders, names = _split_at_last_slash(texts)
         is_whole = pc.match_substring_regex(names, _ODD_NAME)
         stand_ins = pc.binary_join_element_wise(folders, _STAND_IN, "")
         distinct = pc.if_else(is_whole, texts, stand_ins).dictionary_encode()
-        verdicts = [self._verdict(text) for text in distinct.dictionary.to_pylist()]
+        verdicts = [self._decide(text) for text in distinct.dictionary.to_pylist()]
         for number, verdict in enumerate(verdicts):
             if verdict.problem:
                 text = texts[pc.index(distinct.indices, number).as_py()].as_py()
@@ -164,8 +164,8 @@ class DataPaths:
         joined = pc.binary_join_element_wise(stems.take(distinct.indices), names, "")
         return pc.if_else(is_whole, paths.take(distinct.indices), joined)
 
-    def _verdict(self, text: str) -> _Verdict:
-        """What a decoded text of the log means and whether it may be opened; looks at no disk."""
+    def _decide(self, text: str) -> _Verdict:
+        """Decide what a decoded text of the log means and whether it may be opened."""
         is_absolute = text.startswith("/") or bool(scheme_of(text))
         path = strip_file_scheme(text) if is_absolute else join(self.table_path, text)
         if "\0" in text:
@@ -180,9 +180,9 @@ class DataPaths:
             return _Verdict(path, True, "it climbs above the root of the store")
         if not self.origin.serves(plain):
             return _Verdict(plain, True, self._wrong_scheme(scheme_of(plain)))
-        return self._verdict_of_own_scheme(plain)
+        return self._decide_for_own_scheme(plain)
 
-    def _verdict_of_own_scheme(self, path: str) -> _Verdict:
+    def _decide_for_own_scheme(self, path: str) -> _Verdict:
         key, own = self.origin.key_of(path), self.origin.key_of(self.table_path)
         if key is None:
             problem = "" if self.outside == ANY else "it is in another bucket, account or host"
@@ -225,7 +225,7 @@ class DataPaths:
 
 
 def _ensure_file_or_missing(path: str) -> None:
-    """Refuse a pipe before a reader waits for it; a missing file is for the reader to report."""
+    """Refuse a pipe before a reader waits for it. The reader reports a missing file."""
     try:
         mode = Path(path).stat().st_mode
     except OSError:
@@ -241,9 +241,9 @@ def _ensure_file_or_missing(path: str) -> None:
         )
 
 
-def _split(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Each text up to and including its last slash, and the rest of each."""
-    # With a slash put before it, every text has one to split at. Ten times as fast as a pattern.
+def _split_at_last_slash(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return each text up to and including its last slash, and the rest of each."""
+    # A slash before each text gives it one to split at. Ten times as fast as a pattern.
     slashed = pc.binary_join_element_wise("", texts, "/")
     pieces = pc.split_pattern(slashed, "/", max_splits=1, reverse=True)
     folders = pc.binary_join_element_wise(pc.list_element(pieces, 0), "", "/")
@@ -252,13 +252,13 @@ def _split(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What one text of the log means.
+    """The meaning of one text of the log.
 
     Attributes:
-        path: The path, as far as there is one.
-        is_outside: Whether its text, links aside, leads out of the table's directory.
-        problem: Why it may not be opened; empty if it may.
-        lifted_by: The value of the option that lets it be opened; empty for none.
+        path: The path, as far as it can be resolved.
+        is_outside: Whether its text, without regard to links, leads out of the table's directory.
+        problem: The reason why it may not be opened. Empty if it may.
+        lifted_by: The value of the option that allows it. Empty for none.
     """
 
     path: str

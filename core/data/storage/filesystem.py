@@ -1,4 +1,4 @@
-"""Data files, as opposed to log files, are reached through pyarrow's file systems.
+"""The file systems of pyarrow for data files (log files have stores).
 
 | scheme | file system |
 |---|---|
@@ -6,9 +6,9 @@
 | those of a `DataAccess` for S3, Azure or Google Cloud Storage | Arrow's own |
 | every other | the scheme's fsspec driver |
 
-The settings of a `DataAccess`, credentials among them, are for the store that it names: a file of
-another bucket or host is reached without them. A path from a log comes here only after `DataPaths`
-has let it pass.
+The settings of a `DataAccess`, which include credentials, are for the store that it names. A file
+of another bucket or host is reached without them. A path from a log comes here only after
+`DataPaths` has accepted it.
 """
 
 from __future__ import annotations
@@ -54,48 +54,48 @@ _ABOUT_THE_SERVER = (
     "scheme",
 )
 _WHERE_THEY_EXIST = {"s3": {"allow_delayed_open": True}}
-"""Settings that only newer versions of pyarrow know; here: a small file in one request."""
+"""Settings that only newer versions of pyarrow know: this one reads a small file in one request."""
 
 
 def filesystem_for(path: str, access: DataAccess | None = None) -> tuple[fs.FileSystem, str]:
-    """The file system that serves a path, and the path in its terms.
+    """Return the file system that serves a path, and the path in its terms.
 
     Args:
-        path: A plain path or a URL; nothing in it is percent-decoded.
-        access: How the table's data files are reached; see `LogStore.data_access`.
+        path: A plain path or a URL, without percent-encoding.
+        access: The access to the table's data files (see `LogStore.data_access`).
 
     Raises:
-        ConfigError: There is no driver for the scheme, it is not installed, or the path is in
-            another Azure account than the one whose credentials are known
+        ConfigError: The scheme has no driver, the driver is not installed, or the path is in
+            another Azure account than the one with known credentials
             (`OPTIMIST_NO_DATA_FILESYSTEM`).
     """
     scheme = scheme_of(path)
     if scheme in ("", "file"):
         return fs.LocalFileSystem(), strip_file_scheme(path)
     if access is None or not access.origin.serves(path):
-        return _driver(path, None)
+        return _open_driver(path, None)
     access = newest_access(access)
     is_ours = access.origin.covers(path)
     if access.system == "fsspec":
-        return _driver(path, access if is_ours else None)
+        return _open_driver(path, access if is_ours else None)
     if not is_ours:
         access = _without_settings(access, path)
-    return _built(access, os.getpid()), _object_path(path, access)
+    return _build(access, os.getpid()), _object_path(path, access)
 
 
 def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
     """Open a file that a log names.
 
-    On a local disk it must be a plain file: a named pipe would keep its reader waiting for ever.
+    On a local disk it must be a plain file: a named pipe would block its reader forever.
 
     Raises:
-        OSError: The file system failed, or what is at the path is not a plain file.
+        OSError: The file system failed, or the path is not a plain file.
     """
     if isinstance(filesystem, fs.LocalFileSystem):
         try:
             mode = Path(inner).stat().st_mode
         except (OSError, ValueError):
-            pass  # opening it will tell
+            pass  # the open below reports the error
         else:
             if not stat.S_ISREG(mode):
                 raise OSError(f"{shown(inner)} is not a plain file")
@@ -103,7 +103,7 @@ def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
 
 
 def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
-    """Make the directories that files will be in; object stores have none and need none."""
+    """Make the directories of these files. Object stores have none and need none."""
     if _is_object_store(filesystem):
         return
     for directory in dict.fromkeys(parent_of(path) for path in paths):
@@ -111,20 +111,20 @@ def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
 
 
 def is_reached_by_arrow(path: str, access: DataAccess) -> bool:
-    """Whether Arrow's own file system for a service serves a path, with a store beside it."""
+    """Return whether Arrow's own file system for a service serves a path of a store."""
     is_own = access.system in _CLASSES and bool(access.store_options)
     return is_own and access.origin.covers(path)
 
 
 def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> None:
-    """Make sure that files survive a power cut, before a commit that names them is made.
+    """Make files survive a power cut, before a commit that names them.
 
-    A local file is on the disk only after an fsync of it and of the directories that lead to it;
-    object stores have it there when the upload returns.
+    A local file is on the disk only after an fsync of it and of the directories that lead to it.
+    Object stores have it when the upload returns.
 
     Args:
-        filesystem: Where the files are.
-        root: A directory above them that is there already; those between it and the files are new.
+        filesystem: The file system of the files.
+        root: An existing directory above them. Those between it and the files are new.
         paths: The files, in the file system's terms.
     """
     if not isinstance(filesystem, fs.LocalFileSystem):
@@ -145,13 +145,13 @@ def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> 
             os.close(descriptor)
 
 
-def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
+def _open_driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(path)
     try:
         settings = access.revealed_settings() if access else {}
         driver, inner = fsspec.core.url_to_fs(with_authority(path), **settings)
     except (ValueError, ImportError) as error:
-        # With settings at hand the driver's text may quote one of them, that is, a secret.
+        # With settings, the driver's text may quote one of them, and so a secret.
         is_plain = isinstance(error, ImportError) or access is None or not access.settings
         reason = str(error) if is_plain else "bad settings"
         raise ConfigError(
@@ -166,12 +166,12 @@ def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
 
 
 @lru_cache(maxsize=16)  # connections are kept for the next file of the same table
-def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 - a part of the key
-    # A forked child must not send on its parent's connections, nor close them.
+def _build(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 - a part of the key
+    # A forked child must neither use nor close its parent's connections.
     name = _CLASSES[access.system]
     try:
         kind = getattr(fs, name)
-        settings = {**access.revealed_settings(), **_proxy(access)}
+        settings = {**access.revealed_settings(), **_proxy_settings(access)}
         try:
             return kind(**settings, **_WHERE_THEY_EXIST.get(access.system, {}))
         except TypeError:
@@ -186,13 +186,15 @@ def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 -
         ) from None
 
 
-def _proxy(access: DataAccess) -> dict[str, Any]:
-    """The proxy of this machine's environment, which Amazon's SDK in C++ alone does not look for.
+def _proxy_settings(access: DataAccess) -> dict[str, Any]:
+    """Return the proxy of this machine's environment, which Amazon's C++ SDK does not read.
 
-    Without it the log, whose client does, would go by the proxy, and the data would not.
+    Without it the log would use the proxy, because its client reads the environment, and the data
+    would not.
 
     Raises:
-        ConfigError: It is no URL; it is not quoted, as it may hold a password.
+        ConfigError: The proxy is not a URL. The error does not quote it, because it may hold a
+            password.
     """
     if access.system != "s3":
         return {}
@@ -207,7 +209,7 @@ def _proxy(access: DataAccess) -> dict[str, Any]:
         found = {"scheme": parts.scheme, "host": parts.hostname or "", "port": parts.port or 80}
     except ValueError:
         raise ConfigError(
-            "The proxy that the environment names (HTTPS_PROXY, HTTP_PROXY) is no URL. Write it as "
+            "The proxy in the environment (HTTPS_PROXY, HTTP_PROXY) is not a URL. Write it as "
             "http://user:password@host:port, with special characters as %2F.",
             kind="OPTIMIST_INVALID_OPTION",
             key="HTTPS_PROXY",
@@ -221,7 +223,7 @@ def _is_object_store(filesystem: fs.FileSystem) -> bool:
 
 
 def _without_settings(access: DataAccess, path: str) -> DataAccess:
-    """Access to a file of another bucket: with the machine's own credentials, not the table's."""
+    """Return access to a file of another bucket, with the machine's own credentials."""
     if access.origin.is_account:
         raise ConfigError(
             f"The data file {shown(path)} is in another account than the table, and no credentials "
@@ -233,15 +235,15 @@ def _without_settings(access: DataAccess, path: str) -> DataAccess:
 
 
 def _without_credentials(access: DataAccess) -> tuple[tuple[str, Any], ...]:
-    """The settings that say where the store is: its other buckets are on the same server."""
+    """Return the settings for the server, which the store's other buckets share."""
     kept = {name: value for name, value in access.settings if name in _ABOUT_THE_SERVER}
     if access.system == "gcs" and "endpoint_override" in kept:
-        kept["anonymous"] = True  # the machine's token is for Google, and would go there as it is
+        kept["anonymous"] = True  # the machine's token is for Google, not for this server
     return tuple(sorted(kept.items()))
 
 
 def _object_path(path: str, access: DataAccess) -> str:
-    """`bucket/key` of a URL, runs of slashes taken as one."""
+    """Return `bucket/key` of a URL, with each run of slashes as one."""
     authority, _, key = path.partition(":")[2].lstrip("/").partition("/")
     bucket = authority.partition("@")[0] if access.origin.is_account else authority
     return "/".join((bucket, *(part for part in key.split("/") if part)))

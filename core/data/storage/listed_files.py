@@ -1,8 +1,8 @@
-"""What is below a table's directory, page by page, so that memory stays flat.
+"""The files below a table's directory, page by page, so that memory stays flat.
 
-A local disk is walked directory by directory. Symbolic links are neither followed nor told as
-files: what they lead to is not the table's. Nor are names told that are no text, as no log can hold
-them. A store lists page by page, and has no directories.
+A local disk is walked directory by directory. Symbolic links are neither followed nor returned as
+files, because their targets do not belong to the table. Names that are not text are left out, too,
+because no log can hold them. A store lists page by page, and has no directories.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LISTED_SCHEMA = pa.schema(
         ("is_directory", pa.bool_()),
     ]
 )
-"""One row per file or directory; `path` is relative to the table's directory, not encoded."""
+"""One row per file or directory. `path` is relative to the table's directory, not encoded."""
 PAGE_ROWS = 1 << 16
 
 Enters = Callable[[str, str], bool]
-"""Whether a name in a directory, which is given by its relative path, is to be looked at."""
+"""Returns whether to read a name in a directory. The directory is a relative path."""
 LeadsTo = Callable[[str], None]
-"""Told of each place below the listed directory, a relative path, to which a link leads."""
+"""Called with each path below the listed directory to which a link leads, as a relative path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,41 +49,41 @@ class _Found:
 def listed_pages(
     directory: str, access: DataAccess | None, enters: Enters, leads_to: LeadsTo
 ) -> Iterator[pa.RecordBatch]:
-    """Files, and on a local disk directories, in batches of `LISTED_SCHEMA`; in no order.
+    """Yield files, and local directories, in batches of `LISTED_SCHEMA`, in no order.
 
     Args:
         directory: The full path of the table's directory.
-        access: How data files are reached.
+        access: The access to data files.
         enters: Decides for each name on the way to a file.
-        leads_to: Told of what symbolic links lead to.
+        leads_to: Called with the targets of symbolic links.
 
     Raises:
         StorageError: The store or the file system failed.
     """
     if is_on_disk(directory):
-        yield from pages_of(_walked(strip_file_scheme(directory), directory, enters, leads_to))
+        yield from pages_of(_walk_disk(strip_file_scheme(directory), directory, enters, leads_to))
     else:
-        yield from pages_of(_listed(directory, access, enters))
+        yield from pages_of(_list_store(directory, access, enters))
 
 
 def is_on_disk(path: str) -> bool:
-    """Whether a path is on a disk of this machine."""
+    """Return whether a path is on a disk of this machine."""
     return scheme_of(path) in ("", "file")
 
 
 def pages_of(found: Iterable[_Found]) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of limited length."""
+    """Yield the rows in batches of limited length."""
     page: list[_Found] = []
     for each in found:
         page.append(each)
         if len(page) >= PAGE_ROWS:
-            yield _batch(page)
+            yield _build_batch(page)
             page = []
     if page:
-        yield _batch(page)
+        yield _build_batch(page)
 
 
-def _batch(page: list[_Found]) -> pa.RecordBatch:
+def _build_batch(page: list[_Found]) -> pa.RecordBatch:
     columns = [
         pa.array([each.path for each in page], pa.string()),
         pa.array([each.size_bytes for each in page], pa.int64()),
@@ -93,12 +93,12 @@ def _batch(page: list[_Found]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA)
 
 
-def _walked(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
+def _walk_disk(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
     waiting = [""]
     real_root = os.path.realpath(root).rstrip("/") + "/"
     while waiting:
         parent = waiting.pop()
-        for entry in _entries(f"{root}/{parent}", directory):
+        for entry in _scan_folder(f"{root}/{parent}", directory):
             is_entered = _is_text(entry.name) and enters(parent, entry.name)
             if entry.is_symlink():
                 target = os.path.realpath(entry.path)
@@ -107,15 +107,15 @@ def _walked(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Ite
                 continue
             if not is_entered:
                 continue
-            found = _told(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
+            found = _describe_entry(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
             if found is not None:
                 yield found
                 if found.is_directory:
                     waiting.append(found.path)
 
 
-def _entries(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
-    """One by one, as there may be millions; none if someone removed the folder meanwhile."""
+def _scan_folder(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries one by one, and none if someone removed the folder meanwhile."""
     with (
         storage_errors("listed", directory),
         suppress(FileNotFoundError, NotADirectoryError),
@@ -132,7 +132,7 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _told(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:
+def _describe_entry(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:
     with storage_errors("listed", directory):
         try:
             status = entry.stat(follow_symlinks=False)
@@ -145,7 +145,7 @@ def _told(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:
     return _Found(path, size, status.st_mtime_ns // 1_000_000, is_directory)
 
 
-def _listed(directory: str, access: DataAccess | None, enters: Enters) -> Iterator[_Found]:
+def _list_store(directory: str, access: DataAccess | None, enters: Enters) -> Iterator[_Found]:
     start = len(directory.rstrip("/")) + 1
     for status in files_below(directory, access):
         path = status.path[start:]

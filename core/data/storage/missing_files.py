@@ -1,4 +1,4 @@
-"""Which of many files are no longer there."""
+"""The search for missing files among many."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FEW_DIRECTORIES = 16
 
 
 def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None = None) -> pa.Array:
-    """The paths at which there is no file, in their order.
+    """Return the paths at which no file exists, in their order.
 
-    A file system is asked for each file. A store is asked for listings: of the files' directories
-    if these are few, else of the whole table, so that a request tells of a thousand files.
+    A file system is asked for each file. A store is asked for listings of the files' directories,
+    or of the whole table if these are many. So one request covers a thousand files.
 
     Args:
         paths: Full paths.
-        root: The table's directory; files may also be elsewhere.
-        access: How data files are reached.
+        root: The table's directory. Files may also be elsewhere.
+        access: The access to data files.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -40,22 +40,22 @@ def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None =
     directories = pa.array(sorted({parent_of(path) for path in given.to_pylist()}), pa.string())
     is_stored = [store_of(f"{each}/", access) is not None for each in directories.to_pylist()]
     if not all(is_stored):
-        return given.filter(pa.array(list(_absences(given, access)), pa.bool_()))
-    is_there = pa.array([False] * len(given), pa.bool_())
-    for page in _listed(_to_list(directories.to_pylist(), root), access):
-        is_there = pc.or_(is_there, pc.is_in(given, value_set=page))
-    return given.filter(pc.invert(is_there))
+        return given.filter(pa.array(list(_check_each(given, access)), pa.bool_()))
+    exists = pa.array([False] * len(given), pa.bool_())
+    for page in _list_paths(_directories_to_list(directories.to_pylist(), root), access):
+        exists = pc.or_(exists, pc.is_in(given, value_set=page))
+    return given.filter(pc.invert(exists))
 
 
-def _absences(paths: pa.Array, access: DataAccess | None) -> Iterator[bool]:
+def _check_each(paths: pa.Array, access: DataAccess | None) -> Iterator[bool]:
     for path in paths.to_pylist():
         filesystem, inner = filesystem_for(path, access)
         with storage_errors("looked for", path):
             yield filesystem.get_file_info(inner).type != fs.FileType.File
 
 
-def _to_list(directories: list[str], root: str) -> list[str]:
-    """Directories that hold all of these, none of which is below another."""
+def _directories_to_list(directories: list[str], root: str) -> list[str]:
+    """Return directories that hold all of these, none of which is below another."""
     inside = [each for each in directories if f"{each}/".startswith(f"{root}/")]
     if len(inside) > _FEW_DIRECTORIES:
         directories = [*(each for each in directories if each not in set(inside)), root]
@@ -66,7 +66,7 @@ def _to_list(directories: list[str], root: str) -> list[str]:
     return found
 
 
-def _listed(directories: list[str], access: DataAccess | None) -> Iterator[pa.Array]:
+def _list_paths(directories: list[str], access: DataAccess | None) -> Iterator[pa.Array]:
     page: list[str] = []
     for directory in directories:
         for status in files_below(directory, access):

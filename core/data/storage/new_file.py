@@ -1,4 +1,4 @@
-"""One data file on its way to its final path; no version names it before it is whole there.
+"""One data file on its way to its final path. No version names it before it is whole.
 
 | path | how |
 |---|---|
@@ -7,7 +7,7 @@
 | every other scheme | by the scheme's fsspec driver, which answers for it |
 
 A store creates a file in one conditional step, so that a request that arrives late or twice changes
-nothing (see `creation`). Up to 8 MiB that is one request for the whole file. Small files are
+nothing (see `creation`). For up to 8 MiB that is one request for the whole file. Small files are
 spooled in memory, larger ones in the directory for temporary files (`TMPDIR`).
 """
 
@@ -41,25 +41,25 @@ class NewFile(ABC):
     """A file that is being written. End it with `publish` or `discard`.
 
     Attributes:
-        sink: Takes the bytes; a writer must leave it open when it ends.
+        sink: Takes the bytes. A writer must leave it open when it ends.
     """
 
     sink: Any
 
     @abstractmethod
     def publish(self) -> int:
-        """Make sure that the file is at its path, whole.
+        """Put the whole file at its path, and return its size.
 
         Returns:
             Its size in bytes.
 
         Raises:
-            StorageError, OSError: It is not there, or it is not known whether it is.
+            StorageError, OSError: The file is not at its path, or that is unknown.
         """
 
     @abstractmethod
     def discard(self) -> None:
-        """Give up the file; what is at the path already stays. Does nothing after `publish`."""
+        """Give up the file. Anything already at the path stays. Does nothing after `publish`."""
 
 
 def new_file(
@@ -74,12 +74,12 @@ def new_file(
     """Begin a file under a name that nobody else uses, in a directory that exists.
 
     Args:
-        path: The full path that it goes to.
-        filesystem: What serves the path, see `filesystem_for`.
+        path: The full path of the file.
+        filesystem: The file system of the path (see `filesystem_for`).
         inner: The path in the terms of the file system.
-        access: How the table's data files are reached.
-        clock: For the pauses before a request is made again.
-        policy: How often a request without a clear answer is made again.
+        access: The access to the table's data files.
+        clock: The clock for the pauses before a repeated request.
+        policy: The limits for repeating a request without a clear answer.
 
     Raises:
         ConfigError: The store that creates the files is not available in this process.
@@ -100,7 +100,7 @@ class _LocalFile(NewFile):
         self._path = Path(path)
         try:
             self.sink = self._path.open("xb")
-        except FileNotFoundError:  # a VACUUM has just removed the directory, which was empty
+        except FileNotFoundError:  # a VACUUM has just removed the empty directory
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self.sink = self._path.open("xb")
 
@@ -128,7 +128,7 @@ class _DriverFile(NewFile):
         return size_bytes
 
     def discard(self) -> None:
-        # An open upload could not be removed, so it is ended.
+        # An open upload can't be removed, so end it.
         with suppress(OSError):
             self.sink.close()
 
@@ -147,7 +147,7 @@ class _StoredFile(NewFile):
             file = _DataFile(self._path, cast(BinaryIO, self.sink))
             outcome = create_file(self._store, file, self._policy, self._clock)
         if outcome is not PutOutcome.CREATED:
-            raise _differs(self._path, "another file has its name")
+            raise _content_differs(self._path, "another file has its name")
         return size_bytes
 
     def discard(self) -> None:
@@ -156,7 +156,7 @@ class _StoredFile(NewFile):
 
 @dataclass(frozen=True, slots=True)
 class _DataFile(FileToCreate):
-    """A spooled file; nobody else uses its name, so a file there with the same bytes is ours."""
+    """A spooled file. Nobody else uses its name, so a file there with the same bytes is ours."""
 
     content: BinaryIO
     has_rivals: ClassVar[bool] = False
@@ -165,7 +165,7 @@ class _DataFile(FileToCreate):
         return store.put_data_file(self.path, self.content)
 
     def is_there(self, store: LogStore) -> bool:
-        """Compare byte by byte: this happens only after an answer was lost, and must be certain."""
+        """Compare byte by byte. This happens only after a lost answer, and must be certain."""
         with store.open_read(self.path) as found:
             if found.seek(0, 2) != self.content.seek(0, 2):
                 return False
@@ -179,7 +179,7 @@ class _DataFile(FileToCreate):
     def unknown(self, reason: str) -> StorageError:
         return StorageError(
             f"The data file {self.path} may or may not have been written: {reason}. Nothing was "
-            "committed. Run the operation again; VACUUM removes the file if it is there.",
+            "committed. Run the operation again. VACUUM removes the file if it exists.",
             kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
             path=self.path,
             retryable=True,
@@ -188,10 +188,10 @@ class _DataFile(FileToCreate):
 
 def _ensure_size(path: str, written: int, found: int | None) -> None:
     if found is not None and found != written:
-        raise _differs(path, f"{written} bytes were written, but it has {found}")
+        raise _content_differs(path, f"{written} bytes were written, but it has {found}")
 
 
-def _differs(path: str, what: str) -> StorageError:
+def _content_differs(path: str, what: str) -> StorageError:
     return StorageError(
         f"The data file {path} is not what was written: {what}. Nothing was committed. Run the "
         "operation again.",

@@ -1,7 +1,7 @@
-"""Failures of the stores that hold data files, as errors of our own without secrets.
+"""Failures of the stores that hold data files, as our own errors without secrets.
 
 Arrow's file systems put whole URLs into their messages, and a URL may carry a signature. An
-`OptimistError` masks it; the original error, which would show it, is not kept as the cause.
+`OptimistError` masks it. The original error, which would show it, is not kept as the cause.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["storage_errors"]
 
 @contextmanager
 def storage_errors(doing: str, path: str) -> Iterator[None]:
-    """Wrap an access to a data file, whose `OSError` becomes a `StorageError`.
+    """Wrap an access to a data file, and turn its `OSError` into a `StorageError`.
 
     Args:
-        doing: For the message, for example `written`.
+        doing: The failed action, for the message, for example `written`.
         path: The file, or the table.
 
     Raises:
-        StorageError: The file system failed; the kind tells the cause where the system does, as
-            `OPTIMIST_NO_SPACE` (else `OPTIMIST_STORAGE_FAILED`).
+        StorageError: The file system failed. The kind names the cause if the system does, as
+            `OPTIMIST_NO_SPACE`, and else is `OPTIMIST_STORAGE_FAILED`.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""Finding and removing data files, as opposed to reading and writing them.
+"""The search and removal of data files, as opposed to reading and writing them.
 
-Where a store creates the data files (see `new_file`), it lists and removes them, too. Arrow's file
-systems do that with the SDKs of the services in C++, and those of an answer that they do not expect
-end the whole process, the driver's or an executor's. A store's own client makes an error of it.
+If a store creates the data files (see `new_file`), it also lists and removes them. Arrow's file
+systems use the services' C++ SDKs for that. An unexpected answer makes such an SDK end the whole
+process, the driver's or an executor's. A store's own client raises an error instead.
 
 | path | how |
 |---|---|
@@ -40,9 +40,9 @@ _INVALID_PATH = "OPTIMIST_INVALID_PATH"
 
 
 def files_below(directory: str, access: DataAccess | None = None) -> Iterator[FileStatus]:
-    """The files below a directory at any depth, by their full paths; none if it is not there.
+    """Yield the files below a directory at any depth, by full path, or none if it is absent.
 
-    A time of 0 means that the file system tells none.
+    A time of 0 means that the file system gives none.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -62,7 +62,7 @@ def files_below(directory: str, access: DataAccess | None = None) -> Iterator[Fi
 
 
 def names_in(directory: str, access: DataAccess | None = None) -> list[str]:
-    """The names of the files and directories in a directory, sorted; none if it is not there.
+    """Return the sorted names in a directory, or none if it is absent.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -77,7 +77,7 @@ def names_in(directory: str, access: DataAccess | None = None) -> list[str]:
 
 
 def remove_file(path: str, access: DataAccess | None = None) -> None:
-    """Remove a file; do nothing if there is none, or can be none with that name.
+    """Remove a file. Do nothing if none exists, or none can have that name.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -96,38 +96,38 @@ def remove_file(path: str, access: DataAccess | None = None) -> None:
 
 
 def remove_files(paths: Sequence[str], access: DataAccess | None = None) -> None:
-    """Remove files of one table; by a store with as few requests as it can.
+    """Remove files of one table. A store uses as few requests as it can.
 
     Raises:
-        StorageError: The store or the file system failed; some of the files may be gone.
+        StorageError: The store or the file system failed. Some of the files may be gone.
     """
     store = store_of(paths[0], access) if paths else None
     if store is not None:
-        _remove_by(store, paths)
+        _remove_by_store(store, paths)
         return
     for path in paths:
         remove_file(path, access)
 
 
-def _remove_by(store: LogStore, paths: Sequence[str]) -> None:
+def _remove_by_store(store: LogStore, paths: Sequence[str]) -> None:
     try:
         store.delete_data_files(paths)
     except StorageError as error:
         if error.kind != _INVALID_PATH:
             raise
-        # No file has such a name. One by one, so that the others are removed.
+        # No file has such a name. Go one by one, so that the others are removed.
         for path in paths if len(paths) > 1 else ():
-            _remove_by(store, [path])
+            _remove_by_store(store, [path])
 
 
 def try_remove_file(path: str, access: DataAccess | None = None) -> None:
-    """Remove a file as far as that works, so as not to hide an error; VACUUM finds what is left."""
+    """Try to remove a file without hiding an earlier error. VACUUM finds what is left."""
     with suppress(OptimistError):
         remove_file(path, access)
 
 
 def remove_directory(path: str, access: DataAccess | None = None) -> None:
-    """Remove a directory with all that is in it; do nothing if there is none.
+    """Remove a directory and its content. Do nothing if it is absent.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -143,7 +143,7 @@ def remove_directory(path: str, access: DataAccess | None = None) -> None:
 
 
 def store_of(path: str, access: DataAccess | None) -> LogStore | None:
-    """The store that finds and removes the data file at a path; None where a file system does."""
+    """Return the store that finds and removes the data file at a path, or None."""
     if access is None or not is_reached_by_arrow(path, access):
         return None
     return find_store(path, access.store_options)

@@ -1,9 +1,9 @@
-"""A second look at a data file that can't be read: was its answer cut, or is it damaged?
+"""A second read of a data file after an error: was the answer cut, or is the file damaged?
 
-An answer that was cut off by the network looks like a damaged file to a reader of Parquet. So where
-a file is not on this machine, what could not be read is read again, from a copy of the whole file.
-It is fetched by the store's own client where there is one, which takes no half answers and asks
-again. A failure to fetch is the store's; what is wrong with the whole file is the table's.
+An answer that the network cut off looks like a damaged file to a reader of Parquet. So if a file is
+not on this machine, a failed read is repeated from a copy of the whole file. The store's own client
+fetches it if there is one, because it accepts no partial answers and asks again. A failure to fetch
+is the store's error. A fault in the whole file is the table's error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNREADABLE = (
     OSError,
     UnicodeDecodeError,
 )
-"""What pyarrow raises for a damaged file, or for a part of one.
+"""The errors that pyarrow raises for a damaged file, or for a part of one.
 
 Names that are not UTF-8 and sizes beyond all memory count as damage, too.
 """
@@ -45,16 +45,16 @@ _PIECE_BYTES = 8 << 20
 
 
 def read_surely(path: str, access: DataAccess | None, read: Callable[[Any], _Result]) -> _Result:
-    """Read from a file; where that fails and may be the network's fault, from a whole copy.
+    """Read from a file. If that fails and the network may be to blame, read a whole copy.
 
     Args:
         path: The file's full path.
-        access: How the table's data files are reached.
-        read: Is given the open file, perhaps twice.
+        access: The access to the table's data files.
+        read: Reads the open file, perhaps twice.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        StorageError: The file can't be fetched.
+        FileNotFoundError: The file does not exist.
+        StorageError: The store can't deliver the file.
         Exception: One of `UNREADABLE`: the file is damaged.
     """
     filesystem, inner = filesystem_for(path, access)
@@ -69,18 +69,18 @@ def read_surely(path: str, access: DataAccess | None, read: Callable[[Any], _Res
 
 
 def may_be_cut(filesystem: fs.FileSystem, error: BaseException) -> bool:
-    """Whether an error of `UNREADABLE` may come from an answer that did not arrive whole."""
+    """Return whether an error of `UNREADABLE` may come from an incomplete answer."""
     is_local = isinstance(filesystem, fs.LocalFileSystem)
     return not is_local and not isinstance(error, FileNotFoundError)
 
 
 @contextmanager
 def whole_copy(path: str, access: DataAccess | None) -> Iterator[pa.NativeFile]:
-    """A copy of a file that is not on this machine: in memory, or if it is large in `TMPDIR`.
+    """Yield a copy of a file from elsewhere: in memory, or in `TMPDIR` if it is large.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        StorageError: It can't be fetched.
+        FileNotFoundError: The file does not exist.
+        StorageError: The store can't deliver it.
     """
     with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, prefix="optimist-") as spool:
         copy = cast(BinaryIO, spool)
@@ -99,14 +99,14 @@ def _copy_by_file_system(path: str, access: DataAccess | None, copy: BinaryIO) -
     try:
         with storage_errors("read", path), filesystem.open_input_file(inner) as source:
             shutil.copyfileobj(source, copy, _PIECE_BYTES)
-            there = filesystem.get_file_info(inner).size
+            size_bytes = filesystem.get_file_info(inner).size
     except StorageError as error:
         if isinstance(error.__context__, FileNotFoundError):
             raise error.__context__ from None
         raise
-    if there is not None and copy.tell() != there:
+    if size_bytes is not None and copy.tell() != size_bytes:
         raise StorageError(
-            f"The data of {shown(path)} could not be read: {copy.tell()} of its {there} bytes "
+            f"The data of {shown(path)} could not be read: {copy.tell()} of its {size_bytes} bytes "
             "arrived. Nothing was committed. Run the operation again.",
             kind="OPTIMIST_STORAGE_FAILED",
             path=path,

@@ -1,8 +1,8 @@
-"""Deletion vectors: which rows of a data file are no longer there (spec 10.10).
+"""Deletion vectors: the deleted rows of a data file (spec 10.10).
 
-A vector is a set of row positions, counted from 0 in the order of the file. It stands in the log
-itself, or in a file beside the data that may hold many. What is read is checked by size, checksum,
-magic number and count, so that a damaged vector is an error and never a wrong answer.
+A vector is a set of row positions, counted from 0 in the order of the file. It is in the log
+itself, or in a file beside the data that may hold many. The reader checks size, checksum, magic
+number and count, so that a damaged vector is an error and never a wrong answer.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ _TO_Z85 = bytes.maketrans(_B85, _Z85)
 def read_deletion_vector(
     descriptor: DeletionVectorDescriptor, paths: DataPaths, access: DataAccess | None = None
 ) -> BitMap64:
-    """The positions of the deleted rows of one data file.
+    """Return the positions of the deleted rows of one data file.
 
     Args:
-        descriptor: The vector as the log describes it.
-        paths: What paths in the log mean.
-        access: How the table's files are reached.
+        descriptor: The log's description of the vector.
+        paths: The rules for paths in the log.
+        access: The access to the table's files.
 
     Raises:
-        TableError: The vector's file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), is not as long
-            as the log says (`DELTA_DELETION_VECTOR_SIZE_MISMATCH`), was changed
-            (`DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH`), holds another number of rows
-            (`DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`), or it, or its description, can't be read
-            (`OPTIMIST_MALFORMED_DELETION_VECTOR`); or its file may not be opened, see
-            `DataPaths.full_paths`.
+        TableError: The vector's file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), has another
+            size than the log has (`DELTA_DELETION_VECTOR_SIZE_MISMATCH`), was changed
+            (`DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH`), or holds another number of rows
+            (`DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`). Or the vector or its description can't
+            be read (`OPTIMIST_MALFORMED_DELETION_VECTOR`), or its file may not be opened (see
+            `DataPaths.full_paths`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
     return read_deletion_vectors([descriptor], paths, access)[0]
@@ -85,9 +85,9 @@ def read_deletion_vectors(
     paths: DataPaths,
     access: DataAccess | None = None,
 ) -> list[BitMap64]:
-    """Several vectors in the order asked for; a file that holds many of them is opened once.
+    """Return several vectors in the given order, and open a file with many of them once.
 
-    Files are read by several threads, as each costs requests to the store.
+    Several threads read the files, because each costs requests to the store.
 
     Raises:
         TableError, StorageError: See `read_deletion_vector`.
@@ -106,8 +106,8 @@ def read_deletion_vectors(
 
         def read(source: Any) -> dict[int, BitMap64]:
             return {
-                number: _checked(
-                    _stored(source, descriptors[number], path), descriptors[number], path
+                number: _parse_checked(
+                    _read_stored(source, descriptors[number], path), descriptors[number], path
                 )
                 for number in numbers
             }
@@ -120,27 +120,27 @@ def read_deletion_vectors(
 
 
 def inline_rows(descriptor: DeletionVectorDescriptor) -> BitMap64:
-    """The rows of a vector that the log itself holds; nothing is read.
+    """Return the rows of a vector that the log itself holds, without reading a file.
 
     Raises:
         TableError: See `read_deletion_vector`.
     """
-    return _checked(_inline(descriptor), descriptor, "the log")
+    return _parse_checked(_read_inline(descriptor), descriptor, "the log")
 
 
 def ensure_rows_exist(rows: BitMap64, num_rows: int, path: str) -> None:
     """Refuse a vector that names rows past the end of its data file.
 
-    Whoever made it counted rows otherwise than readers do, or meant another file; the rows that it
+    Its writer counted rows in another way than readers do, or meant another file. The rows that it
     should have deleted would come back.
 
     Args:
         rows: The vector's rows.
-        num_rows: How many rows the file has, deleted ones included.
+        num_rows: The number of rows in the file, deleted ones included.
         path: The data file.
 
     Raises:
-        TableError: It does (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`, field `path`).
+        TableError: It names such rows (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`, field `path`).
     """
     if rows and rows.max() >= num_rows:
         raise TableError(
@@ -153,11 +153,11 @@ def ensure_rows_exist(rows: BitMap64, num_rows: int, path: str) -> None:
 
 
 def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths) -> str | None:
-    """The file that holds a vector, not percent-encoded; None for one that the log itself holds.
+    """Return the decoded path of a vector's file, or None if the log itself holds the vector.
 
     Raises:
         TableError: The description is damaged (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`), or the
-            file may not be opened; see `DataPaths.full_paths`.
+            file may not be opened (see `DataPaths.full_paths`).
     """
     text = descriptor.path_or_inline_dv
     if descriptor.storage_type == _INLINE:
@@ -165,19 +165,19 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths)
     if descriptor.storage_type == _ABSOLUTE:
         return paths.full_path(text)
     if descriptor.storage_type != _RELATIVE:
-        raise _malformed(
+        raise _malformed_vector(
             "the log", f"it is stored in an unknown way, {quoted(descriptor.storage_type)}"
         )
     prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
     try:
         name = f"deletion_vector_{uuid.UUID(bytes=_z85_decode(encoded))}.bin"
     except ValueError:
-        raise _malformed("the log", f"{quoted(text)} does not name a file") from None
+        raise _malformed_vector("the log", f"{quoted(text)} does not name a file") from None
     return paths.full_path_of_text(join(prefix, name) if prefix else name)
 
 
 def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
-    """A vector of these rows that needs no file: its bytes stand in the description itself."""
+    """Return a vector of these rows that needs no file: its description holds the bytes."""
     data = serialize_bitmap(rows)
     return DeletionVectorDescriptor(
         storage_type=_INLINE,
@@ -188,9 +188,9 @@ def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
 
 
 def serialize_bitmap(rows: BitMap64) -> bytes:
-    """The bytes of a vector of these rows, from the magic number on; `parse_bitmap` reads them.
+    """Return the bytes of a vector of these rows, from the magic number on.
 
-    They are in the portable form, with runs wherever these are shorter.
+    `parse_bitmap` reads them. They are in the portable form, with runs wherever these are shorter.
     """
     packed = rows.copy()
     packed.run_optimize()
@@ -198,15 +198,16 @@ def serialize_bitmap(rows: BitMap64) -> bytes:
 
 
 def encode_z85(data: bytes) -> str:
-    """The bytes as Z85 text, padded with zeros to a multiple of four."""
+    """Return the bytes as Z85 text, padded with zeros to a multiple of four."""
     padded = data + bytes(-len(data) % 4)
     return base64.b85encode(padded).translate(_TO_Z85).decode("ascii")
 
 
 def parse_bitmap(data: bytes | memoryview) -> BitMap64:
-    """The positions in a vector, given its bytes from the magic number on.
+    """Return the positions in a vector, from its bytes after the length.
 
-    Both forms are read: the portable one, and the native one that early writers used.
+    The bytes begin with the magic number. Both forms are accepted: the portable one, and the native
+    one that early writers used.
 
     Raises:
         ValueError: The bytes are not a sound bitmap.
@@ -219,16 +220,16 @@ def parse_bitmap(data: bytes | memoryview) -> BitMap64:
         _ensure_portable(body)
         return BitMap64.deserialize(body)  # type: ignore[arg-type]  # any buffer will do
     if magic == _NATIVE_MAGIC:
-        return BitMap64.deserialize(_portable(body))
+        return BitMap64.deserialize(_to_portable(body))
     raise ValueError(f"{magic} is not the magic number of a deletion vector")
 
 
 def _ensure_portable(body: memoryview) -> None:
     """Check the portable format: a count, then for each bucket its key and a 32-bit bitmap."""
-    count = int.from_bytes(_exactly(body, 0, 8), "little")
+    count = int.from_bytes(_take_exactly(body, 0, 8), "little")
     position, last_key = 8, -1
     for _ in range(count):
-        key = int.from_bytes(_exactly(body, position, 4), "little")
+        key = int.from_bytes(_take_exactly(body, position, 4), "little")
         if not last_key < key < 1 << 31:
             raise ValueError("buckets are not in order")
         position, last_key = bitmap_end(body, position + 4), key
@@ -236,13 +237,13 @@ def _ensure_portable(body: memoryview) -> None:
         raise ValueError("bytes follow the last bucket")
 
 
-def _portable(body: memoryview) -> bytes:
-    """The native format (a count, then each bucket's size and bitmap) as the portable one."""
-    count = int.from_bytes(_exactly(body, 0, 4), "little")
+def _to_portable(body: memoryview) -> bytes:
+    """Convert the native format (a count, then each bucket's size and bitmap) to the portable."""
+    count = int.from_bytes(_take_exactly(body, 0, 4), "little")
     pieces, position = [], 4
     for key in range(count):
-        size = int.from_bytes(_exactly(body, position, 4), "little")
-        bitmap = _exactly(body, position + 4, size)
+        size = int.from_bytes(_take_exactly(body, position, 4), "little")
+        bitmap = _take_exactly(body, position + 4, size)
         if bitmap_end(bitmap, 0) != size:
             raise ValueError("bytes follow a bucket")
         pieces.append(struct.pack("<I", key) + bytes(bitmap))
@@ -252,24 +253,26 @@ def _portable(body: memoryview) -> bytes:
     return struct.pack("<Q", count) + b"".join(pieces)
 
 
-def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
+def _read_inline(descriptor: DeletionVectorDescriptor) -> bytes:
     try:
         data = _z85_decode(descriptor.path_or_inline_dv)
     except ValueError as error:
-        raise _malformed("the log", str(error)) from None
+        raise _malformed_vector("the log", str(error)) from None
     if not 0 <= len(data) - descriptor.size_in_bytes < 4:
         raise _size_mismatch("the log", descriptor.size_in_bytes, len(data))
     return data[: descriptor.size_in_bytes]
 
 
-def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str) -> memoryview:
-    """The bytes of one vector, not copied; the file has its size, the vector, and its checksum."""
+def _read_stored(
+    source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str
+) -> memoryview:
+    """Return the bytes of one vector of a file, uncopied, after checking size and checksum."""
     size, offset = descriptor.size_in_bytes, descriptor.offset or 0
     if source.size() and source.read_at(1, 0) != bytes([DELETION_VECTOR_FILE_FORMAT]):
         version = DELETION_VECTOR_FILE_FORMAT
-        raise _malformed(path, f"the file does not have the format version {version}")
+        raise _malformed_vector(path, f"the file does not have the format version {version}")
     if size < 0 or offset < 1:
-        raise _malformed("the log", f"size {size} and offset {offset} are impossible")
+        raise _malformed_vector("the log", f"size {size} and offset {offset} are impossible")
     if source.size() < offset + size + 8:
         raise _size_mismatch(path, size, max(0, source.size() - offset - 8))
     framed = memoryview(source.read_at(size + 8, offset))
@@ -288,19 +291,19 @@ def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: s
     return data
 
 
-def _checked(
-    data: bytes | memoryview, descriptor: DeletionVectorDescriptor, place: str
+def _parse_checked(
+    data: bytes | memoryview, descriptor: DeletionVectorDescriptor, location: str
 ) -> BitMap64:
     try:
         bitmap = parse_bitmap(data)
     except ValueError as error:
-        raise _malformed(place, str(error)) from None
+        raise _malformed_vector(location, str(error)) from None
     if len(bitmap) != descriptor.cardinality:
         raise TableError(
-            f"A deletion vector in {shown(place)} marks {len(bitmap)} rows, but the log says "
+            f"A deletion vector in {shown(location)} marks {len(bitmap)} rows, but the log says "
             f"{descriptor.cardinality}. {_REMEDY}",
             kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
-            path=place,
+            path=location,
         )
     return bitmap
 
@@ -323,38 +326,38 @@ def _read_file(path: str, access: DataAccess | None, read: Callable[[Any], _Resu
 def _z85_decode(text: str) -> bytes:
     """Decode Z85 text, which is the base85 of Python's decoder with another alphabet.
 
-    Some writers don't fill up the last group with zeros, but begin it with `#`, once for each byte
-    that it lacks; no other group can begin so, as it would stand for more than four bytes hold.
+    Some writers don't fill up the last group with zeros, but begin it with `#`, once for each
+    missing byte. No other group can begin so, because its number would not fit in four bytes.
 
     Raises:
-        ValueError: It is no such text.
+        ValueError: The text is not Z85.
     """
     data = text.encode("ascii", "replace")
     if len(data) % 5 or data.translate(None, _Z85):
         raise ValueError("it is not in the encoding Z85")
     if data[-5:].startswith(_MISSING_BYTE):
-        return _groups(data[:-5]) + _short_group(data[-5:])
-    return _groups(data)
+        return _decode_groups(data[:-5]) + _decode_short_group(data[-5:])
+    return _decode_groups(data)
 
 
-def _groups(data: bytes) -> bytes:
+def _decode_groups(data: bytes) -> bytes:
     try:
         return base64.b85decode(data.translate(_TO_B85))
     except ValueError:
         raise ValueError("a group of its Z85 is a number that does not fit in four bytes") from None
 
 
-def _short_group(data: bytes) -> bytes:
+def _decode_short_group(data: bytes) -> bytes:
     digits = data.lstrip(_MISSING_BYTE)
-    # Its bytes stand as if zeros were before them, and the first digits, then zeros, are replaced.
-    number = _groups(digits.rjust(5, _Z85[:1]))
+    # It encodes its bytes with zero bytes before them, and `#` replaces the leading digits.
+    number = _decode_groups(digits.rjust(5, _Z85[:1]))
     size = len(digits) - 1
     if size < 1 or any(number[:-size]):
         raise ValueError("the last group of its Z85 is padded in a way that no writer uses")
     return number[-size:]
 
 
-def _exactly(data: memoryview, position: int, size: int) -> memoryview:
+def _take_exactly(data: memoryview, position: int, size: int) -> memoryview:
     piece = data[position : position + size]
     if len(piece) != size:
         raise ValueError("the bytes end within a bitmap")
@@ -364,20 +367,20 @@ def _exactly(data: memoryview, position: int, size: int) -> memoryview:
 _REMEDY = "Restore the file, or read an older version of the table."
 
 
-def _malformed(place: str, reason: str) -> TableError:
+def _malformed_vector(location: str, reason: str) -> TableError:
     return TableError(
-        f"A deletion vector in {shown(place)} can't be read: {reason}. {_REMEDY}",
+        f"A deletion vector in {shown(location)} can't be read: {reason}. {_REMEDY}",
         kind="OPTIMIST_MALFORMED_DELETION_VECTOR",
-        path=place,
+        path=location,
     )
 
 
-def _size_mismatch(place: str, wanted: int, found: int) -> TableError:
+def _size_mismatch(location: str, wanted: int, found: int) -> TableError:
     return TableError(
-        f"A deletion vector in {shown(place)} has {found} bytes, but the log says {wanted}. "
+        f"A deletion vector in {shown(location)} has {found} bytes, but the log says {wanted}. "
         f"{_REMEDY}",
         kind="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
-        path=place,
+        path=location,
         expected_bytes=wanted,
         found_bytes=found,
     )

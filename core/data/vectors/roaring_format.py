@@ -1,8 +1,8 @@
-"""Checks that bytes are the roaring bitmaps they claim to be (spec 10.10).
+"""The check that bytes are the roaring bitmaps that they claim to be (spec 10.10).
 
-The roaring library trusts what it reads: a container whose header lies makes it answer wrongly or
-touch memory that is not its own. A vector inside the log has no checksum, so every bitmap is walked
-through here before the library gets it. Everything is little-endian.
+The roaring library trusts its input: a container with a false header makes it answer wrongly or
+touch memory outside its own. A vector inside the log has no checksum. So this module checks every
+bitmap before the library gets it. Everything is little-endian.
 """
 
 from __future__ import annotations
@@ -23,57 +23,57 @@ _MOST_CONTAINERS = 1 << 16
 
 
 def bitmap_end(data: memoryview, start: int) -> int:
-    """Where the 32-bit bitmap that begins at `start` ends.
+    """Return the end of the 32-bit bitmap that begins at `start`.
 
     Args:
         data: Bytes that hold it.
         start: Its first byte.
 
     Raises:
-        ValueError: It is not a sound bitmap in the standard format, or the bytes end within it.
+        ValueError: It is not a sound bitmap in the standard format, or the bytes end early.
     """
-    kinds, keys_and_counts, position = _header(data, start)
+    kinds, keys_and_counts, position = _read_header(data, start)
     _ensure_ascending(keys_and_counts[::2])
     for is_run, count in zip(kinds, keys_and_counts[1::2], strict=True):
         if is_run:
-            position = _run_container(data, position, count + 1)
+            position = _end_of_runs(data, position, count + 1)
         elif count < _MOST_IN_ARRAY:
-            values = _shorts(data, position, count + 1)
+            values = _read_shorts(data, position, count + 1)
             _ensure_ascending(values)
             position += 2 * (count + 1)
         else:
-            position = _bitset_container(data, position, count + 1)
+            position = _end_of_bitset(data, position, count + 1)
     return position
 
 
-def _header(data: memoryview, start: int) -> tuple[list[bool], tuple[int, ...], int]:
-    """Which containers hold runs; each one's key and its cardinality less one; where they begin."""
-    cookie = _integer(data, start)
+def _read_header(data: memoryview, start: int) -> tuple[list[bool], tuple[int, ...], int]:
+    """Return which containers hold runs, their keys and cardinalities less one, and their start."""
+    cookie = _read_integer(data, start)
     position = start + 4
     if cookie & 0xFFFF == _COOKIE_WITH_RUNS:
         size = (cookie >> 16) + 1
-        flags = bytes(_slice(data, position, (size + 7) // 8))
+        flags = bytes(_take_exactly(data, position, (size + 7) // 8))
         position += len(flags)
         kinds = [bool(flags[number // 8] >> (number % 8) & 1) for number in range(size)]
     elif cookie == _COOKIE:
-        size = _integer(data, position)
+        size = _read_integer(data, position)
         position += 4
         if size > _MOST_CONTAINERS:
             raise ValueError(f"it claims {size} containers, more than a bitmap can have")
         kinds = [False] * size
     else:
         raise ValueError(f"no bitmap begins with {cookie}")
-    pairs = _shorts(data, position, 2 * size)
+    pairs = _read_shorts(data, position, 2 * size)
     position += 4 * size
     if cookie == _COOKIE or size >= _FEWEST_WITH_OFFSETS:
-        # The offsets only repeat what the walk finds out.
-        position += len(_slice(data, position, 4 * size))
+        # Skip the offsets, which the walk computes itself.
+        position += len(_take_exactly(data, position, 4 * size))
     return kinds, pairs, position
 
 
-def _run_container(data: memoryview, position: int, count: int) -> int:
-    (num_runs,) = _shorts(data, position, 1)
-    runs = _shorts(data, position + 2, 2 * num_runs)
+def _end_of_runs(data: memoryview, position: int, count: int) -> int:
+    (num_runs,) = _read_shorts(data, position, 1)
+    runs = _read_shorts(data, position + 2, 2 * num_runs)
     starts, lengths = runs[::2], runs[1::2]
     ends = [first + more for first, more in zip(starts, lengths, strict=True)]
     if any(end >= _MOST_CONTAINERS for end in ends):
@@ -85,8 +85,8 @@ def _run_container(data: memoryview, position: int, count: int) -> int:
     return position + 2 + 4 * num_runs
 
 
-def _bitset_container(data: memoryview, position: int, count: int) -> int:
-    bits = int.from_bytes(_slice(data, position, _BITSET_BYTES), "little")
+def _end_of_bitset(data: memoryview, position: int, count: int) -> int:
+    bits = int.from_bytes(_take_exactly(data, position, _BITSET_BYTES), "little")
     if bits.bit_count() != count:
         raise ValueError(f"a bit set holds {bits.bit_count()} values but claims {count}")
     return position + _BITSET_BYTES
@@ -97,15 +97,15 @@ def _ensure_ascending(values: Sequence[int]) -> None:
         raise ValueError("values are not in order")
 
 
-def _integer(data: memoryview, position: int) -> int:
-    return int(struct.unpack("<I", _slice(data, position, 4))[0])
+def _read_integer(data: memoryview, position: int) -> int:
+    return int(struct.unpack("<I", _take_exactly(data, position, 4))[0])
 
 
-def _shorts(data: memoryview, position: int, count: int) -> tuple[int, ...]:
-    return struct.unpack(f"<{count}H", _slice(data, position, 2 * count))
+def _read_shorts(data: memoryview, position: int, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"<{count}H", _take_exactly(data, position, 2 * count))
 
 
-def _slice(data: memoryview, position: int, size: int) -> memoryview:
+def _take_exactly(data: memoryview, position: int, size: int) -> memoryview:
     piece = data[position : position + size]
     if len(piece) != size:
         raise ValueError("the bytes end within a bitmap")

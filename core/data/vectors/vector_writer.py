@@ -1,7 +1,7 @@
-"""Writing deletion vectors: into the log where they are small, else many to a file (spec 10.10).
+"""The writer of deletion vectors: into the log if small, else many to a file (spec 10.10).
 
-A small vector costs a few hundred characters of the log and of every later checkpoint, and spares
-its writer and each of its readers a request. So it stands in the log, unless the commit has so many
+A small vector costs a few hundred characters of the log and of every later checkpoint, and saves
+its writer and each of its readers a request. So it goes into the log, unless the commit has so many
 of them that a file is cheaper for all.
 """
 
@@ -33,45 +33,47 @@ __all__ = ["belongs_in_file", "write_deletion_vectors"]
 _RELATIVE, _INLINE = "u", "i"
 _WRITERS = 8
 _INLINE_BYTES = 256
-"""Up to this size a vector is small: one of a hundred scattered rows is."""
+"""Up to this size a vector is small, for example one of a hundred scattered rows."""
 _INLINE_BYTES_OF_COMMIT = 8 << 10
 _FILE_BYTES = 2 << 20
-"""A file takes no more vectors from here on; Delta's `deletionVectors.packing.targetSize`."""
+"""From this size on a file takes no more vectors; Delta's `deletionVectors.packing.targetSize`."""
 
 
 def belongs_in_file(vector: DeletionVectorDescriptor) -> bool:
-    """Whether a vector stands in the log although it is not small."""
+    """Return whether a vector is in the log although it is not small."""
     return vector.storage_type == _INLINE and vector.size_in_bytes > _INLINE_BYTES
 
 
 def write_deletion_vectors(
     vectors: Sequence[BitMap64], table: TableRef, register: Callable[[str], None]
 ) -> list[DeletionVectorDescriptor]:
-    """Write the vectors of one commit; files are durable when this returns.
+    """Write the vectors of one commit. Their files are durable when this returns.
 
     Args:
-        vectors: The deleted rows of one data file each; none is empty.
-        table: The table, in whose directory files of vectors are made.
+        vectors: The deleted rows of one data file each. None is empty.
+        table: The table. Its directory gets the files of vectors.
         register: Called with the full path of each file before it is begun.
 
     Returns:
         The descriptions, in the order of the vectors.
 
     Raises:
-        StorageError: The file system failed; some of the registered files may be there.
+        StorageError: The file system failed. Some of the registered files may exist.
     """
     sizes = [len(serialize_bitmap(rows)) for rows in vectors]
     small = [number for number, size in enumerate(sizes) if size <= _INLINE_BYTES]
     if sum(sizes[number] for number in small) > _INLINE_BYTES_OF_COMMIT:
         small = []
     found = {number: inline_vector(vectors[number]) for number in small}
-    groups = list(_packed([number for number in range(len(sizes)) if number not in found], sizes))
+    groups = list(
+        _pack_into_files([number for number in range(len(sizes)) if number not in found], sizes)
+    )
     names = [uuid.UUID(table.clock.new_uuid()) for _ in groups]
     for name in names:
-        register(_path(table, name))
+        register(_vector_path(table, name))
 
-    def write(place: int) -> list[DeletionVectorDescriptor]:
-        return _write_file(table, names[place], [vectors[number] for number in groups[place]])
+    def write(index: int) -> list[DeletionVectorDescriptor]:
+        return _write_file(table, names[index], [vectors[number] for number in groups[index]])
 
     written = read_ahead(write, range(len(groups)), threads=_WRITERS, ahead=_WRITERS)
     for group, descriptors in zip(groups, written, strict=True):
@@ -79,8 +81,8 @@ def write_deletion_vectors(
     return [found[number] for number in range(len(vectors))]
 
 
-def _packed(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The vectors in groups for one file each, in order."""
+def _pack_into_files(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the vectors in groups for one file each, in order."""
     group: list[int] = []
     num_bytes = 0
     for number in numbers:
@@ -93,15 +95,15 @@ def _packed(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]
         yield group
 
 
-def _path(table: TableRef, name: uuid.UUID) -> str:
+def _vector_path(table: TableRef, name: uuid.UUID) -> str:
     return join(table.table_path, f"deletion_vector_{name}.bin")
 
 
 def _write_file(
     table: TableRef, name: uuid.UUID, vectors: Sequence[BitMap64]
 ) -> list[DeletionVectorDescriptor]:
-    """One file: the version of its format; then for each vector its size, bytes and checksum."""
-    path, access = _path(table, name), table.data_access()
+    """Write one file: its format version, then each vector's size, bytes and checksum."""
+    path, access = _vector_path(table, name), table.data_access()
     filesystem, inner = filesystem_for(path, access)
     policy = table.options.retry_policy
     offset, found = 1, []
@@ -114,7 +116,7 @@ def _write_file(
                 file.sink.write(struct.pack(">i", len(data)))
                 file.sink.write(data)
                 file.sink.write(struct.pack(">I", zlib.crc32(data)))
-                found.append(_described(name, offset, data, rows))
+                found.append(_describe(name, offset, data, rows))
                 offset += len(data) + 8
             file.publish()
         except BaseException:
@@ -124,7 +126,7 @@ def _write_file(
     return found
 
 
-def _described(
+def _describe(
     name: uuid.UUID, offset: int, data: bytes, rows: BitMap64
 ) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor(

@@ -308,6 +308,6 @@ def test_exactly_the_rows_at_other_positions_are_kept(start, data):
     size = data.draw(st.integers(1, 70))
     near = st.integers(max(0, start - 2), start + size + 2)
     deleted = data.draw(st.sets(near) | st.builds(lambda: set(range(start, start + size))))
-    mask = parquet_reader._mask(BitMap64(deleted), start, size)
-    found = parquet_reader._located(start, size, mask).to_pylist()
+    mask = parquet_reader._live_mask(BitMap64(deleted), start, size)
+    found = parquet_reader._live_positions(start, size, mask).to_pylist()
     assert found == [row for row in range(start, start + size) if row not in deleted]

@@ -74,7 +74,7 @@ def test_ids_come_from_the_log_unless_a_row_carries_its_own(tmp_path):
 
 def test_deleted_rows_do_not_shift_the_ids_of_others(tmp_path, monkeypatch):
     log = table(tmp_path / "t", PROPERTIES)
-    monkeypatch.setattr(parquet_reader, "_vector_of", lambda part, layout: BitMap64([0, 2, 3, 4]))
+    monkeypatch.setattr(parquet_reader, "_read_vector", lambda part, layout: BitMap64([0, 2, 3, 4]))
     assert tracked(log) == [(x, 100 + x, 5) for x in (1, 5, 6, 7, 8, 9)] + MOVED[1:2]
 
 
