@@ -1,1 +1,1 @@
-"""The plug points: contracts of stores, arbiters and leases, and how the chosen one is found."""
+"""The plug points: contracts of stores, arbiters and leases, and the search for the chosen one."""

@@ -1,7 +1,7 @@
 """The Arbiter decides who owns version N of a table, for stores that can't decide it (spec 4).
 
-For each file of the log there is one entry, created atomically, which names the staged bytes
-(`temp_path`) that the file will have. The writer that creates the entry owns the version; any
+For each file of the log there is one entry. It is created atomically and names the staged bytes
+(`temp_path`) that the file will have. The writer that creates the entry owns the version. Any
 writer that finds an incomplete entry finishes it. Correctness never depends on a clock: an
 incomplete entry never expires.
 
@@ -35,9 +35,9 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE]\+?[0-9]{1,2})?")
 class CommitEntry:
     """One entry of an arbiter (spec 4.2).
 
-    An entry comes from a database that others write to, and the files it names are read, copied and
-    deleted. So building an entry raises if its names could lead out of the log's directory, or to
-    another file than its key names.
+    An entry comes from a database that others write to, and the engine reads, copies and deletes
+    the files that it names. So building an entry raises if its names could lead out of the log's
+    directory, or to another file than its key names.
 
     Attributes:
         table_path: The table's root, without user info and trailing slash. All writers of the table
@@ -46,7 +46,7 @@ class CommitEntry:
         temp_path: The staged bytes, relative to `_delta_log`: `.tmp/<file name>.<unique>`, or
             `_commit_<unique>.json.tmp` for a commit of delta-rs.
         complete: Whether the file certainly exists.
-        expire_time_s: Epoch seconds after which a complete entry may be dropped; None until then.
+        expire_time_s: Epoch seconds after which a complete entry may be dropped. None until then.
 
     Raises:
         StorageError: A value has another form (kind `OPTIMIST_ARBITER_ENTRY_DAMAGED`).
@@ -64,21 +64,23 @@ class CommitEntry:
             raise damaged_entry(self.table_path, self.file_name, fault)
 
     def completed(self, expire_time_s: int) -> CommitEntry:
-        """A copy of the entry that is marked complete, for when its file exists."""
+        """Return a copy of the entry that is marked complete, for a file that exists."""
         return replace(self, complete=True, expire_time_s=expire_time_s)
 
 
 def parse_commit_entry(
     fields: Mapping[str, object], *, table_path: str, file_name: str, keeper: str
 ) -> CommitEntry:
-    """Make an entry from what an arbiter stores, which anyone may have written.
+    """Make an entry from the stored values of an arbiter, which anyone may have written.
 
     Args:
         fields: The stored values by the names of spec 4.2: `tempPath`; `complete`, as a boolean,
-            its text, 0 or 1; `expireTime`, as a number, its text, or absent. Others are ignored.
-        table_path: The table that was asked for.
+            its text, 0 or 1; `expireTime`, as a number, its text, or absent. The function ignores
+            others.
+        table_path: The table that the caller asks for.
         file_name: The file that the entry's key names.
-        keeper: The arbiter that holds it, for the error, for example `the SQL table delta_log`.
+        keeper: The arbiter that holds the entry, for the error, for example `the SQL table
+            delta_log`.
 
     Raises:
         StorageError: The fields are not a valid entry (kind `OPTIMIST_ARBITER_ENTRY_DAMAGED`).
@@ -101,12 +103,12 @@ def parse_commit_entry(
 def damaged_entry(
     table_path: object, file_name: object, fault: str, *, keeper: str = "the arbiter"
 ) -> StorageError:
-    """The error for an entry that nobody may act on.
+    """Return the error for an entry that nobody may act on.
 
     Args:
         table_path: The table of the entry.
         file_name: The file of the entry.
-        fault: What is wrong, for example `its tempPath ...`.
+        fault: The fault, as a phrase, for example `its tempPath ...`.
         keeper: The arbiter that holds it.
     """
     return StorageError(
@@ -140,7 +142,7 @@ def _fault_of(entry: CommitEntry) -> str | None:
 
 
 def _is_staged(temp_path: str, file_name: str) -> bool:
-    """Whether the path has one of the two legal forms, for just this file (spec 4.2)."""
+    """Return whether the path has one of the two legal forms, for exactly this file (spec 4.2)."""
     prefix = f".tmp/{file_name}."
     if temp_path.startswith(prefix):
         return _STAGED_SUFFIX.fullmatch(temp_path[len(prefix) :]) is not None
@@ -184,12 +186,12 @@ def _parse_seconds(value: object) -> int | None:
 class Arbiter(ABC):
     """Keeps the entries of any number of tables. Threads may share it.
 
-    It is built with one argument, the options, a plain mapping. Every read must see every write
-    that has returned, whoever made it.
+    Its constructor takes one argument: the options, a plain mapping. Every read must see every
+    write that has returned, whoever made it.
 
     Attributes:
-        entry_ttl_s: How many seconds after its completion an entry expires: stores set its
-            `expire_time_s` by this. An arbiter that lets users choose it returns their choice.
+        entry_ttl_s: How many seconds after its completion an entry expires. Stores compute its
+            `expire_time_s` from this. An arbiter that lets users choose it returns their choice.
     """
 
     entry_ttl_s: int = 86_400
@@ -199,13 +201,13 @@ class Arbiter(ABC):
 
     @abstractmethod
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """Create the entry if there is none for its table and file: the commit point.
+        """Create the entry if its table and file have none: the commit point.
 
         Returns:
-            `CREATED` for exactly one of the callers, each of which brings a `temp_path` of its own,
-            and `EXISTS` for the others. `UNKNOWN` if the answer was lost; `get` then tells whose
-            entry it is, by its `temp_path`. A call that repeats the `temp_path` that has already
-            won gets `CREATED` again, because a network may deliver one request twice.
+            `CREATED` for exactly one of the callers, each of which brings its own `temp_path`, and
+            `EXISTS` for the others. `UNKNOWN` if the answer was lost; `get` then shows the owner of
+            the entry by its `temp_path`. A call that repeats the `temp_path` that has already won
+            gets `CREATED` again, because a network may deliver one request twice.
 
         Raises:
             StorageError: The arbiter refused, and certainly created no entry. An arbiter that is
@@ -214,7 +216,7 @@ class Arbiter(ABC):
 
     @abstractmethod
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
-        """The entry of a file, or None if there is none.
+        """Return the entry of a file, or None if the file has none.
 
         Raises:
             StorageError: The arbiter could not be asked.
@@ -222,7 +224,7 @@ class Arbiter(ABC):
 
     @abstractmethod
     def latest(self, table_path: str) -> CommitEntry | None:
-        """The table's entry with the greatest file name (compared as bytes), or None.
+        """Return the table's entry with the greatest file name (compared as bytes), or None.
 
         Raises:
             StorageError: The arbiter could not be asked.
@@ -230,15 +232,15 @@ class Arbiter(ABC):
 
     @abstractmethod
     def complete(self, entry: CommitEntry) -> None:
-        """Mark the entry as complete, with its `expire_time_s`; doing so twice is harmless.
+        """Mark the entry as complete, with its `expire_time_s`. Doing so twice is harmless.
 
-        It never overwrites an entry of the same file with another `temp_path`, never recreates an
-        entry that is gone, and keeps other values that others have stored with the entry.
+        It never overwrites an entry of the same file with another `temp_path`, and never recreates
+        an entry that is gone. It keeps other values that others have stored with the entry.
 
         Raises:
-            StorageError: The arbiter failed; the entry may or may not be complete. Call it again.
+            StorageError: The arbiter failed. The entry may or may not be complete. Call it again.
         """
 
     def describe(self) -> Mapping[str, str]:
-        """Which arbiter this is, as text without secrets."""
+        """Describe this arbiter as text without secrets."""
         return {"arbiter": f"{type(self).__module__}:{type(self).__qualname__}"}

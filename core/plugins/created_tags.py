@@ -1,4 +1,4 @@
-"""The entity tags with which a store has answered its latest puts."""
+"""The entity tags that a store returned for its latest puts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_KEPT = 1_000
 
 
 class CreatedTags:
-    """The tags of the files that one store has created lately. Threads may share it."""
+    """The tags of the files that one store created lately. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
         self._tags: OrderedDict[str, str] = OrderedDict()
 
     def note(self, path: str, tag: str) -> None:
-        """Remember the tag of a file that was just created; an empty one tells nothing."""
+        """Remember the tag of a file that was just created (an empty tag matches nothing)."""
         with self._lock:
             self._tags[path] = tag
             self._tags.move_to_end(path)
@@ -27,5 +27,5 @@ class CreatedTags:
                 self._tags.popitem(last=False)
 
     def is_tag_of(self, path: str, tag: str) -> bool:
-        """Whether this tag is known to be that of the file that was created."""
+        """Return whether this is the known tag of the created file."""
         return bool(tag) and self._tags.get(path) == tag

@@ -1,19 +1,19 @@
-"""Creates a file so that the outcome is always known, or an error says that it is unknown.
+"""Creation of a file with a known outcome, or an error that says the outcome is unknown.
 
-A store answers `CREATED`, `EXISTS` or `UNKNOWN`. An unclear answer is settled by reading the file
+A store answers `CREATED`, `EXISTS` or `UNKNOWN`. After an unclear answer the engine reads the file
 back:
 
-1. It is ours: it is created.
-2. It is another's: the race is lost, as with `EXISTS`.
-3. It is absent: the same bytes are put again.
-4. It can't be read: the caller's error for an unknown outcome is raised. The caller must not try
-   anything else before the outcome is settled.
+1. The file is ours: it is created.
+2. The file is another's: the race is lost, as with `EXISTS`.
+3. The file is absent: the engine puts the same bytes again.
+4. The file can't be read: the engine raises the caller's error for an unknown outcome. The caller
+   must not try anything else before the outcome is settled.
 
-An `EXISTS` that follows an unknown outcome may be our own file and is settled in the same way. The
-timeline of the race this guards against: put (the file is created, the answer lost) -> put again
+An `EXISTS` that follows an unknown outcome may be our own file, so the engine reads that back too.
+The timeline of the race that this prevents: put (the file is created, the answer lost) -> put again
 (`EXISTS`) -> a naive engine takes its own file for another's.
 
-Commits are created this way (`transaction.outcome`), and so are data files (`data.new_file`).
+This module creates commits (`transaction.outcome`) and data files (`data.new_file`).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileToCreate(ABC):
-    """A file to create: where it goes, what is in it, and how to recognise it as ours.
+    """A file to create: its path, its content, and how to recognise it as ours.
 
     Attributes:
-        path: Where the file goes.
+        path: The path of the new file.
         has_rivals: Whether others may create a file of this name. If nobody else can, `EXISTS` may
-            mean that our own request arrived twice, so it is settled by reading back, too.
+            mean that our own request arrived twice, so the engine reads the file back then, too.
     """
 
     path: str
@@ -56,19 +56,19 @@ class FileToCreate(ABC):
 
     @abstractmethod
     def put(self, store: LogStore) -> PutOutcome:
-        """Create the file, in one atomic step of the store's."""
+        """Create the file in one atomic step of the store."""
 
     @abstractmethod
     def is_there(self, store: LogStore) -> bool:
-        """Read back the file at the path, and tell whether it is ours.
+        """Read back the file at the path, and return whether it is ours.
 
         Raises:
-            LogFileNotFoundError: There is no file.
+            LogFileNotFoundError: The file does not exist.
         """
 
     @abstractmethod
     def unknown(self, reason: str) -> OptimistError:
-        """The error for an outcome that could not be settled."""
+        """Return the error for an outcome that could not be settled."""
 
 
 def create_file(
@@ -79,22 +79,23 @@ def create_file(
     *,
     ensure_may_write: Callable[[], None] = lambda: None,
 ) -> PutOutcome:
-    """Create the file, reading it back and repeating the put until the outcome is known.
+    """Create the file: repeat the put and read it back until the outcome is known.
 
     Args:
-        store: Where the file goes.
+        store: The store that creates the file.
         file: The file.
-        policy: How often to try again without a clear answer.
-        clock: For the pauses.
-        ensure_may_write: Called right before each put; raises if nothing may be written any more.
+        policy: The limits for attempts without a clear answer.
+        clock: The clock for the pauses.
+        ensure_may_write: A function that is called right before each put. It raises if nothing may
+            be written any more.
 
     Returns:
-        `CREATED` or `EXISTS`; never `UNKNOWN`.
+        `CREATED` or `EXISTS`, never `UNKNOWN`.
 
     Raises:
         OptimistError: The error of `file.unknown`: the store gave no clear answer, and the file
             could not be read back.
-        StorageError: The store refused; nothing was written.
+        StorageError: The store refused, so nothing was written.
     """
     with within_budget(clock):
         return _create(store, file, policy, clock, ensure_may_write)
@@ -133,7 +134,7 @@ def _create(
 
 
 def _try_put(store: LogStore, file: FileToCreate, *, may_retry: bool) -> PutOutcome | None:
-    """Put once; None if certainly nothing was written and the put may be repeated."""
+    """Put once. Return None if certainly nothing was written and the put may be repeated."""
     try:
         return file.put(store)
     except StorageError as error:
@@ -145,7 +146,7 @@ def _try_put(store: LogStore, file: FileToCreate, *, may_retry: bool) -> PutOutc
         raise
     except OptimistError:
         raise
-    except Exception:  # noqa: BLE001 - a store may raise anything; after the put, that is no answer
+    except Exception:  # noqa: BLE001 - a store may raise anything, and none of it is an answer to a put
         _LOG.warning(
             "The store failed while creating %s.", without_secrets(file.path), exc_info=True
         )
@@ -157,7 +158,7 @@ def _settle(
 ) -> PutOutcome | None:
     """Read the file back: `CREATED` if it is ours, `EXISTS` if another's, None if absent."""
     _LOG.warning(
-        "The store gave no clear answer while creating %s; the file is read back.",
+        "The store gave no clear answer while creating %s. The file is read back.",
         without_secrets(file.path),
     )
     problem: Exception | None = None
@@ -168,13 +169,13 @@ def _settle(
             return None
         except TableError as error:
             problem = error
-        except Exception as error:  # noqa: BLE001 - whatever the store raises, it is no answer
+        except Exception as error:  # noqa: BLE001 - a store may raise anything, and none of it is an answer
             problem = error
     raise file.unknown("the file can't be read back") from problem
 
 
 def _retries(policy: RetryPolicy, clock: Clock) -> Iterator[int]:
-    """Yield tries, counted from 0, with a pause before each but the first, while budget is left."""
+    """Yield the number of each try, from 0, with pauses between, until the budget is spent."""
     yield 0
     for retry in range(1, policy.max_non_conflict_attempts + 1):
         if is_budget_spent():

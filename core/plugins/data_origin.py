@@ -1,4 +1,4 @@
-"""Tells which URLs name files of a table's own store (S3 bucket, Azure account, HDFS, ...)."""
+"""The URLs that name files of a table's own store (S3 bucket, Azure account, HDFS, ...)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _WITHOUT_HOSTS = ("memory",)
 class DataOrigin:
     """The store of one table, as the URLs of its files name it.
 
-    A table's log is data that others wrote. So only the files that are in the table's own store, as
-    told here, are opened with its credentials (`data_paths` decides which others may be opened at
-    all): a log can neither choose a driver nor have the credentials sent to another host.
+    A table's log is data that others wrote. So only files in the table's own store, as defined
+    here, are opened with its credentials (`data_paths` decides which other files may be opened at
+    all). A log can neither choose a driver nor have the credentials sent to another host.
 
     Attributes:
-        schemes: The URL schemes by which the store is reached, in lower case; `""` for plain paths.
-        host: The bucket, or the host and port, as it stands between `//` and `/`; None where the
-            scheme has no such part (local files). Compared exactly.
+        schemes: The URL schemes of the store, in lower case; `""` for plain paths.
+        host: The bucket, or the host and port, exactly as written between `//` and `/`. None if the
+            scheme has no such part (local files).
         is_account: Whether the host is an account: URLs are `scheme://container@host/...`.
-        is_default: Whether URLs that name no account mean this one.
-        goes_by_driver: Whether fsspec opens the files, which takes `::` in a path for a chain of
+        is_default: Whether URLs that name no account mean this account.
+        goes_by_driver: Whether fsspec opens the files. It reads `::` in a path as a chain of
             drivers.
     """
 
@@ -38,7 +38,7 @@ class DataOrigin:
 
     @classmethod
     def of(cls, path: str) -> DataOrigin:
-        """The origin as far as a table's path alone tells it, without its store."""
+        """Return the origin that a table's path alone shows, without its store."""
         scheme, authority, _ = split_url(path)
         if scheme in _LOCAL:
             return cls(_LOCAL)
@@ -51,15 +51,15 @@ class DataOrigin:
         return "file" in self.schemes
 
     def serves(self, path: str) -> bool:
-        """Whether a path has one of the store's schemes; its host may still be another."""
+        """Return whether a path has one of the store's schemes. Its host may differ."""
         return scheme_of(path) in self.schemes
 
     def covers(self, path: str) -> bool:
-        """Whether a path is in this store."""
+        """Return whether a path is in this store."""
         return self.key_of(path) is not None
 
     def key_of(self, path: str) -> str | None:
-        """The path within the store, spelled the same for every URL of it; None outside the store.
+        """Return the path within the store, the same for every URL of a file, or None outside it.
 
         Repeated slashes count as one.
         """
@@ -67,20 +67,20 @@ class DataOrigin:
         if scheme not in self.schemes:
             return None
         if self.host is None:
-            return _key(f"{authority}/{rest}")
+            return _normalized_key(f"{authority}/{rest}")
         if not self.is_account:
-            return _key(rest) if authority == self.host else None
+            return _normalized_key(rest) if authority == self.host else None
         container, at, host = authority.partition("@")
         is_ours = _account_host(host) == self.host if at else self.is_default
-        return _key(f"{container}/{rest}") if is_ours and container else None
+        return _normalized_key(f"{container}/{rest}") if is_ours and container else None
 
     def url_of(self, path: str) -> str | None:
-        """The one URL of a path, by the first of the schemes; None outside the store."""
+        """Return the standard URL of a path, by the first scheme, or None outside the store."""
         key = self.key_of(path)
         return None if key is None else self._url(self.schemes[0], key)
 
     def spellings_of(self, path: str) -> tuple[str, ...]:
-        """The URLs of a path by every scheme and host of the store; none outside the store."""
+        """Return the URLs of a path by every scheme and host of the store (none outside it)."""
         key = self.key_of(path)
         if key is None:
             return ()
@@ -103,15 +103,15 @@ class DataOrigin:
 
 
 def _without_password(authority: str) -> str:
-    """What names a place must not hold a secret; the user may decide which place it is."""
+    """Remove the password from an authority: the name of a store must not hold a secret."""
     user, at, host = authority.rpartition("@")
     return f"{user.partition(':')[0]}{at}{host}"
 
 
 def _account_host(host: str) -> str:
-    """The host in one spelling: an account has a name with `.blob.` and one with `.dfs.`."""
+    """Return the host in one spelling: an account has both a `.blob.` and a `.dfs.` name."""
     return host.lower().replace(".blob.", ".dfs.", 1)
 
 
-def _key(text: str) -> str:
+def _normalized_key(text: str) -> str:
     return "/".join(part for part in text.split("/") if part)

@@ -1,9 +1,9 @@
 """The Lease: one holder at a time, each with a greater number than the last (docs/locks.md).
 
 A lease serialises work: the commit loop on a store that shows partial writes, or maintenance. It
-depends on clocks and can lapse while its holder sleeps, so it never guards a commit alone: the
-store or the arbiter excludes other writers. Beyond a plain lock it gives each holder a fencing
-number, greater than those of all holders before, and a holder that finds its lease lapsed stops
+depends on clocks and can lapse while its holder sleeps. So it never guards a commit alone: the
+store or the arbiter excludes other writers. A lease gives more than a plain lock: each holder gets
+a fencing number, greater than those of all earlier holders. A holder whose lease lapsed stops
 before it writes.
 
 To check a lease, subclass `optimist.core.testing.LeaseSuite` in its tests.
@@ -27,10 +27,11 @@ class LeaseGrant:
     """A lease that was taken.
 
     Attributes:
-        name: What it protects, usually the resolved log path of a table.
+        name: The protected thing, usually the resolved log path of a table.
         owner: A token that is unique to this grant.
         fencing_number: Greater than that of every earlier grant of the name.
-        deadline_ms: When it lapses unless renewed, epoch milliseconds by the keeper's clock.
+        deadline_ms: The time at which it lapses unless renewed, in epoch milliseconds by the
+            keeper's clock.
     """
 
     name: str
@@ -40,18 +41,18 @@ class LeaseGrant:
 
 
 class Lease(ABC):
-    """Grants leases by name. Threads may share it. It is built with one argument, the options."""
+    """Grants leases by name. Threads may share it."""
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options: Mapping[str, str] = Options(options)
 
     @abstractmethod
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
-        """Take the lease if nobody holds it or its holder has let it lapse; else None, at once.
+        """Take the lease if it is free or lapsed, and else return None at once.
 
         Raises:
-            StorageError: The keeper of the leases gave no clear answer. If it granted the lease all
-                the same, that lapses by itself after `ttl_s` at the latest.
+            StorageError: The keeper of the leases gave no clear answer. If the keeper granted the
+                lease anyway, the lease lapses by itself after `ttl_s` at the latest.
         """
 
     @abstractmethod
@@ -60,33 +61,33 @@ class Lease(ABC):
 
         Raises:
             LeaseLapsedError: It lapsed, whether or not another has it by now. Stop; do not write.
-            StorageError: The keeper failed; assume that the old deadline still holds.
+            StorageError: The keeper failed. Assume that the old deadline still holds.
         """
 
     @abstractmethod
     def release(self, grant: LeaseGrant) -> None:
-        """Give the lease back if this grant still holds it; a lapsed one is left alone.
+        """Return the lease if this grant still holds it, and ignore a lapsed one.
 
         Raises:
-            StorageError: The keeper failed; the lease lapses by itself.
+            StorageError: The keeper failed. The lease lapses by itself.
         """
 
     @abstractmethod
     def ensure_held(self, grant: LeaseGrant) -> None:
-        """Raise unless the grant still holds; call it right before a write.
+        """Raise unless the grant still holds. Call it right before a write.
 
         Raises:
             LeaseLapsedError: It lapsed, whether or not another has it by now. Stop; do not write.
-            StorageError: The keeper could not be asked.
+            StorageError: The keeper did not answer.
         """
 
     def describe(self) -> Mapping[str, str]:
-        """Which lease this is, as text without secrets."""
+        """Describe this lease as text without secrets."""
         return {"lease": f"{type(self).__module__}:{type(self).__qualname__}"}
 
 
 def lapsed(grant: LeaseGrant) -> LeaseLapsedError:
-    """The error for a grant that no longer holds, for the caller to raise."""
+    """Return the error for a grant that no longer holds."""
     return LeaseLapsedError(
         f"The lease on {grant.name} expired before the work was done, and another writer may hold "
         "it now. Nothing more was written. Run the operation again; if this happens often, raise "

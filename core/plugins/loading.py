@@ -1,8 +1,8 @@
-"""Finds, imports, checks and builds the classes that a conf names by short name or Python path.
+"""Finding, importing, checking and building of the classes that a conf names.
 
-Stores, arbiters and leases are all loaded here, so that the same rules and messages hold for all: a
-short name is an entry point, a user's own class is `package.module:Class`, and the error for a
-missing SDK gives the `pip install` line that fixes it.
+This module loads stores, arbiters and leases, so that the same rules and messages hold for all. A
+conf names an entry point by its short name, and a user's own class as `package.module:Class`. The
+error for a missing SDK gives the `pip install` line that fixes it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STORE_OPTION_PREFIXES = (
     "optimist.store.",
 )
 """The prefixes of the options that stores, arbiters and leases see, with or without `spark.`. Two
-paths whose other options differ share one store."""
+paths share one store even if their other options differ."""
 
 _OF_AN_EXTRA = re.compile(r"(?P<package>[^;\s]+)\s*;\s*extra == ['\"](?P<extra>[^'\"]+)['\"]")
 """A requirement of an extra, in a package's metadata: `boto3>=1.36; extra == "s3"`."""
@@ -53,12 +53,13 @@ _PYTHON_PATH = re.compile(r"(?P<module>\w+(?:\.\w+)*)[:.](?P<name>\w+(?:\.\w+)*)
 
 @dataclass(frozen=True, slots=True)
 class ClassChoice:
-    """The class that was chosen, and why.
+    """The chosen class, and the reason for the choice.
 
     Attributes:
         class_path: The class, as `package.module:Class`.
         reason: The conf key and its value, or the default that applied.
-        requirement: What pip must install for it (`'boto3>=1.36'`), if its entry point has extras.
+        requirement: The packages that pip must install for it (`'boto3>=1.36'`), if its entry point
+            has extras.
     """
 
     class_path: str
@@ -68,15 +69,15 @@ class ClassChoice:
 
 @dataclass(frozen=True, slots=True)
 class PluginKind:
-    """One plug point: its contract, where its short names live, and the kinds of its errors.
+    """One plug point: its contract, the group of its short names, and the kinds of its errors.
 
     Attributes:
         noun: The contract's name in messages, for example `LogStore`.
         contract: The class that every plug-in subclasses.
         group: The entry-point group of its short names.
         ambiguous: The error kind when several packages claim one name.
-        unknown: The error kind when a value names nothing.
-        not_a: The error kind when the class does not implement the contract, or not all of it.
+        unknown: The error kind when a value names no class.
+        not_a: The error kind when the class does not implement the whole contract.
         not_built: The error kind when the constructor raised.
         not_imported: The error kind when the class could not be imported.
     """
@@ -92,7 +93,7 @@ class PluginKind:
 
 
 def relevant_options(options: Mapping[str, str]) -> Options:
-    """The options that plug-ins see; hashable, so that they can be part of a cache key."""
+    """Return the options that plug-ins see, as a hashable value for cache keys."""
     return Options(
         {
             key: value
@@ -103,15 +104,15 @@ def relevant_options(options: Mapping[str, str]) -> Options:
 
 
 def choose_by_name(kind: PluginKind, key: str, value: Secret[str]) -> ClassChoice:
-    """The class that a conf value names, as short name, `package.module:Class` or with a dot.
+    """Return the class that a conf value names: short name, `package.module:Class` or dotted.
 
     If the value has none of these forms, the error does not quote it: it may be a secret that was
     meant for another key.
 
     Raises:
-        ConfigError: The value names nothing, or several packages claim the name.
+        ConfigError: The value names no class, or several packages claim the name.
     """
-    choice = _named(kind, key, value.reveal())
+    choice = _choose_by_value(kind, key, value.reveal())
     if choice is None:
         raise ConfigError(
             f"The value of {key} does not name a known {kind.noun}. Known short names: "
@@ -122,7 +123,7 @@ def choose_by_name(kind: PluginKind, key: str, value: Secret[str]) -> ClassChoic
     return choice
 
 
-def _named(kind: PluginKind, key: str, value: str) -> ClassChoice | None:
+def _choose_by_value(kind: PluginKind, key: str, value: str) -> ClassChoice | None:
     reason = f"conf key {key}={value}"
     short = None if ":" in value else entry_point(kind, kind.group, value)
     if short is not None:
@@ -134,15 +135,15 @@ def _named(kind: PluginKind, key: str, value: str) -> ClassChoice | None:
 
 
 def known_names(group: str) -> str:
-    """The names of an entry-point group, for messages."""
+    """Return the names of an entry-point group, for messages."""
     return ", ".join(sorted({entry.name for entry in importlib.metadata.entry_points(group=group)}))
 
 
 def entry_point(kind: PluginKind, group: str, name: str) -> importlib.metadata.EntryPoint | None:
-    """The entry point of a name, or None.
+    """Return the entry point of a name, or None.
 
     Raises:
-        ConfigError: Several installed packages claim it for different classes.
+        ConfigError: Several installed packages claim the name for different classes.
     """
     found = list(importlib.metadata.entry_points(group=group, name=name))
     if len({entry.value for entry in found}) > 1:
@@ -158,15 +159,16 @@ def entry_point(kind: PluginKind, group: str, name: str) -> importlib.metadata.E
 
 
 def from_entry_point(entry: importlib.metadata.EntryPoint, reason: str) -> ClassChoice:
-    """The choice of an entry point's class; its extras say which packages it needs."""
-    requirement = _requirement(entry) if entry.extras else None
+    """Choose an entry point's class. Its extras name the packages that it needs."""
+    requirement = _pip_requirement(entry) if entry.extras else None
     return ClassChoice(f"{entry.module}:{entry.attr}", reason, requirement)
 
 
-def _requirement(entry: importlib.metadata.EntryPoint) -> str:
-    """The packages that an entry point's extras stand for, as arguments of `pip install`.
+def _pip_requirement(entry: importlib.metadata.EntryPoint) -> str:
+    """Return the packages of an entry point's extras, as arguments of `pip install`.
 
-    They are named themselves, since pip may not be able to find the package that has the extras.
+    The arguments name the packages and not the extra, because pip may not find the package that has
+    the extras.
     """
     lines = (entry.dist.requires if entry.dist is not None else None) or []
     matches = (_OF_AN_EXTRA.fullmatch(line) for line in lines)
@@ -191,7 +193,7 @@ def build(kind: PluginKind, choice: ClassChoice, options: Mapping[str, str]) -> 
     try:
         return plugin_class(options)
     except OptimistError:
-        raise  # it already says what is wrong
+        raise  # the error already says what is wrong
     except Exception as error:  # a class of the user's own may raise anything
         raise _cannot_use(
             kind,
@@ -214,14 +216,14 @@ def _import_class(kind: PluginKind, choice: ClassChoice) -> type[Any]:
         raise _cannot_use(
             kind,
             choice,
-            f"could not be imported on {_here()}: {type(error).__name__}: {error}",
+            f"could not be imported on {_this_process()}: {type(error).__name__}: {error}",
             error_kind=kind.not_imported,
         ) from error
     if found is None:
         raise _cannot_use(
             kind,
             choice,
-            f"could not be imported on {_here()}: module {module_name} has no {name}",
+            f"could not be imported on {_this_process()}: module {module_name} has no {name}",
             error_kind=kind.not_imported,
         )
     return _ensure_of_contract(kind, choice, found)
@@ -245,24 +247,24 @@ def _not_installed(
         return _cannot_use(
             kind,
             choice,
-            f"needs a package that is not installed on {_here()}: {error.name}. "
+            f"needs a package that is not installed on {_this_process()}: {error.name}. "
             f"Run: pip install {choice.requirement}",
             error_kind="OPTIMIST_MISSING_PACKAGE",
         )
-    # Either the class's own module is missing, or one that this imports.
+    # Either the class's own module is missing, or a module that it imports.
     own = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
     remedy = "Put it on that process's Python path." if own else "Install it there."
     return _cannot_use(
         kind,
         choice,
-        f"could not be imported on {_here()}: the module {error.name} does not exist there. "
-        f"{remedy}",
+        f"could not be imported on {_this_process()}: the module {error.name} does not "
+        f"exist there. {remedy}",
         error_kind=kind.not_imported,
     )
 
 
-def _here() -> str:
-    """This machine and process, for messages: Spark's Python workers import plug-ins, too."""
+def _this_process() -> str:
+    """Name this machine and process: Spark's Python workers import plug-ins, too."""
     return f"machine {platform.node()}, in process {os.getpid()} ({Path(sys.argv[0]).name})"
 
 

@@ -1,11 +1,12 @@
-"""Finds the arbiter and the lease that a conf names (docs/locks.md).
+"""The search for the arbiter and the lease that a conf names (docs/locks.md).
 
-`spark.optimist.store.arbiter` and `spark.optimist.store.lease`, each with or without `spark.`, hold
-a short name (entry-point groups `optimist.arbiters` and `optimist.leases`) or the Python path of a
-user's own class (`package.module:Class`). Without the key there is no arbiter or lease.
+The keys are `spark.optimist.store.arbiter` and `spark.optimist.store.lease`, each with or without
+`spark.`. The value is a short name (entry-point groups `optimist.arbiters` and `optimist.leases`)
+or the Python path of a user's own class (`package.module:Class`). Without the key there is no
+arbiter or lease.
 
-An instance is built with the options that concern stores, and shared by all callers with the same
-such options.
+An instance gets the options that concern stores, and all callers with the same such options share
+it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ LEASE_KEY = STORE_PREFIX + "lease"
 _MAX_INSTANCES = 64
 
 
-def _kind_of(noun: str, contract: type[Any], group: str) -> PluginKind:
+def _lock_kind(noun: str, contract: type[Any], group: str) -> PluginKind:
     return PluginKind(
         noun=noun,
         contract=contract,
@@ -59,8 +60,8 @@ def _kind_of(noun: str, contract: type[Any], group: str) -> PluginKind:
 
 
 _KINDS: Mapping[str, PluginKind] = {
-    ARBITER_KEY: _kind_of("Arbiter", Arbiter, "optimist.arbiters"),
-    LEASE_KEY: _kind_of("Lease", Lease, "optimist.leases"),
+    ARBITER_KEY: _lock_kind("Arbiter", Arbiter, "optimist.arbiters"),
+    LEASE_KEY: _lock_kind("Lease", Lease, "optimist.leases"),
 }
 # Reentrant, because the constructor of an arbiter may look for another that it wraps.
 _BUILDING = ForkSafeRLock()
@@ -69,14 +70,14 @@ _BUILDING = ForkSafeRLock()
 def find_arbiter(
     options: Mapping[str, str] = MappingProxyType({}), *, default: str | None = None
 ) -> Arbiter | None:
-    """The arbiter that `optimist.store.arbiter` names.
+    """Return the arbiter that `optimist.store.arbiter` names.
 
     Args:
-        options: A plain mapping; every option that concerns stores reaches the arbiter.
-        default: The short name or Python path that is used if the key is absent.
+        options: A plain mapping. Every option that concerns stores reaches the arbiter.
+        default: The short name or Python path to use if the key is absent.
 
     Returns:
-        The one instance for these options, or None if there is neither key nor default.
+        The one instance for these options, or None without a key and a default.
 
     Raises:
         ConfigError: See `choose_lock`; or the class can't be imported, is not an Arbiter, or can't
@@ -88,12 +89,12 @@ def find_arbiter(
 
 
 def needed_arbiter(options: Mapping[str, str], *, only: str | None = None) -> Arbiter:
-    """The arbiter of a store that needs one.
+    """Return the arbiter of a store that needs one.
 
     Args:
         options: See `find_arbiter`.
-        only: The short name of the arbiter, if the store's class stands for just one. The key is
-            then ignored: it may be set for stores of other schemes.
+        only: The short name of the arbiter, if the store's class works with just one. The function
+            then ignores the key, which may be set for stores of other schemes.
 
     Raises:
         ConfigError: See `find_arbiter`; or no arbiter is named (kind `OPTIMIST_NO_ARBITER`).
@@ -115,7 +116,7 @@ def needed_arbiter(options: Mapping[str, str], *, only: str | None = None) -> Ar
 
 
 def find_lease(options: Mapping[str, str] = MappingProxyType({})) -> Lease | None:
-    """The lease that `optimist.store.lease` names, or None without the key.
+    """Return the lease that `optimist.store.lease` names, or None without the key.
 
     Raises:
         ConfigError: See `choose_lock`; or the class can't be imported, is not a Lease, or can't be
@@ -129,11 +130,11 @@ def find_lease(options: Mapping[str, str] = MappingProxyType({})) -> Lease | Non
 def choose_lock(
     key: str, options: Mapping[str, str], *, default: str | None = None
 ) -> ClassChoice | None:
-    """The class that `ARBITER_KEY` or `LEASE_KEY` names, without importing it; None if it is unset.
+    """Return the class that `ARBITER_KEY` or `LEASE_KEY` names, without importing it.
 
     Raises:
         ConfigError: Two spellings of the key differ (kind `OPTIMIST_CONTRADICTING_OPTIONS`), a
-            value names nothing (`OPTIMIST_UNKNOWN_LOCK`), or several packages claim it
+            value names no class (`OPTIMIST_UNKNOWN_LOCK`), or several packages claim it
             (`OPTIMIST_AMBIGUOUS_LOCK`).
     """
     spellings = {key: key, f"spark.{key}": key}

@@ -9,7 +9,7 @@ A store gives three guarantees for the files of a log:
    its bytes.
 3. **Consistent listing.** Once a write has returned, `list_from` shows the file.
 
-A store that cannot keep 2 must refuse to write with a `ConfigError`; it must never guess. To check
+A store that cannot keep 2 must refuse to write with a `ConfigError`, and must never guess. To check
 all three, subclass `optimist.core.testing.LogStoreSuite` in the store's tests.
 """
 
@@ -37,18 +37,18 @@ COMMIT_REPLACED = "OPTIMIST_COMMIT_REPLACED"
 everything that was derived from it."""
 NO_ATOMIC_CREATE = "OPTIMIST_NO_ATOMIC_CREATE"
 """The kind of a `ConfigError`: the store can't create files so that only one of two writers wins.
-Together with an arbiter that decides who wins, the store can still be used."""
+An arbiter that decides who wins makes the store usable."""
 
 
 class PutOutcome(enum.Enum):
-    """How an attempt to create a file ended. Losing a race is a value, not an error."""
+    """The outcome of an attempt to create a file. Losing a race is a value, not an error."""
 
     CREATED = "created"
-    """The file is there with our bytes; nobody else created it."""
+    """The file has our bytes, and nobody else created it."""
     EXISTS = "exists"
-    """The file was there already; we changed nothing."""
+    """The file existed already, and we changed nothing."""
     UNKNOWN = "unknown"
-    """No answer: the file may be there with our bytes, with another's, or not at all."""
+    """No answer: the file may exist with our bytes, with another's, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class FileStatus:
         path: The full path.
         size_bytes: The size in bytes.
         modified_ms: The modification time, in epoch milliseconds.
-        etag: What tells this file from another that takes its place, as far as the store's
-            listings say it: an entity tag, a generation, an inode. A time alone may be of whole
-            seconds, in which a table can be dropped and made anew.
+        etag: An entity tag, a generation or an inode, if the store's listings give one. It
+            distinguishes this file from another that replaces it. A time alone may be in whole
+            seconds, and a table can be dropped and made anew within one.
     """
 
     path: str
@@ -70,19 +70,19 @@ class FileStatus:
     etag: str = ""
 
     def is_same_file(self, other: FileStatus) -> bool:
-        """Whether two listings have shown one file, and not another that has taken its place.
+        """Return whether two listings show one file, and not a file that replaced it.
 
-        A copy with the same bytes is the same one to stores that name a content by its entity tag.
+        A copy with the same bytes is the same file to stores whose entity tag names a content.
         """
-        return self._told == other._told
+        return self._identifying_fields == other._identifying_fields
 
     @property
     def identity(self) -> str:
-        """A text that two listings of one file share; see `is_same_file`."""
-        return hashlib.sha256(repr(self._told).encode()).hexdigest()[:16]
+        """A text that two listings of one file share (see `is_same_file`)."""
+        return hashlib.sha256(repr(self._identifying_fields).encode()).hexdigest()[:16]
 
     @property
-    def _told(self) -> tuple[str, int, str | int]:
+    def _identifying_fields(self) -> tuple[str, int, str | int]:
         return self.name, self.size_bytes, self.etag or self.modified_ms
 
     @property
@@ -94,14 +94,14 @@ class FileStatus:
 class LogStore(ABC):
     """Moves the bytes of a log. Subclass it, name it in the conf, and the engine uses it.
 
-    A store is built with one argument, the options (a plain mapping, for example the entries of a
-    Spark conf), and may be shared by threads.
+    A store's constructor takes one argument: the options (a plain mapping, for example the entries
+    of a Spark conf). Threads may share a store.
 
     Attributes:
-        chosen_because: Why the registry chose this store: conf keys or defaults, one for each way
-            in which it was found. Empty for a store that was built by hand.
-        finds_cheaply: Whether `find` is cheap while a listing reads the whole directory, so that
-            the next few versions are better looked up by name.
+        chosen_because: The reasons why the registry chose this store: conf keys or defaults, one
+            for each way in which it found the store. Empty for a store that a program built itself.
+        finds_cheaply: Whether `find` is cheap while a listing reads the whole directory. If so, the
+            engine looks the next few versions up by name.
     """
 
     chosen_because: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class LogStore(ABC):
         """Create the file with exactly these bytes, if and only if it is absent.
 
         Never implement this as an existence check followed by a write: two writers can pass the
-        check together. Raise an error only if certainly nothing was written; if the store can't
+        check together. Raise an error only if certainly nothing was written. If the store can't
         tell, return `UNKNOWN`, and the engine reads the file back.
 
         Raises:
@@ -127,22 +127,22 @@ class LogStore(ABC):
 
     @abstractmethod
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """Write the file, replacing any that is there; for hints such as `_last_checkpoint`."""
+        """Write the file, replacing an existing one. For hints such as `_last_checkpoint`."""
 
     @abstractmethod
     def read_bytes(self, path: str) -> bytes:
-        """The whole file.
+        """Return the bytes of the whole file.
 
         Raises:
-            LogFileNotFoundError: There is no such file.
+            LogFileNotFoundError: The file does not exist.
         """
 
     @abstractmethod
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """List the files in the directory of `path` from its name on, sorted by name.
 
-        No file needs to exist at `path` itself. The listing is not recursive and leaves out
-        directories. It is lazy if the store lists page by page.
+        `path` itself need not exist. The listing is not recursive and leaves out directories. It is
+        lazy if the store lists page by page.
 
         Raises:
             LogFileNotFoundError: The directory does not exist (on the call or the first item).
@@ -150,55 +150,55 @@ class LogStore(ABC):
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove a file; it may be absent already. Only cleanup calls this."""
+        """Remove a file, which may be absent already. Only cleanup calls this."""
 
     @abstractmethod
     def is_partial_write_visible(self, path: str) -> bool:
-        """Whether readers can see a file before it is whole; commits then take the commit lock."""
+        """Return whether a reader can see a part of a file. Commits then take the commit lock."""
 
     def take_turns(self, log_path: str, *, timeout_s: float) -> AbstractContextManager[None]:  # noqa: ARG002 - for overriding
-        """Wait until no other process of this machine commits to a log; for stores that can tell.
+        """Wait until no other process of this machine commits to a log, if the store can tell.
 
         If commits take the commit lock, one thread of a process at a time enters this. The process
-        that has waited longest is next, and one that dies gives up its turn at once. Turns only
-        save writers from racing each other; they do not exclude them: after `timeout_s` a writer
+        that has waited longest is next. A process that dies gives up its turn at once. Turns keep
+        writers from racing each other, but they do not exclude writers: after `timeout_s` a writer
         goes on without a turn.
         """
         return nullcontext()
 
     def find(self, path: str) -> FileStatus | None:
-        """The status of one file as a listing would show it, or None if there is no such file.
+        """Return the status of one file as a listing would show it, or None without a file.
 
         The engine calls this only if `finds_cheaply` is set.
         """
         raise NotImplementedError
 
     def is_as_created(self, listed: FileStatus) -> bool:
-        """Whether a listed file is known to be the one that this store has created there.
+        """Return whether a listed file is certainly the file that this store created there.
 
-        A store knows it by the tag with which its put was answered, `_created.note`. False where
-        that can't be told; then the engine reads the file.
+        A store knows it by the tag that answered its put (`_created.note`). If it returns False,
+        the engine reads the file.
         """
         return self._created.is_tag_of(listed.path, listed.etag)
 
     def ensure_directory(self, path: str) -> None:  # noqa: B027 - object stores have none
-        """Make the directory and its parents; does nothing on stores without directories."""
+        """Make the directory and its parents. Does nothing on stores without directories."""
 
     def resolve_path(self, path: str) -> str:
-        """The full form of a path, the same for all spellings of one place; used in cache keys."""
+        """Return the full form of a path, the same for all its spellings. Used in cache keys."""
         return path
 
     def open_read(self, path: str) -> BinaryIO:
         """Open a file as a seekable binary stream, to read a large checkpoint column by column.
 
-        Stores with ranged reads override this; the default fetches the whole file.
+        Stores with ranged reads override this. The default reads the whole file.
         """
         return io.BytesIO(self.read_bytes(path))
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """As `put_if_absent`, with the whole content of a seekable local file; for checkpoints.
+        """Create a file like `put_if_absent`, from a seekable local file. For checkpoints.
 
-        Stores that can send a file piece by piece override this; the default reads it into memory.
+        Stores that can send a file piece by piece override this. The default reads it into memory.
         The file stays open, at an unspecified position.
 
         Raises:
@@ -208,11 +208,11 @@ class LogStore(ABC):
         return self.put_if_absent(path, file.read())
 
     def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """As `put_file_if_absent`, for a data file, whose name nobody else uses.
+        """Create a data file like `put_file_if_absent`. Nobody else uses its name.
 
-        The condition is the same, because a request that arrives late or twice must not replace
-        what is there. But there are no rivals, so stores need not look for them first. `EXISTS` may
-        mean the writer's own file, see `creation`.
+        The condition is the same, because a request that arrives late or twice must not replace an
+        existing file. But there are no rivals, so stores need not look for them first. `EXISTS` may
+        mean the writer's own file (see `creation`).
 
         Raises:
             LogFileNotFoundError, ConfigError, StorageError: As `put_if_absent`.
@@ -220,23 +220,22 @@ class LogStore(ABC):
         return self.put_file_if_absent(path, file)
 
     def data_access(self, path: str) -> DataAccess | None:  # noqa: ARG002 - for overriding
-        """How to reach the data files below a table's path, with the store's own credentials.
+        """Return the access to the data files below a table's path, with the store's credentials.
 
-        None leaves it to the scheme: local files, or its fsspec driver without options.
+        None means that the scheme decides: local files, or its fsspec driver without options.
 
         Raises:
-            ConfigError: There are no credentials, or there are options that Arrow's file systems
-                can't honour.
+            ConfigError: Credentials are missing, or Arrow's file systems can't honour an option.
         """
         return None
 
     def data_origin(self, path: str) -> DataOrigin:
-        """The origin of a table's path, which tells which URLs name files of the same store.
+        """Return the origin of a table's path, which decides which URLs are in the same store.
 
-        Only such files are reached with the credentials of `data_access`, and by default a table's
-        log may name no others (`optimist.paths.outsideTable`). This default knows the scheme and
-        the host of the path itself; stores that have several schemes override it. No request is
-        made.
+        Only files of the same store are opened with the credentials of `data_access`, and by
+        default a table's log may name no others (`optimist.paths.outsideTable`). This default knows
+        the scheme and the host of the path itself. Stores that have several schemes override it. It
+        makes no request.
 
         Raises:
             ConfigError: The path does not belong to the store.
@@ -244,21 +243,21 @@ class LogStore(ABC):
         return DataOrigin.of(path)
 
     def list_below(self, directory: str) -> Iterator[FileStatus]:
-        """The files below a directory at any depth, in no order; none if it is not there.
+        """List the files below a directory at any depth, in no order. List none if it is absent.
 
         Stores whose `data_access` is one of Arrow's own file systems override this and
-        `list_names`: their data files are found and removed by the store, see `stored_files`.
+        `list_names`: the store finds and removes their data files (see `stored_files`).
         """
         raise NotImplementedError(f"{type(self).__name__} lists no data files")
 
     def list_names(self, directory: str) -> Iterator[str]:
-        """The names of the files and directories in a directory, in no order; see `list_below`."""
+        """List the names of files and directories in a directory, in no order."""
         raise NotImplementedError(f"{type(self).__name__} lists no data files")
 
     def delete_data_files(self, paths: Sequence[str]) -> None:
-        """Remove data files of one table; each may be absent already.
+        """Remove data files of one table, each of which may be absent already.
 
-        Stores that remove many files by one request override this; the default removes each by
+        Stores that remove many files by one request override this. The default removes each by
         `delete`.
 
         Raises:
@@ -270,14 +269,14 @@ class LogStore(ABC):
     def abort_uploads(self, directory: str) -> None:  # noqa: B027 - most stores keep none
         """Abort unfinished uploads of data files below a directory.
 
-        The engine calls this when a write has failed or one of its tasks was run again. Stores
-        whose unfinished uploads cost money and do not expire override this; it must not raise.
+        The engine calls this when a write has failed or one of its tasks ran again. Stores whose
+        unfinished uploads cost money and do not expire override this. It must not raise.
         """
 
     def describe(self) -> Mapping[str, str]:
-        """Which store this is and why it was chosen, as text without secrets.
+        """Describe this store, and why it was chosen, as text without secrets.
 
-        Stores add how one writer wins there, and which other engines' writers that excludes.
+        Stores add how one writer wins, and which other engines' writers that excludes.
         """
         return {
             "store": f"{type(self).__module__}:{type(self).__qualname__}",
@@ -285,8 +284,8 @@ class LogStore(ABC):
         }
 
     def read(self, path: str) -> list[str]:
-        """The lines of a text file, trimmed (Delta's `read`)."""
-        # Not splitlines(): it also splits at U+2028 and the like, which JSON text may hold.
+        """Return the lines of a text file, trimmed (Delta's `read`)."""
+        # Not splitlines(): it also splits at U+2028 and similar ones, which JSON text may hold.
         lines = self.read_bytes(path).decode("utf-8").split("\n")
         if lines[-1] == "":
             lines.pop()

@@ -1,18 +1,17 @@
-"""Finds the LogStore that serves a path, by conf keys and entry points (spec 3.2).
+"""The search for the LogStore that serves a path, by conf keys and entry points (spec 3.2).
 
-1. `spark.delta.logStore.class` names one store for every path,
-   `spark.delta.logStore.<scheme>.impl` one for one URL scheme, each with or without `spark.`. Both
-   kinds together are an error, and so are two spellings of one key that differ; the former is
-   checked first.
-2. Without a key that applies, the entry-point group `optimist.logstores.schemes` gives the
-   scheme's default; a path without a scheme is a `file` path.
-3. A scheme without a default goes to the store named `fsspec`, which reports what it lacks for it.
+1. `spark.delta.logStore.class` names one store for every path, `spark.delta.logStore.<scheme>.impl`
+   one for one URL scheme, each with or without `spark.`. Both kinds together are an error, and so
+   are two spellings of one key that differ. The former is checked first.
+2. Without a key that applies, the entry-point group `optimist.logstores.schemes` gives the scheme's
+   default. A path without a scheme is a `file` path.
+3. A scheme without a default goes to the store named `fsspec`, which reports what the scheme lacks.
 
 A value is a short name (group `optimist.logstores`), a Python path (`package.module:Class` or
 `package.module.Class`), or the name of Delta's Java class (group `optimist.logstores.java`).
 
-A store is built with the options that concern stores (`STORE_OPTION_PREFIXES`), and shared by all
-callers with the same such options.
+A store gets the options that concern stores (`STORE_OPTION_PREFIXES`), and all callers with the
+same such options share it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _OLD_JAVA_PACKAGE = "org.apache.spark.sql.delta.storage."
 _FALLBACK = "fsspec"
 
 _JAVA_CLASS = re.compile(r"\w+(?:\.\w+){2,}")
-"""A name of three parts or more, such as `io.delta.X`; a Python class may have such a name, too."""
+"""A name of three parts or more, such as `io.delta.X`. A Python class may have such a name, too."""
 _CLASS_KEY = "delta.logStore.class"
 _SCHEME_KEY = re.compile(r"delta\.logStore\.(?P<scheme>.+)\.impl")
 
@@ -71,9 +70,9 @@ _KIND = PluginKind(
 
 
 def find_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -> LogStore:
-    """The store that serves a path under these options.
+    """Return the store that serves a path under these options.
 
-    Threads may call this together; callers with the same path scheme and the same store options get
+    Threads may call this together. Callers with the same path scheme and the same store options get
     the same instance.
 
     Raises:
@@ -85,7 +84,7 @@ def find_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def choose_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -> StoreChoice:
-    """The store class that serves a path, without importing it.
+    """Return the store class that serves a path, without importing it.
 
     Raises:
         ConfigError: A class key and a scheme key are both set (kind
@@ -186,7 +185,7 @@ def _java_store(key: str, value: str) -> StoreChoice | None:
 
 
 def _is_in_a_package(value: str) -> bool:
-    """Whether the first part is an importable Python package; `io`, a plain module, is not."""
+    """Return whether the first part is an importable Python package, not a module such as `io`."""
     try:
         spec = importlib.util.find_spec(value.partition(".")[0])
     except (ImportError, ValueError):
@@ -207,7 +206,7 @@ def _no_counterpart(key: str, value: str) -> ConfigError:
 
 
 class _StoreCache:
-    """An LRU cache of stores, by options and by scheme or class; schemes of one class share it."""
+    """An LRU cache of stores, by options and by scheme or class (schemes of one class share)."""
 
     def __init__(self) -> None:
         # Reentrant, because the constructor of a store may look for another that it wraps.
@@ -219,14 +218,14 @@ class _StoreCache:
         with self._lock:
             store = self._stores.get(by_scheme)
             if store is None:
-                store = self._of_class(choose_store(path, relevant), relevant)
+                store = self._store_of_class(choose_store(path, relevant), relevant)
                 self._stores[by_scheme] = store
             self._stores.move_to_end(by_scheme)
             while len(self._stores) > _MAX_STORES:
                 self._stores.popitem(last=False)
             return store
 
-    def _of_class(self, choice: StoreChoice, relevant: Options) -> LogStore:
+    def _store_of_class(self, choice: StoreChoice, relevant: Options) -> LogStore:
         by_class = ("class", choice.class_path, relevant)
         store = self._stores.get(by_class)
         if store is None:

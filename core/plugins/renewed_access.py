@@ -1,7 +1,7 @@
-"""Renews the credentials of a `DataAccess` while data files are read and written.
+"""Renewal of the credentials of a `DataAccess` during reads and writes of data files.
 
 An access is a value that holds credentials, and a long read may outlast them. The process that made
-it can ask its store again; a task of Spark can't, and works with those that it was sent.
+it can ask its store again. A task of Spark can't, and works with the credentials that it received.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["Renewal", "newest_access"]
 
 
 class Renewal:
-    """One way to data files whose credentials expire, for as long as its store keeps this.
+    """Renews credentials that expire for one access, as long as its store keeps this object.
 
     Args:
-        renew: Gives the access with credentials that are good for a while; it must be quick where
-            nothing has expired.
+        renew: Returns the access with credentials that stay good for a while. It must be quick if
+            the old ones have not expired.
 
     Attributes:
-        name: Found again by this in the same process, and in no other.
+        name: A name that finds the object again in the same process, and in no other.
     """
 
     def __init__(self, renew: Callable[[], DataAccess]) -> None:
@@ -36,6 +36,6 @@ _RENEWALS: WeakValueDictionary[str, Renewal] = WeakValueDictionary()
 
 
 def newest_access(access: DataAccess) -> DataAccess:
-    """The access with credentials that hold, where this process can renew them."""
+    """Return the access with valid credentials, if this process can renew them."""
     renewal = _RENEWALS.get(access.renewal) if access.renewal else None
     return access if renewal is None else renewal.renew()

@@ -1,10 +1,10 @@
-"""Resolves which table a path means, once, when the table's handle is made.
+"""The path of a table's directory, resolved once, when the table's handle is made.
 
-A path on this machine becomes its absolute real path, and from then on only that is used: a later
-`chdir`, or a symbolic link that is pointed elsewhere, must not send half of a table to another
-place. Symbolic links and `..` are followed as the operating system does; `~` is an ordinary
-character, as it is to Spark. Other URLs lose their `.` and `..` and are left alone otherwise; what
-they mean is up to the store, and `table_place` has one name for all spellings.
+A path on this machine becomes its absolute real path, and from then on the engine uses only that. A
+later `chdir`, or a symbolic link that then points elsewhere, must not send half of a table to
+another directory. Symbolic links and `..` are followed as the operating system does. `~` is an
+ordinary character, as it is to Spark. Other URLs lose their `.` and `..` and otherwise stay the
+same: the store knows their meaning, and `table_place` has one name for all spellings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RELATIVE_FILE_URL = re.compile(r"file:(?!/)", re.IGNORECASE)
 
 
 def path_text(path: object, name: str = "path") -> str:
-    """A path as text.
+    """Return a path as text.
 
     Args:
         path: Text or a `pathlib.Path`.
@@ -47,14 +47,14 @@ def path_text(path: object, name: str = "path") -> str:
 
 
 def resolve_table_path(path: str, store: LogStore) -> str:
-    """The path by which the engine opens everything of a table.
+    """Return the path by which the engine opens all files of a table.
 
     Args:
         path: The path as the user wrote it.
-        store: The store that serves it, which tells whether the path is local.
+        store: The store that serves it. It knows whether the path is local.
 
     Raises:
-        UsageError: The path is empty, or is no table's (kind `OPTIMIST_NO_TABLE_PATH`).
+        UsageError: The path is empty, or can't be a table's (kind `OPTIMIST_NO_TABLE_PATH`).
         ConfigError: The store does not serve the path.
     """
     problem = _problem_of(path)

@@ -1,12 +1,12 @@
-"""One name for each place, however its path is spelled.
+"""One name for each table's place, however its path is spelled.
 
-What is remembered, locked or given out by the place of a table (handles, leases, the entries of an
-arbiter) must have one name for it: two spellings under two names are two tables, both of which can
-win one version. So all of them ask here, and nowhere else.
+Handles, leases and the entries of an arbiter are kept by the place of a table, so each place must
+have one name. Two spellings under two names are two tables, both of which can win one version. So
+all callers ask this module.
 
-`.` and `..` are resolved as text, as Hadoop resolves them. Left in a URL they would mean one thing
-to a store, another to Hadoop, and a third to an HTTP client, which resolves them when the URL is
-complete, the container's name included.
+This module resolves `.` and `..` as text, as Hadoop does. If they stayed in a URL, they would mean
+one thing to a store, another to Hadoop, and a third to an HTTP client, which resolves them in the
+complete URL, with the container's name.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _DOTS = (".", "..")
 
 
 def place_of(path: str, store: LogStore) -> str:
-    """The name of the place that a path means to a store; the store can open it, too.
+    """Return the one name of the place that a path means. The store can open it, too.
 
     Args:
         path: A path in any spelling.
         store: The store that serves it.
 
     Raises:
-        UsageError: The path means no place (kind `OPTIMIST_NO_TABLE_PATH`).
+        UsageError: The path names no table's place (kind `OPTIMIST_NO_TABLE_PATH`).
         ConfigError: The store does not serve the path.
     """
     resolved = store.resolve_path(unambiguous(path))
     if scheme_of(resolved) in ("", "file"):
-        # Once more, since a store of the user's own may leave paths as they are.
+        # Once more, because a store of the user's own may return paths unchanged.
         return os.path.realpath(strip_file_scheme(resolved))
     if _CHAIN in resolved:
         return resolved
@@ -44,12 +44,12 @@ def place_of(path: str, store: LogStore) -> str:
 
 
 def other_spellings(path: str, store: LogStore, *, name: str) -> tuple[str, ...]:
-    """By which names the place of a path may be known to who does not ask `place_of`.
+    """Return the other names of a path's place, for callers that do not ask `place_of`.
 
     Args:
-        path: The path as it was given; it is one of them.
+        path: The path as the user wrote it. It may be one of the names.
         store: The store that serves it.
-        name: The one that is right, which is left out.
+        name: The right name, which the result leaves out.
     """
     given = normalize(path)
     known = () if _CHAIN in given else store.data_origin(given).spellings_of(given)
@@ -57,9 +57,9 @@ def other_spellings(path: str, store: LogStore, *, name: str) -> tuple[str, ...]
 
 
 def unambiguous(path: str) -> str:
-    """The path without trailing slashes, and without `.` and `..` if it is a URL.
+    """Return the path without trailing slashes, and a URL without `.` and `..` as well.
 
-    On this machine dots are left to the operating system, which follows links before them.
+    On this machine the operating system resolves dots, because it follows links before them.
 
     Raises:
         UsageError: See `ensure_possible`.
@@ -72,11 +72,11 @@ def unambiguous(path: str) -> str:
 
 
 def ensure_possible(path: str) -> None:
-    """Refuse a URL that no two engines take for the same place.
+    """Refuse a URL that different engines take for different places.
 
     Raises:
-        UsageError: It names a host of local files, its dots lead out of the store, or they stand
-            for a bucket (kind `OPTIMIST_NO_TABLE_PATH`).
+        UsageError: The URL names a host of local files, its dots lead out of the store, or dots
+            stand for a bucket (kind `OPTIMIST_NO_TABLE_PATH`).
     """
     problem = _problem_of(path)
     if problem:
