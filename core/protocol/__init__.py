@@ -1,1 +1,1 @@
-"""What a table is made of: actions, features, properties, and the gates that guard them."""
+"""The parts of a table: actions, features, properties, and the gates that guard them."""

@@ -1,8 +1,7 @@
 """The actions of a Delta log as frozen values; JSON in, JSON out (protocol "Actions", spec 8.4).
 
-Field names are the protocol's in snake case. Nothing unknown is lost: unknown fields of a known
-action are kept in `extra`, unknown actions as `UnknownAction`, and both are written out again as
-they were read.
+Field names are the protocol's in snake case. Nothing unknown is lost: `extra` keeps unknown fields
+of a known action, and `UnknownAction` keeps an unknown action. Both are written out unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorDescriptor:
-    """Where the deleted rows of a data file are recorded (spec 10.10)."""
+    """The location of the deletion vector of a data file (spec 10.10)."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -57,7 +56,7 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """The id that tells two vectors of one file apart; part of a file's key (spec 5.6)."""
+        """The id that distinguishes two vectors of one file, a part of a file's key (spec 5.6)."""
         base = self.storage_type + self.path_or_inline_dv
         return base if self.offset is None else f"{base}@{self.offset}"
 
@@ -96,8 +95,8 @@ class Metadata:
 class AddFile:
     """A data file that is part of the table from this version on.
 
-    `path` is a URI reference relative to the table; `partition_values` is keyed by physical names
-    and has an entry (maybe None) for every partition column; `stats` is JSON text (spec 9.1).
+    `path` is a URI reference relative to the table. `partition_values` is keyed by physical names
+    and has an entry (maybe None) for every partition column. `stats` is JSON text (spec 9.1).
     """
 
     KEY: ClassVar[str] = "add"
@@ -116,7 +115,7 @@ class AddFile:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def remove(self, deletion_timestamp_ms: int, *, data_change: bool = True) -> RemoveFile:
-        """The remove action for this file, with its full metadata (`extendedFileMetadata` true)."""
+        """Return the remove action for this file, with its full metadata."""
         return RemoveFile(
             path=self.path,
             deletion_timestamp=deletion_timestamp_ms,
@@ -134,7 +133,7 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
-    """A data file that is no longer part of the table; a tombstone until vacuum (spec 5.6)."""
+    """A data file that left the table: a tombstone until vacuum (spec 5.6)."""
 
     KEY: ClassVar[str] = "remove"
 
@@ -168,7 +167,7 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """How far an application has got, which makes its writes idempotent (spec 2.6)."""
+    """The progress of an application, which makes its writes idempotent (spec 2.6)."""
 
     KEY: ClassVar[str] = "txn"
 
@@ -194,8 +193,8 @@ class DomainMetadata:
 class CommitInfo:
     """Who committed what, and how (spec 1.10). Values of `operation_parameters` are any JSON.
 
-    Writers may put anything here. A value that does not have its field's type is kept in `extra`
-    under its JSON key, as if the field were absent.
+    Writers may put anything here. A value without its field's type stays in `extra` under its JSON
+    key, as if the field were absent.
     """
 
     KEY: ClassVar[str] = "commitInfo"
@@ -220,7 +219,7 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class UnknownAction:
-    """An action that this engine does not know, kept as it was read."""
+    """An action that this engine does not know, kept unchanged."""
 
     key: str
     body: object
@@ -245,13 +244,13 @@ _TYPES: dict[str, type[Any]] = {
     )
 }
 _REQUIRED_ABSENT_AS: dict[tuple[str, str], object] = {
-    # Old writers leave these out; the protocol says how to read the absence.
+    # Old writers leave these out, and the protocol says how to read the absence.
     ("add", "partitionValues"): {},
     ("cdc", "partitionValues"): {},
     ("add", "dataChange"): True,
     ("add", "modificationTime"): 0,
     ("domainMetadata", "configuration"): "",
-    # Databricks' pipelines create tables like this; a later commit names the columns.
+    # Databricks' pipelines create tables like this, and a later commit names the columns.
     ("metaData", "schemaString"): '{"type":"struct","fields":[]}',
 }
 
@@ -266,25 +265,25 @@ def action_from_json(line: str) -> Action:
     try:
         parsed = parse_log_json(line)
     except ValueError as error:
-        raise _malformed(line, f"it is not JSON ({shown(error)})") from None
+        raise _malformed_action(line, f"it is not JSON ({shown(error)})") from None
     if not isinstance(parsed, dict):
-        raise _malformed(line, "it is not a JSON object")
+        raise _malformed_action(line, "it is not a JSON object")
     return action_from_dict(parsed)
 
 
 def action_from_dict(wrapped: Mapping[str, object]) -> Action:
-    """Make an action from its parsed JSON (`{"add": {...}}` etc.); see `action_from_json`."""
+    """Make an action from its parsed JSON (`{"add": {...}}` etc.), like `action_from_json`."""
     key, body = _single_entry(wrapped)
     cls = _TYPES.get(key)
     if cls is None:
         return UnknownAction(key, body)
     if not isinstance(body, dict):
-        raise _malformed(wrapped, f"the value of {quoted(key)} is not a JSON object")
+        raise _malformed_action(wrapped, f"the value of {quoted(key)} is not a JSON object")
     return cast(Action, _decode(cls, key, body))
 
 
 def action_to_json(action: Action) -> str:
-    """The action as one line of a commit file, without the line end.
+    """Return the action as one line of a commit file, without the line end.
 
     Raises:
         UsageError: A value does not fit its field, or can't be written as JSON (kind
@@ -304,7 +303,7 @@ def action_to_json(action: Action) -> str:
 
 
 def action_to_dict(action: Action) -> dict[str, object]:
-    """The action as the JSON object of its line.
+    """Return the action as the JSON object of its line.
 
     Raises:
         UsageError: A value does not fit its field (kind `OPTIMIST_INVALID_ACTION`).
@@ -315,7 +314,7 @@ def action_to_dict(action: Action) -> dict[str, object]:
 
 
 def actions_to_bytes(actions: tuple[Action, ...] | list[Action]) -> bytes:
-    """The content of a commit file with these actions.
+    """Return the content of a commit file with these actions.
 
     Raises:
         UsageError: A text holds half a character, which UTF-8 can't encode (kind
@@ -327,7 +326,7 @@ def actions_to_bytes(actions: tuple[Action, ...] | list[Action]) -> bytes:
 
 
 def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
-    """The actions of a commit file, in the order of its lines; blank lines are skipped.
+    """Return the actions of a commit file, in the order of its lines, without blank lines.
 
     Raises:
         TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
@@ -345,29 +344,29 @@ def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
 
 
 def malformed_commit(path: str, reason: str) -> TableError:
-    """The error for a commit file that is torn, empty or otherwise unreadable."""
+    """Return the error for a commit file that is torn, empty or otherwise unreadable."""
     return TableError(
         f"The commit file {shown(path)} can't be read: {reason}. It was damaged after it was "
-        "written, or its writer does not write atomically; restore the file from a backup, or "
+        "written, or its writer does not write atomically. Restore the file from a backup, or "
         "read an older version.",
         kind=MALFORMED_COMMIT,
         path=path,
     )
 
 
-def _malformed(line: object, reason: str) -> TableError:
+def _malformed_action(line: object, reason: str) -> TableError:
     return TableError(f"the line {quoted(line)} is not an action: {reason}", kind=MALFORMED_ACTION)
 
 
 def _single_entry(wrapped: Mapping[str, object]) -> tuple[str, object]:
-    # A line holds one action; if it has several keys, readers must ignore those they do not know.
+    # A line holds one action. If it has several keys, readers must ignore those they do not know.
     present = [(key, body) for key, body in wrapped.items() if body is not None]
     known = [entry for entry in present if entry[0] in _TYPES]
     if len(present) == 1:
         return present[0]
     if len(known) == 1:
         return known[0]
-    raise _malformed(wrapped, f"it holds {len(present)} actions instead of one")
+    raise _malformed_action(wrapped, f"it holds {len(present)} actions instead of one")
 
 
 def _camel(name: str) -> str:
@@ -388,7 +387,7 @@ class _JsonField:
 
 
 def _json_fields(cls: type[Any]) -> tuple[_JsonField, ...]:
-    """All fields of an action except `extra`."""
+    """Return all fields of an action except `extra`."""
     return tuple(
         _JsonField(item.name, _camel(item.name), _is_required(item), fitting(str(item.type)))
         for item in dataclasses.fields(cls)
@@ -412,10 +411,10 @@ _VECTOR_CHECKS = {item.key: item.accepts for item in _JSON_FIELDS[DeletionVector
 
 
 def ensure_types(key: str, body: Mapping[str, object]) -> None:
-    """Refuse the parsed body of an action if a field of the protocol has a value of another type.
+    """Refuse the parsed body of an action if a protocol field has a value of another type.
 
-    It is for the many actions that never become an `AddFile` or a `RemoveFile`. Fields that are
-    null or absent pass, except those without which a deletion vector can't be found.
+    Use it for the many actions that never become an `AddFile` or a `RemoveFile`. Fields that are
+    null or absent pass, except those without which nobody finds a deletion vector.
 
     Raises:
         TableError: A value has the wrong type, or a deletion vector lacks a part (kind
@@ -427,7 +426,7 @@ def ensure_types(key: str, body: Mapping[str, object]) -> None:
         _ensure_each("deletionVector", vector, _VECTOR_CHECKS)
         for item in _JSON_FIELDS[DeletionVectorDescriptor]:
             if item.is_required and vector.get(item.key) is None:
-                raise _malformed(vector, f"'deletionVector' lacks {item.key!r}")
+                raise _malformed_action(vector, f"'deletionVector' lacks {item.key!r}")
 
 
 def _ensure_each(
@@ -435,7 +434,7 @@ def _ensure_each(
 ) -> None:
     for name, value in body.items():
         if value is not None and name in checks and not checks[name](value):
-            raise _malformed(body, f"{name!r} of {key!r} has the wrong type")
+            raise _malformed_action(body, f"{name!r} of {key!r} has the wrong type")
 
 
 def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
@@ -447,18 +446,18 @@ def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
             value = _REQUIRED_ABSENT_AS.get((key, item.key))
         if value is None:
             if item.is_required:
-                raise _malformed(body, f"{key!r} lacks {item.key!r}")
+                raise _malformed_action(body, f"{key!r} lacks {item.key!r}")
             continue
         if not item.accepts(value):
             if cls is not CommitInfo:
-                raise _malformed(body, f"{item.key!r} of {key!r} has the wrong type")
+                raise _malformed_action(body, f"{item.key!r} of {key!r} has the wrong type")
             rest[item.key] = value
             continue
         if item.key == "deletionVector" and isinstance(value, dict):
             value = _decode(DeletionVectorDescriptor, item.key, value)
         values[item.attribute] = tuple(value) if isinstance(value, list) else value
     if rest and cls is not CommitInfo and not is_unicode(_as_text(rest)):
-        raise _malformed(body, f"a field of {key!r} holds half a character")
+        raise _malformed_action(body, f"a field of {key!r} holds half a character")
     return cls(**values, extra=rest)
 
 
@@ -467,7 +466,7 @@ def _as_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _unfit(action: object, field: str, value: object) -> UsageError:
+def _unfit_value(action: object, field: str, value: object) -> UsageError:
     kind = getattr(type(action), "KEY", "deletionVector")
     return UsageError(
         f"The value {shown(value)} can't be the {field!r} of an action {kind!r}: the type of that "
@@ -488,7 +487,7 @@ def _encode(value: Any) -> dict[str, object]:
         if not field_of.accepts(item):
             if isinstance(item, str):
                 ensure_unicode(item)
-            raise _unfit(value, field_of.key, item)
+            raise _unfit_value(value, field_of.key, item)
         if isinstance(item, DeletionVectorDescriptor):
             item = _encode(item)
         elif isinstance(item, tuple):

@@ -1,4 +1,4 @@
-"""Refuses writes while a property that binds writers has a value that does not parse (spec 7.1)."""
+"""The check that stops writes while a binding property does not parse (spec 7.1)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ __all__ = ["ensure_properties_parse"]
 
 
 def ensure_properties_parse(metadata: Metadata, *, table_path: str, version: int) -> None:
-    """Refuse to write under metadata whose binding properties can't be understood.
+    """Refuse to write under metadata whose binding properties do not parse.
 
-    Readers go on: to them, such a property says nothing, or has a check of its own.
+    Readers go on: for them, such a property means nothing, or has a check of its own.
 
     Args:
-        metadata: The metadata that counts after the write, so that a change of the properties can
-            mend them.
+        metadata: The metadata after the write, so that a change of the properties can repair them.
         table_path: For the message.
-        version: The version that has the metadata, or that is read for the write.
+        version: The version that has the metadata, or the version that the write reads.
 
     Raises:
-        TableError: There is such a property (kind `OPTIMIST_MALFORMED_TABLE_PROPERTY`, field
+        TableError: Such a property exists (kind `OPTIMIST_MALFORMED_TABLE_PROPERTY`, field
             `properties`: names and texts).
     """
     unparsed = TableMetadata.of(metadata).properties.unparsed_binding
     if not unparsed:
         return
-    problems = (f"{name} = {quoted(text)} {_wanted(name, text)}" for name, text in unparsed.items())
+    problems = (
+        f"{name} = {quoted(text)} {_required_form(name, text)}" for name, text in unparsed.items()
+    )
     raise TableError(
         f"The table {table_path} at version {version} has properties whose values can't be "
         f"understood: {listed(problems)}. Nothing was written, because a write that ignores them "
@@ -40,7 +41,7 @@ def ensure_properties_parse(metadata: Metadata, *, table_path: str, version: int
     )
 
 
-def _wanted(name: str, text: str) -> str:
+def _required_form(name: str, text: str) -> str:
     try:
         PROPERTIES[canonical_name(name)].kind.parse(text)
     except ValueError as error:

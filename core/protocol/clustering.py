@@ -1,4 +1,4 @@
-"""The columns that a table is clustered by (spec 6.3, feature `clustering`)."""
+"""The columns by which a table is clustered (spec 6.3, feature `clustering`)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 def clustering_columns(
     domains: Mapping[str, DomainMetadata], schema: StructType
 ) -> tuple[tuple[str, ...], ...]:
-    """The logical paths of the clustering columns; empty if the domain can't be understood.
+    """Return the logical paths of the clustering columns, or none if the domain is malformed.
 
     Args:
-        domains: The live metadata domains that count, by name.
-        schema: The table's schema; a column that it lacks keeps its physical path.
+        domains: The live metadata domains that count (see `domains_that_count`), by name.
+        schema: The table's schema. A column that it lacks keeps its physical path.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None:
@@ -37,21 +37,21 @@ def clustering_columns(
     try:
         columns = parse_json(domain.configuration or "{}").get("clusteringColumns")
     except (ValueError, AttributeError):
-        return ()  # another engine's business, and no reason to refuse the table
+        return ()  # another engine wrote it, so do not refuse the table for it
     if not isinstance(columns, list):
         return ()
-    # Engines write each column as an array, its path; the protocol's text shows plain names.
+    # Engines write each column as an array (its path). The protocol's text shows plain names.
     paths = (column if isinstance(column, list) else [column] for column in columns)
     found = (tuple(str(part) for part in path) for path in paths)
     return tuple(logical_path(path, schema) or path for path in found)
 
 
 def clustering_domain(columns: Sequence[tuple[str, ...]], schema: StructType) -> DomainMetadata:
-    """The domain that says by which columns a table is clustered.
+    """Return the domain that names the columns by which a table is clustered.
 
     Args:
-        columns: Their logical paths, which the schema has; none for a table that keeps the feature
-            and is not clustered any more.
+        columns: Their logical paths, which the schema has. None for a table that keeps the feature
+            and is no longer clustered.
         schema: The table's schema, with the columns' physical names.
     """
     physical = [physical_path(path, schema) for path in columns]
@@ -63,8 +63,8 @@ def ensure_clustering_fits(metadata: Metadata, domains: Mapping[str, DomainMetad
     """Refuse metadata that a table with these clustering columns can't have (spec 6.3).
 
     Args:
-        metadata: The table's metadata, as it is to be.
-        domains: The live metadata domains that count, by name, as they are to be.
+        metadata: The table's new metadata.
+        domains: The new live metadata domains that count, by name.
 
     Raises:
         SchemaError: The table would be partitioned as well
@@ -79,28 +79,28 @@ def ensure_clustering_fits(metadata: Metadata, domains: Mapping[str, DomainMetad
         return
     leaves = dict(leaf_columns(table.schema))
     if table.partition_columns:
-        raise _unfit(
+        raise _unfit_columns(
             columns,
             f"and can't be partitioned (by {listed(table.partition_columns)}) as well",
             "DELTA_CLUSTERING_TO_PARTITIONED_TABLE_WITH_NON_EMPTY_CLUSTERING_COLUMNS",
         )
     lost = tuple(path for path in columns if path not in leaves)
     if lost:
-        raise _unfit(
+        raise _unfit_columns(
             lost,
             "which its new schema does not have",
             "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
         )
     unbounded = tuple(path for path in columns if not has_bounds(leaves[path].data_type))
     if unbounded:
-        raise _unfit(
+        raise _unfit_columns(
             unbounded,
             "whose new type has no smallest and largest value",
             "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
         )
 
 
-def _unfit(columns: Iterable[tuple[str, ...]], problem: str, kind: str) -> SchemaError:
+def _unfit_columns(columns: Iterable[tuple[str, ...]], problem: str, kind: str) -> SchemaError:
     names = tuple(map(".".join, columns))
     return SchemaError(
         f"The table is clustered by {listed(names)}, {problem}. Nothing was written. Keep the "

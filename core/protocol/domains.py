@@ -1,7 +1,7 @@
-"""Metadata domains: whose one is, and which of a table's count (spec 6.3).
+"""Metadata domains: the feature of each, and which of a table's domains count (spec 6.3).
 
-A domain of the system belongs to a feature. Without that feature no writer keeps to what it says,
-so it says nothing. Every room asks here.
+A domain of the system belongs to a feature. Without that feature no writer follows the domain, so
+it means nothing. All rooms ask this module.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ CLUSTERING_DOMAIN = "delta.clustering"
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _PREFIX = "delta."
 _FEATURES = {CLUSTERING_DOMAIN: "clustering", ROW_TRACKING_DOMAIN: "rowTracking"}
-"""The features that domains mean nothing without."""
+"""The features without which these domains mean nothing."""
 
 
 def is_of_the_system(domain: str) -> bool:
-    """Whether the domain belongs to a feature, so that users may neither set nor remove it."""
+    """Return whether the domain belongs to a feature, so that users may not change it."""
     return domain.lower().startswith(_PREFIX)
 
 
 def domains_that_count(
     domains: Mapping[str, DomainMetadata], protocol: Protocol
 ) -> dict[str, DomainMetadata]:
-    """The domains, by name, without those whose feature the protocol lacks."""
+    """Return the domains, by name, without those whose feature the protocol lacks."""
     return {
         name: item
         for name, item in domains.items()

@@ -1,4 +1,4 @@
-"""The name by which commits of this engine are known (spec 1.10)."""
+"""The name of this engine in commits (spec 1.10)."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ ENGINE_NAME = "Optimist"
 
 
 def is_own_engine(engine_info: str | None) -> bool:
-    """Whether a commit's `engineInfo` names this engine, in any of its versions."""
+    """Return whether a commit's `engineInfo` names this engine, in any of its versions."""
     return any(word.startswith(f"{ENGINE_NAME}/") for word in (engine_info or "").split())

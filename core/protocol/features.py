@@ -1,8 +1,8 @@
 """Table features: one row per feature of the protocol (spec 6.2).
 
-A row says what the feature demands, what in a table's metadata makes it needed, and whether this
-engine can read and write tables that have it. To teach the engine a feature, build it and flip its
-row; the checks in `gates.py` follow.
+A row states the demands of a feature, the test whether a table's metadata needs it, and whether
+this engine can read and write tables that have it. To teach the engine a feature, build it and
+change its row; the checks in `gates.py` follow.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ __all__ = [
 
 
 class Enablement(enum.Enum):
-    """How a feature that the metadata needs gets into a table's protocol."""
+    """The way in which a feature that the metadata needs gets into a table's protocol."""
 
     AUTOMATIC = "automatic"
     """The engine adds it to new and existing tables alike."""
     NEW_TABLES = "new tables"
-    """The engine adds it to new tables; on an existing table the user must ask for it."""
+    """The engine adds it to new tables. On an existing table the user must ask for it."""
     EXPLICIT = "explicit"
     """Only `delta.feature.<name>`, a command, or another feature that requires it adds it."""
 
@@ -52,15 +52,15 @@ class Feature:
     """One table feature.
 
     Attributes:
-        name: The name in `readerFeatures` and `writerFeatures`; compared exactly.
+        name: The name in `readerFeatures` and `writerFeatures`, compared exactly.
         reader_writer: Whether readers must know it, not just writers.
-        can_read: Whether this engine reads tables that have it; true for writer-only features.
+        can_read: Whether this engine reads tables that have it. True for writer-only features.
         can_write: Whether this engine writes to tables that have it.
         legacy_reader: The reader version that implies it, or None.
         legacy_writer: The writer version that implies it, or None.
-        requires: Features that must be there as well.
-        is_active: Tells whether the metadata uses it; None if the metadata can't tell.
-        enablement: How it gets into the protocol when it is active.
+        requires: Other features that the protocol must have then.
+        is_active: The test whether the metadata uses it. None if the metadata can't tell.
+        enablement: The way it gets into the protocol when it is active.
         harmless_when_inactive: Whether an engine without it may still read and write a table that
             lists it but does not use it.
     """
@@ -78,7 +78,7 @@ class Feature:
 
 
 def active_features(metadata: Metadata) -> frozenset[str]:
-    """The features that the schema and the properties use, whether a protocol lists them or not.
+    """Return the features that schema and properties use, whether a protocol lists them or not.
 
     Raises:
         SchemaError: `schemaString` is not a schema.
@@ -87,12 +87,12 @@ def active_features(metadata: Metadata) -> frozenset[str]:
 
 
 def covers(listed: frozenset[str], name: str) -> bool:
-    """Whether these features include the named one, perhaps under its preview name."""
+    """Return whether these features include the named one, perhaps under its preview name."""
     return name in listed or f"{name}-preview" in listed
 
 
 def with_requirements(names: frozenset[str]) -> frozenset[str]:
-    """The features together with all that they require, directly or indirectly."""
+    """Return the features and all features that they require, directly or indirectly."""
     result: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -105,11 +105,11 @@ def with_requirements(names: frozenset[str]) -> frozenset[str]:
 
 
 def feature_by_any_case(name: str) -> Feature | None:
-    """The feature of that name in any case, as in `delta.feature.deletionvectors`; else None."""
+    """Return the feature of a name in any case, as in `delta.feature.deletionvectors`, or None."""
     return _BY_FOLDED_NAME.get(name.lower())
 
 
-@lru_cache(maxsize=64)  # the gates ask several times a commit, mostly about the same metadata
+@lru_cache(maxsize=64)  # the gates ask several times per commit, mostly about the same metadata
 def _active_features(table: TableMetadata) -> frozenset[str]:
     return frozenset(
         feature.name
@@ -153,7 +153,7 @@ def _has_invariants(table: TableMetadata) -> bool:
 
 
 def _struct_has_invariants(struct: StructType) -> bool:
-    # Nothing can be enforced inside arrays and maps, so nothing there makes the feature needed.
+    # No invariant can be enforced inside arrays and maps, so none there needs the feature.
     return any(
         not item.nullable
         or "delta.invariants" in item.metadata
@@ -296,6 +296,6 @@ _ROWS = (
 )
 
 FEATURES: Mapping[str, Feature] = MappingProxyType({row.name: row for row in _ROWS})
-"""The rows by name. A name that is not here is an unknown feature."""
+"""The rows by name. Any other name is an unknown feature."""
 
 _BY_FOLDED_NAME: Mapping[str, Feature] = {row.name.lower(): row for row in _ROWS}

@@ -1,8 +1,8 @@
-"""Which keys of columns' metadata count: those whose feature the protocol has (spec 6.3, 10.4).
+"""The keys of columns' metadata that count because the protocol has their feature (spec 6.3, 10.4).
 
-A column may say that it is generated, or an identity column. Without the feature no writer has to
-keep to that, so its rows may hold any values, and new rows may bring any. Every room asks here.
-Defaults are left alone: delta-spark uses them with and without `allowColumnDefaults`.
+A column may be declared as generated, or as an identity column. Without the feature no writer must
+follow that, so its rows may hold any values, and new rows may bring any. All rooms ask this module.
+Defaults are kept: delta-spark uses them with and without `allowColumnDefaults`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _KEYS_BY_FEATURE = (
     ("generatedColumns", GENERATION_EXPRESSION),
     ("identityColumns", IDENTITY_PREFIX),
 )
-"""Features, and how the keys of columns begin that mean nothing without them."""
+"""Features, and the prefixes of the columns' keys that mean nothing without them."""
 
 
 def schema_that_counts(schema: StructType, protocol: Protocol) -> StructType:
-    """The schema without the keys of columns whose feature the protocol lacks."""
+    """Return the schema without the keys of columns whose feature the protocol lacks."""
     prefixes = _stray_prefixes(protocol)
     if not any(
         key.startswith(prefixes) for _, item in walk_fields(schema) for key in item.metadata
@@ -36,10 +36,10 @@ def schema_that_counts(schema: StructType, protocol: Protocol) -> StructType:
 
 
 def metadata_that_counts(metadata: Metadata, protocol: Protocol) -> Metadata:
-    """The metadata without the keys of columns whose feature the protocol lacks.
+    """Return the metadata without the keys of columns whose feature the protocol lacks.
 
-    What is committed is made of these: a key must not begin to count because the feature comes,
-    while the table has rows that were written without it.
+    Commits are made from this metadata. A key must not begin to count when the feature comes, while
+    the table has rows that were written without it.
     """
     if not any(prefix in metadata.schema_string for prefix in _stray_prefixes(protocol)):
         return metadata

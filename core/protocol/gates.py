@@ -1,8 +1,8 @@
 """The gates before reading and writing, and the protocol that a table needs (spec 6.1, 6.4).
 
 A protocol stands for a set of features: those that its legacy versions imply and those that it
-lists (`implied_features`). Everything here works on that set; `normalize` turns a set back into the
-weakest protocol that stands for it.
+lists (`implied_features`). Everything in this module works on that set. `normalize` turns a set
+back into the weakest protocol that stands for it.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ __all__ = [
 SUPPORTED_READER_VERSIONS = (1, 2, 3)
 SUPPORTED_WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 DEFAULT_PROTOCOL = Protocol(1, 2)
-"""The protocol of a new table whose metadata and creator ask for nothing more."""
+"""The protocol of a new table whose metadata and creator ask for nothing else."""
 
 _PARQUET = "parquet"
 _CATALOG_FEATURES = ("catalogManaged", "catalogOwned")
 
-# Weakest first, so that the first pair that implies a set of features is the weakest that does.
+# Weakest first, so that the first pair that implies a set of features is the weakest one.
 _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Whether the protocol has the feature, be it listed or implied by a legacy version."""
+    """Return whether the protocol has the feature, listed or implied by a legacy version."""
     return covers(implied_features(protocol), name)
 
 
 def is_active(name: str, protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether a feature counts: the protocol has it, and the metadata use it.
+    """Return whether a feature counts: the protocol has it, and the metadata uses it.
 
-    A property by itself, as some writers leave it without the feature, means nothing.
+    A property without its feature, as some writers leave it, means nothing.
     """
     return name in active_features(metadata) and supports(protocol, name)
 
 
 def implied_features(protocol: Protocol) -> frozenset[str]:
-    """All features of a protocol: those it lists, and those its legacy versions imply."""
+    """Return all features of a protocol: those it lists, and those its legacy versions imply."""
     names = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
     if protocol.min_writer_version < 7:
         names |= _legacy_features(protocol.min_reader_version, protocol.min_writer_version)
@@ -84,18 +84,17 @@ def implied_features(protocol: Protocol) -> frozenset[str]:
 
 
 def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> None:
-    """Refuse a protocol whose versions and lists of features do not go together (spec 6.1).
+    """Refuse a protocol whose versions contradict its lists of features (spec 6.1).
 
-    delta-spark leaves column mapping out of the list for readers where it raises reader version 2,
-    which implies it, to 3; so what a lower version implies need not be listed. What a writer
-    version that is not known yet has to list, nobody knows: readers go by their own list.
+    delta-spark leaves column mapping out of the list for readers when it raises reader version 2,
+    which implies it, to 3. So a feature that a lower version implies need not be listed. Nobody
+    knows yet what a future writer version has to list, so then only the readers' list counts.
 
     Raises:
         ProtocolError: Reader version 3 comes without writer version 7 (kind
-            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), or a version is below 1, or a list is
-            present or absent against its version, or a feature stands in the list for readers alone
-            or, though it concerns readers, in that for writers alone (kind
-            `DELTA_INVALID_PROTOCOL_VERSION`).
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`). Or a version is below 1, a list is
+            present or absent against its version, or a feature that concerns readers is in only one
+            of the two lists (kind `DELTA_INVALID_PROTOCOL_VERSION`).
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= 3 and writer < 7:
@@ -138,30 +137,28 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
 def _listed_on_one_side(protocol: Protocol) -> tuple[str, ...]:
     for_readers = frozenset(protocol.reader_features or ())
     for_writers = frozenset(protocol.writer_features or ())
-    untold = {
+    for_writers_only = {
         name
         for name in for_writers - for_readers
         if (row := FEATURES.get(name)) is not None
         and row.reader_writer
         and (row.legacy_reader is None or row.legacy_reader > protocol.min_reader_version)
     }
-    return tuple(sorted(untold | (for_readers - for_writers)))
+    return tuple(sorted(for_writers_only | (for_readers - for_writers)))
 
 
 def ensure_readable(
     protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
 ) -> None:
-    """The read gate: refuse a table that this engine can't read (spec 6.4).
-
-    That may be because its files are not Parquet (`OPTIMIST_UNSUPPORTED_FILE_FORMAT`, field
-    `format`).
+    """Refuse a table that this engine can't read: the read gate (spec 6.4).
 
     While the metadata is unknown (None), listed features count as used, and features that a legacy
-    version merely implies count as unused; call this again once the metadata is known.
+    version merely implies count as unused. Call this again once the metadata is known.
 
     Raises:
         ProtocolError: The versions are unknown or malformed (`DELTA_INVALID_PROTOCOL_VERSION`,
-            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the table needs features that this
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the files are not Parquet
+            (`OPTIMIST_UNSUPPORTED_FILE_FORMAT`, field `format`), the table needs features that this
             engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`), or a
             column's type was changed in a way that the engine does not know
             (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`). See also
@@ -172,12 +169,14 @@ def ensure_readable(
         raise _version_error(protocol, table_path=table_path, version=version)
     ensure_well_formed(protocol, table_path=table_path, version=version)
     _ensure_of_parquet(protocol, metadata, table_path=table_path, version=version)
-    names = _unsupported(protocol, metadata, protocol.reader_features, lambda row: row.can_read)
+    names = _unsupported_features(
+        protocol, metadata, protocol.reader_features, lambda row: row.can_read
+    )
     if names:
         raise _protocol_error(
             protocol,
             f"needs reader features that this engine does not have: {shown(', '.join(names))}. "
-            f"Nothing was read. {_way_out(names)}",
+            f"Nothing was read. {_remedy_for(names)}",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
             table_path=table_path,
             version=version,
@@ -203,21 +202,22 @@ def ensure_readable(
 def ensure_writable(
     protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
 ) -> None:
-    """The write gate: refuse a table that this engine can't read or can't write to (spec 6.4).
+    """Refuse a table that this engine can't read or can't write to: the write gate (spec 6.4).
 
     Metadata may be None, as in `ensure_readable`.
 
     Raises:
         ProtocolError: As `ensure_readable`, or the table needs features that this engine can't
-            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses features
-            that it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`), or
-            is kept in another format as well (`DELTA_UNIVERSAL_FORMAT_VIOLATION`, field
-            `formats`).
+            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), uses features that
+            it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`), or is
+            also kept in another format (`DELTA_UNIVERSAL_FORMAT_VIOLATION`, field `formats`).
     """
     ensure_readable(protocol, metadata, table_path=table_path, version=version)
     if protocol.min_writer_version > SUPPORTED_WRITER_VERSIONS[-1]:
         raise _version_error(protocol, table_path=table_path, version=version)
-    names = _unsupported(protocol, metadata, protocol.writer_features, lambda row: row.can_write)
+    names = _unsupported_features(
+        protocol, metadata, protocol.writer_features, lambda row: row.can_write
+    )
     if names:
         raise _protocol_error(
             protocol,
@@ -241,8 +241,8 @@ def ensure_features_listed(
 ) -> None:
     """Refuse a protocol that lists features, but not all that the metadata uses.
 
-    Some writers leave out features that concern writers alone, as delta-rs does if a column is NOT
-    NULL. Such a table can still be read, but not written to (`to_write`).
+    Some writers leave out features that concern only writers, as delta-rs does if a column is NOT
+    NULL. The engine still reads such a table, but does not write to it (`to_write`).
 
     Raises:
         ProtocolError: Features are not listed (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`,
@@ -252,13 +252,13 @@ def ensure_features_listed(
     if is_legacy and not to_write:
         return
     listed = implied_features(protocol)
-    asked: Iterable[str] = _needed(metadata)
+    needed: Iterable[str] = _needed_features(metadata)
     if is_legacy:
-        # Readers that go by the versions alone would look for mapped columns under their names.
-        asked = (name for name in asked if FEATURES[name].legacy_reader is not None)
+        # Readers that use only the versions would look for mapped columns under their names.
+        needed = (name for name in needed if FEATURES[name].legacy_reader is not None)
     elif not to_write:
-        asked = (name for name in asked if FEATURES[name].reader_writer)
-    missing = tuple(sorted(name for name in asked if not covers(listed, name)))
+        needed = (name for name in needed if FEATURES[name].reader_writer)
+    missing = tuple(sorted(name for name in needed if not covers(listed, name)))
     if missing:
         raise _protocol_error(
             protocol,
@@ -275,27 +275,27 @@ def ensure_features_listed(
 def protocol_for_new_table(
     metadata_configuration: Mapping[str, str], metadata: Metadata, options: EngineOptions
 ) -> Protocol:
-    """The weakest protocol for a new table that has all it asks for and all its metadata needs.
+    """Return the weakest protocol that has all that a new table asks for and needs.
 
     Args:
-        metadata_configuration: The properties as given, including requests such as
+        metadata_configuration: The user's properties, including requests such as
             `delta.minReaderVersion` and `delta.feature.*`.
         metadata: The metadata whose schema and properties decide which features are needed.
-        options: The engine's options; their `property_defaults` may ask for more, unless
+        options: The engine's options. Their `property_defaults` may ask for more, unless
             `delta.ignoreProtocolDefaults` is true.
 
     Raises:
         ConfigError: See `requested_protocol`.
     """
-    asked = requested_protocol(metadata_configuration)
-    if not _flag(metadata_configuration, "delta.ignoreProtocolDefaults"):
+    requested = requested_protocol(metadata_configuration)
+    if not _parse_flag_of(metadata_configuration, "delta.ignoreProtocolDefaults"):
         defaults = requested_protocol(options.property_defaults)
-        asked = merge(merge(DEFAULT_PROTOCOL, defaults), asked)
-    return merge(asked, normalize(with_requirements(_needed(metadata))))
+        requested = merge(merge(DEFAULT_PROTOCOL, defaults), requested)
+    return merge(requested, normalize(with_requirements(_needed_features(metadata))))
 
 
 def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
-    """The protocol after a change of metadata: automatic features are added as they become needed.
+    """Return the protocol after a change of metadata, with the automatic features it needs.
 
     It equals `current` if no feature is missing.
 
@@ -304,7 +304,7 @@ def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
             `DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT`, field `features`).
     """
     present = implied_features(current)
-    missing = frozenset(name for name in _needed(metadata) if not covers(present, name))
+    missing = frozenset(name for name in _needed_features(metadata) if not covers(present, name))
     manual = tuple(sorted(n for n in missing if FEATURES[n].enablement is not Enablement.AUTOMATIC))
     if manual:
         how = ", ".join(f"{FEATURE_PREFIX}{name} = 'supported'" for name in manual)
@@ -319,15 +319,16 @@ def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
 
 
 def requested_protocol(configuration: Mapping[str, str], *, is_new_table: bool = True) -> Protocol:
-    """The protocol that a configuration asks for.
+    """Return the protocol that a configuration asks for.
 
-    It asks by `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*`, in any
-    case. Reader version 3 and writer version 7 only allow lists of features, so by themselves they
-    ask for nothing.
+    The keys are `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*`, in any
+    case. Reader version 3 and writer version 7 only allow lists of features, so alone they ask for
+    nothing.
 
     Args:
-        configuration: The properties as given.
-        is_new_table: Whether they are for a table that is created, for the error of clustering.
+        configuration: The user's properties.
+        is_new_table: Whether the properties are for a new table. It decides the error for
+            clustering.
 
     Raises:
         ConfigError: A feature is unknown (kind `DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`), its status
@@ -345,27 +346,27 @@ def requested_protocol(configuration: Mapping[str, str], *, is_new_table: bool =
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
-    """The weakest protocol with the features of all these; `first` itself if it has them all."""
+    """Return the weakest protocol with the features of all these, or `first` if it has all."""
     features = implied_features(first)
     union = features.union(*(implied_features(other) for other in others))
     return first if union == features else normalize(union)
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """The weakest protocol that has these features, and those that they require, as well."""
+    """Return the weakest protocol that also has these features and those that they require."""
     return merge(protocol, normalize(with_requirements(frozenset(names))))
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """The weakest protocol that has all features of this one but the named."""
+    """Return the weakest protocol that has all features of this one except the named one."""
     return normalize(implied_features(protocol) - {name})
 
 
 def normalize(features: Iterable[str]) -> Protocol:
-    """The weakest protocol that has exactly these features (spec 6.4).
+    """Return the weakest protocol that has exactly these features (spec 6.4).
 
-    It has legacy versions if a pair of them implies just these features; else writer version 7,
-    with the lowest reader version that the reader-writer features among them allow. Unknown
+    It has legacy versions if a pair of them implies just these features. Else it has writer version
+    7, with the lowest reader version that the reader-writer features among them allow. Unknown
     features count as reader-writer.
     """
     wanted = frozenset(features)
@@ -386,20 +387,20 @@ def ensure_upgrade_allowed(
     """Refuse a change of protocol that removes features.
 
     Args:
-        old: The protocol so far.
-        new: The protocol from now on.
-        dropped: The feature that a DROP FEATURE takes out; it alone may go.
+        old: The old protocol.
+        new: The new protocol.
+        dropped: The feature that a DROP FEATURE removes. Only it may go.
 
     Raises:
-        ProtocolError: Features would be lost, or a version is below 1 (kind
+        ProtocolError: The table would lose features, or a version is below 1 (kind
             `DELTA_INVALID_PROTOCOL_DOWNGRADE`, field `lost`).
     """
     lost = tuple(sorted(implied_features(old) - implied_features(new) - dropped))
     if lost or new.min_reader_version < 1 or new.min_writer_version < 1:
         raise ProtocolError(
-            f"The protocol can't go from {_versions(old)} to {_versions(new)}: the table would "
-            f"lose {', '.join(lost) or 'its versions'}. Nothing was written. Drop the feature "
-            "first.",
+            f"The protocol can't go from {_describe_versions(old)} to {_describe_versions(new)}: "
+            f"the table would lose {', '.join(lost) or 'its versions'}. Nothing was written. Drop "
+            "the feature first.",
             kind="DELTA_INVALID_PROTOCOL_DOWNGRADE",
             lost=lost,
             old_versions=(old.min_reader_version, old.min_writer_version),
@@ -410,7 +411,7 @@ def ensure_upgrade_allowed(
 def _ensure_of_parquet(
     protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
 ) -> None:
-    """Refuse a table whose files have another format: a file of ours would be no part of it."""
+    """Refuse a table whose files are not Parquet, since its readers could not read our files."""
     provider = metadata.format.get("provider") if metadata is not None else None
     if not provider or str(provider).lower() == _PARQUET:
         return
@@ -428,7 +429,7 @@ def _ensure_of_parquet(
 def _ensure_only_delta(
     protocol: Protocol, metadata: Metadata, *, table_path: str, version: int
 ) -> None:
-    """Refuse a table whose commits must be converted to another format, for that has no feature."""
+    """Refuse a table whose commits must be converted to another format (no feature says so)."""
     formats = TableMetadata.of(metadata).properties.universal_format_enabled_formats
     if not formats:
         return
@@ -455,7 +456,7 @@ def _legacy_features(reader: int, writer: int) -> frozenset[str]:
     )
 
 
-def _unsupported(
+def _unsupported_features(
     protocol: Protocol,
     metadata: Metadata | None,
     listed: tuple[str, ...] | None,
@@ -463,7 +464,7 @@ def _unsupported(
 ) -> tuple[str, ...]:
     unknown = {name for name in listed or () if name not in FEATURES}
     if unknown:
-        # Only those features may explain what is in the schema, so do not look into it.
+        # Only unknown features may explain the schema, so do not read it.
         rows = [FEATURES[name] for name in set(listed or ()) - unknown]
         named = {row.name for row in rows if not can_do(row) and not row.harmless_when_inactive}
         return tuple(sorted(unknown | named))
@@ -472,10 +473,10 @@ def _unsupported(
 
 
 def _features_in_use(protocol: Protocol, metadata: Metadata | None) -> Iterator[Feature]:
-    """The known features that an engine must honour for this table.
+    """Yield the known features that an engine must honour for this table.
 
     Features that the metadata uses count even if the protocol lacks them: an engine that did not
-    honour them would misread the table all the same.
+    honour them would misread the table.
     """
     active = active_features(metadata) if metadata is not None else frozenset[str]()
     listed = set(protocol.reader_features or ()) | set(protocol.writer_features or ())
@@ -488,11 +489,11 @@ def _features_in_use(protocol: Protocol, metadata: Metadata | None) -> Iterator[
             yield feature
 
 
-def _needed(metadata: Metadata) -> frozenset[str]:
-    """The active features that the metadata requires the protocol to have.
+def _needed_features(metadata: Metadata) -> frozenset[str]:
+    """Return the active features that the metadata requires the protocol to have.
 
-    Features that are only ever added explicitly are left out: they have errors of their own (spec
-    1.7, step 13).
+    Features that are only added explicitly are left out: they have errors of their own (spec 1.7,
+    step 13).
     """
     return frozenset(
         name
@@ -501,7 +502,7 @@ def _needed(metadata: Metadata) -> frozenset[str]:
     )
 
 
-def _flag(configuration: Mapping[str, str], name: str) -> bool:
+def _parse_flag_of(configuration: Mapping[str, str], name: str) -> bool:
     for key, value in configuration.items():
         if key.lower() == name.lower():
             try:
@@ -517,7 +518,7 @@ def _flag(configuration: Mapping[str, str], name: str) -> bool:
     return False
 
 
-def _way_out(names: tuple[str, ...]) -> str:
+def _remedy_for(names: tuple[str, ...]) -> str:
     if any(name.startswith(_CATALOG_FEATURES) for name in names):
         return (
             "A catalog holds its newest commits, and the path alone does not show them. Read the "
@@ -526,7 +527,7 @@ def _way_out(names: tuple[str, ...]) -> str:
     return "Read the table with an engine that has them, or drop the features there"
 
 
-def _versions(protocol: Protocol) -> str:
+def _describe_versions(protocol: Protocol) -> str:
     listed = protocol.writer_features
     names = f", features {shown(', '.join(listed) or 'none')}" if listed is not None else ""
     return (
@@ -553,8 +554,8 @@ def _protocol_error(
     protocol: Protocol, problem: str, *, kind: str, **fields: object
 ) -> ProtocolError:
     return ProtocolError(
-        f"The table {fields['table_path']} at version {fields['version']} ({_versions(protocol)}) "
-        f"{problem}.",
+        f"The table {fields['table_path']} at version {fields['version']} "
+        f"({_describe_versions(protocol)}) {problem}.",
         kind=kind,
         reader_version=protocol.min_reader_version,
         writer_version=protocol.min_writer_version,

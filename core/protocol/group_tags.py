@@ -13,11 +13,11 @@ _TXN_IDS = "optimist.group.txnIds"
 
 
 def group_tags(txn_ids: Sequence[str]) -> dict[str, str]:
-    """How many transactions a commit holds, and their ids."""
+    """Return the tags that give the number of transactions in a commit, and their ids."""
     return {_SIZE: str(len(txn_ids)), _TXN_IDS: ",".join(txn_ids)}
 
 
 def transactions_of(info: CommitInfo) -> frozenset[str]:
-    """The ids of the transactions that a commit holds, and its own; empty if it tells none."""
+    """Return the ids of all transactions that a commit holds, its own included."""
     members = (info.tags or {}).get(_TXN_IDS) or ""
     return frozenset(filter(None, (info.txn_id, *members.split(","))))

@@ -1,4 +1,4 @@
-"""Refuses to read a table whose log does not say how files name its columns (spec 6.1, 6.3)."""
+"""The check that the log says how files name the table's columns (spec 6.1, 6.3)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from optimist.core.protocol.table_metadata import TableMetadata
 __all__ = ["MAPPING_READER_VERSION", "ensure_columns_can_be_found"]
 
 MAPPING_READER_VERSION = 2
-"""From this version on readers look at the property (at version 3 if the feature is listed)."""
+"""From this version on readers read the property (at version 3 if the feature is listed)."""
 _MODE = "delta.columnMapping.mode"
 
 
 def ensure_columns_can_be_found(
     protocol: Protocol, metadata: Metadata, *, table_path: str, version: int
 ) -> None:
-    """Refuse metadata of which two readers could find different columns in the same files.
+    """Refuse metadata by which two readers could find different columns in the same files.
 
-    Below reader version 2 the protocol has readers look for columns under the table's names, while
-    delta-spark follows the property at any version; of a mode that does not parse nobody can say
-    what its files have. Neither matters where all ways lead to the same columns.
+    Below reader version 2 readers look for columns under the table's names, by the protocol, while
+    delta-spark follows the property at any version. If the mode does not parse, nobody knows the
+    columns of the files. Neither matters if all ways lead to the same columns.
 
     Raises:
-        ProtocolError: The table is mapped, and its protocol does not say so to readers (kind
+        ProtocolError: The table is mapped, but its protocol does not declare it (kind
             `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
         TableError: The mode does not parse (kind `OPTIMIST_MALFORMED_TABLE_PROPERTY`, field
             `properties`).
     """
     table = TableMetadata.of(metadata)
     text = table.properties.unparsed.get(_MODE)
-    is_told = protocol.min_reader_version >= MAPPING_READER_VERSION or not table.is_mapped
-    if (text is None and is_told) or table.is_found_alike:
+    is_declared = protocol.min_reader_version >= MAPPING_READER_VERSION or not table.is_mapped
+    if (text is None and is_declared) or table.is_found_alike:
         return
     if text is not None:
         raise TableError(

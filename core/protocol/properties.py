@@ -2,8 +2,8 @@
 
 `TableProperties` lists them: one field per property, each with its full name, its default and its
 parser. Properties in a log are parsed leniently, because one odd value must not make a table
-unreadable; what counts for a value that does not parse, and whether writes go on, is in its row.
-Properties that a user sets go through `normalize_configuration`, which is strict.
+unreadable. Each row states the value that counts if the text does not parse, and whether writes go
+on then. Properties that a user sets go through `normalize_configuration`, which is strict.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ IN_COMMIT_TIMESTAMP_ENABLEMENT = (
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
 )
-"""The version and the time from which on a table's commits carry timestamps (spec 1.11)."""
+"""The first version and time at which a table's commits carry timestamps (spec 1.11)."""
 ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
@@ -67,7 +67,7 @@ _FOREVER_MS = 100 * 365 * _DAY_MS
 
 
 class IsolationLevel(enum.Enum):
-    """How strictly concurrent commits are kept apart (spec 1.8). Values are spelled as in logs."""
+    """How strictly concurrent commits are kept apart (spec 1.8), spelled as in logs."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -75,10 +75,10 @@ class IsolationLevel(enum.Enum):
 
     @classmethod
     def parse(cls, text: str) -> IsolationLevel:
-        """The level of that name, in upper or lower case.
+        """Return the level of that name, in upper or lower case.
 
         Raises:
-            ConfigError: There is no such level (kind `DELTA_INVALID_ISOLATION_LEVEL`).
+            ConfigError: The text names no level (kind `DELTA_INVALID_ISOLATION_LEVEL`).
         """
         for level in cls:
             if level.value.lower() == text.lower():
@@ -92,14 +92,14 @@ class IsolationLevel(enum.Enum):
         )
 
 
-def _isolation_level(text: str) -> IsolationLevel:
+def _parse_isolation_level(text: str) -> IsolationLevel:
     try:
         return IsolationLevel.parse(text)
     except ConfigError:
         raise ValueError("must be one of " + ", ".join(i.value for i in IsolationLevel)) from None
 
 
-_ISOLATION = ValueKind(_isolation_level)
+_ISOLATION = ValueKind(_parse_isolation_level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class TableProperty:
     Attributes:
         name: The full name in its canonical spelling.
         default: The parsed value that holds when the property is absent.
-        kind: How its texts are read, and how they are spelled where a user sets them.
-        user_settable: Whether users may set it; the engine maintains the others itself.
+        kind: How its texts are read, and how users' texts are spelled.
+        user_settable: Whether users may set it. The engine maintains the others itself.
         aliases: Older names, read when the property itself is absent.
-        careful: The value that holds when the text in a log does not parse: one that destroys
-            nothing which the table may have been meant to keep. None stands for the default.
-        is_binding: Whether a write that does not know the value could break what the table
-            promises to its readers, so that none goes on while the text does not parse.
+        careful: The value that holds when the text in a log does not parse. It destroys nothing
+            that the table may have been meant to keep. None stands for the default.
+        is_binding: Whether a write that does not know the value could break a promise of the table
+            to its readers. If so, no write goes on while the text does not parse.
     """
 
     name: str
@@ -134,7 +134,7 @@ def _row(name: str, default: Any, kind: ValueKind, **rules: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """Every property of a table that this engine knows, typed; durations are in milliseconds."""
+    """All properties of a table that this engine knows, typed; durations are in milliseconds."""
 
     append_only: bool = _row("appendOnly", False, FLAG, is_binding=True)
     auto_optimize: str | None = _row("autoOptimize", None, one_of("true", "false"))
@@ -231,13 +231,13 @@ class TableProperties:
         "universalFormat.enabledFormats", None, COLUMN_LIST
     )
     constraints: Mapping[str, str] = field(default_factory=dict)
-    """CHECK constraints: name to SQL text; see `constraint_keys`."""
+    """CHECK constraints: name to SQL text (see `constraint_keys`)."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
     """Properties in the log whose value does not parse, as texts (see `TableProperty.careful`)."""
 
     @property
     def unparsed_binding(self) -> Mapping[str, str]:
-        """Those of `unparsed` that no write may go on without (see `TableProperty.is_binding`)."""
+        """The properties in `unparsed` that stop every write (see `TableProperty.is_binding`)."""
         return {
             name: text
             for name, text in self.unparsed.items()
@@ -246,15 +246,16 @@ class TableProperties:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, str]) -> TableProperties:
-        """Parse the properties in a log; never raises (see `unparsed`).
+        """Parse the properties in a log, and never raise (see `unparsed`).
 
-        `TableMetadata.of` does this once per metadata; use this for a configuration on its own.
+        `TableMetadata.of` does this once per metadata. Use this for a configuration without
+        metadata.
         """
         # A log may hold values that are not texts.
-        return _parsed({key: str(text) for key, text in configuration.items()})
+        return _parse_properties({key: str(text) for key, text in configuration.items()})
 
 
-def _parsed(configuration: Mapping[str, str]) -> TableProperties:
+def _parse_properties(configuration: Mapping[str, str]) -> TableProperties:
     values: dict[str, Any] = {}
     unparsed: dict[str, str] = {}
     for item in _ROW_FIELDS:
@@ -273,11 +274,11 @@ def _parsed(configuration: Mapping[str, str]) -> TableProperties:
 
 
 def constraint_keys(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The keys of a table's CHECK constraints by the constraints' names (`delta.constraints.*`).
+    """Return the keys of a table's CHECK constraints (`delta.constraints.*`), by name.
 
     Names are as the log spells them: two that differ in case are two constraints, and rows must
-    satisfy both. The prefix counts in any case; of two keys that differ in its case alone, the
-    later is named by its whole key.
+    satisfy both. The prefix counts in any case. If two keys differ only in its case, the whole key
+    names the later one.
     """
     keys: dict[str, str] = {}
     for key in configuration:
@@ -302,7 +303,8 @@ PROPERTIES: Mapping[str, TableProperty] = MappingProxyType(
 UNKEPT_PROPERTIES = frozenset(
     {"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"}
 )
-"""Requests about the protocol: they act when given and are never kept in the log (spec 1.4)."""
+"""Requests about the protocol: the engine follows them once and never keeps them in the log (spec
+1.4)."""
 
 _CANONICAL: Mapping[str, str] = {
     **{name.lower(): name for name in PROPERTIES},
@@ -312,12 +314,12 @@ _API_ISOLATION_LEVELS = (IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIA
 
 
 def canonical_name(name: str) -> str:
-    """The canonical spelling of a property's name; an unknown name comes back as it is."""
+    """Return the canonical spelling of a property's name, and an unknown name unchanged."""
     return _CANONICAL.get(name.lower(), name)
 
 
 def known_properties(defaults: Mapping[str, str]) -> dict[str, str]:
-    """Those of a session's defaults that name a property; Delta passes over all others."""
+    """Return the session's defaults that name a property, as Delta ignores all others."""
     return {key: text for key, text in defaults.items() if _is_known(key.lower())}
 
 
@@ -336,22 +338,22 @@ def normalize_configuration(
     """Check the properties that a user sets, and spell them canonically (spec 7.1, 10.9).
 
     Users may set the isolation levels `Serializable` and `WriteSerializable`. Delta's own API takes
-    only the former; Databricks and delta-rs take both, and tables written there carry the latter.
+    only the former. Databricks and delta-rs take both, and tables written there carry the latter.
     `SnapshotIsolation` is refused: it would let two commits that contradict each other both land.
 
     Args:
-        user: The properties as given, keys in any case.
+        user: The user's properties, keys in any case.
         allow_arbitrary: Let unknown `delta.*` keys pass (option
             `allowArbitraryProperties.enabled`).
-        allow_constraints: Let CHECK constraints pass, by the names that they have in the log. A
-            table that is there gets them by ADD CONSTRAINT alone, which checks its rows.
+        allow_constraints: Let CHECK constraints pass, by the names that they have in the log. An
+            existing table gets them only by ADD CONSTRAINT, which checks its rows.
         current: The table's configuration, for checks that need two properties.
         enforce_retention: Whether `deletedFileRetentionDuration` may not exceed
             `logRetentionDuration`.
 
     Raises:
         ConfigError: A property is unknown, may not be set by users, is given twice with different
-            values, or has a value that does not parse; or `deletedFileRetentionDuration` is too
+            values, or has a value that does not parse. Or `deletedFileRetentionDuration` is too
             long.
     """
     result: dict[str, str] = {}
@@ -375,10 +377,10 @@ def normalize_configuration(
 def ensure_retention_compatible(changed: Mapping[str, str], current: Mapping[str, str]) -> None:
     """Refuse to keep deleted files longer than the log that names them.
 
-    This is checked only when `changed` sets one of the two durations.
+    The check runs only when `changed` sets one of the two durations.
 
     Raises:
-        ConfigError: They would be kept longer (kind `OPTIMIST_RETENTION_CONFLICT`).
+        ConfigError: The table would keep them longer (kind `OPTIMIST_RETENTION_CONFLICT`).
     """
     if not {"delta.deletedFileRetentionDuration", "delta.logRetentionDuration"} & set(changed):
         return

@@ -1,8 +1,9 @@
-"""Texts of table properties: read as Delta's Java parsers read them, stored in one spelling.
+"""Texts of table properties: read as Delta's Java parsers do, stored in one spelling.
 
-These parsers skip no blanks around a flag, a number or a name, and know no number beyond 32 bits
-where the property is an `Int`. A text that they take can still be foreign to other engines, which
-want `name` and not `NAME`, `interval 7 days` and not `7 DAYS`: users' texts are spelled anew.
+These parsers skip no blanks around a flag, a number or a name, and know no number beyond 32 bits if
+the property is an `Int`. Other engines may still not understand a text that they accept: those want
+`name` and not `NAME`, `interval 7 days` and not `7 DAYS`. So this module writes users' texts in the
+standard spelling.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _INTERVAL_PART = re.compile(
 )
 
 
-def _as_given(text: str) -> str:
+def _keep_spelling(text: str) -> str:
     return text
 
 
@@ -62,12 +63,13 @@ class ValueKind:
     """How the texts of a property are read and written.
 
     Attributes:
-        parse: Turns a text into the value; raises a `ValueError` that says what is wanted.
-        spell: What is stored for a text that parses; it may refuse a text that is only read.
+        parse: Turns a text into the value. Raises a `ValueError` that says what the text must be.
+        spell: Returns the text to store for a text that parses. It may refuse a text that is only
+            read.
     """
 
     parse: Callable[[str], Any]
-    spell: Callable[[str], str] = _as_given
+    spell: Callable[[str], str] = _keep_spelling
 
 
 def parse_flag(text: str) -> bool:
@@ -80,13 +82,13 @@ def parse_flag(text: str) -> bool:
 def parse_interval_ms(text: str) -> int:
     """Parse an SQL interval such as `interval 30 days` or `1 week 12 hours` into milliseconds.
 
-    Only seconds may have a fraction, and no part stands in quotes: so does Spark read it.
+    As in Spark, only seconds may have a fraction, and no part may have quotes.
 
     Raises:
         ValueError: The text is not an interval, is negative, exceeds 64 bits in microseconds, or
             counts months or years, whose length varies.
     """
-    total_us = sum(number for number, _ in _parts_us(text))
+    total_us = sum(number for number, _ in _parse_parts_us(text))
     if not 0 <= total_us <= LARGEST_LONG:
         raise ValueError("must not be negative, and its microseconds must fit in 64 bits")
     return total_us // 1000
@@ -118,27 +120,27 @@ def one_of(*allowed: str, any_case: bool = True) -> ValueKind:
     return ValueKind(parse, parse)
 
 
-def _column_list(text: str) -> tuple[str, ...]:
-    """Split names at commas; a comma between back-ticks belongs to the name."""
+def _split_names(text: str) -> tuple[str, ...]:
+    """Split names at commas, except commas between back-ticks, which belong to the name."""
     parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,])+", text)
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def _format_version(text: str) -> str:
+def _parse_format_version(text: str) -> str:
     if not re.fullmatch(r"1\.0\.0|2\.[0-9]+\.[0-9]+", text):
         raise ValueError("must be 1.0.0 or 2.x.y")
     return text
 
 
-def _spelled_codec(text: str) -> str:
+def _spell_codec(text: str) -> str:
     if text.lower() not in _CODECS:
         raise ValueError(f"must be one of {', '.join(_CODECS)}")
     return text.lower()
 
 
-def _spelled_interval(text: str) -> str:
-    """The interval as one number of one unit, which is all that some engines read."""
-    parts = _parts_us(text)
+def _spell_interval(text: str) -> str:
+    """Return the interval as one number of one unit, the only form that some engines read."""
+    parts = _parse_parts_us(text)
     total_us = sum(number for number, _ in parts)
     units = [unit for _, unit in parts[:1]] if len(parts) == 1 else []
     units += sorted(_UNITS_US, key=lambda unit: -_UNITS_US[unit])
@@ -147,8 +149,8 @@ def _spelled_interval(text: str) -> str:
     return f"interval {number} {unit}{'' if number == 1 else 's'}"
 
 
-def _parts_us(text: str) -> list[tuple[int, str]]:
-    """The microseconds and the unit of each part of an interval."""
+def _parse_parts_us(text: str) -> list[tuple[int, str]]:
+    """Return the microseconds and the unit of each part of an interval."""
     if len(text) > _MAX_INTERVAL_LENGTH:
         raise ValueError(_NO_INTERVAL)
     rest = text.strip(_TRIMMED_BY_JAVA).lower().removeprefix("interval ").lstrip(_TRIMMED_BY_JAVA)
@@ -157,12 +159,12 @@ def _parts_us(text: str) -> list[tuple[int, str]]:
         match = _INTERVAL_PART.match(rest)
         if match is None:
             raise ValueError(_NO_INTERVAL)
-        parts.append(_part_us(match))
+        parts.append(_parse_part_us(match))
         rest = rest[match.end() :]
     return parts
 
 
-def _part_us(match: re.Match[str]) -> tuple[int, str]:
+def _parse_part_us(match: re.Match[str]) -> tuple[int, str]:
     sign, whole_text, point, fraction, bare_point, bare_fraction, written = match.groups()
     unit = written.removesuffix("s")
     if unit in ("month", "year"):
@@ -172,7 +174,7 @@ def _part_us(match: re.Match[str]) -> tuple[int, str]:
     if unit not in _UNITS_US:
         raise ValueError(f"must not use {quoted(written)}, which is not a unit of time")
     if (point or bare_point) and unit != "second":
-        raise ValueError("must have whole numbers, but for seconds")
+        raise ValueError("must have whole numbers, except for seconds")
     nanoseconds = int((fraction or bare_fraction or "").ljust(9, "0"))
     number_us = int(whole_text or 0) * _UNITS_US[unit] + nanoseconds // 1000
     return (-number_us if sign == "-" else number_us), unit
@@ -181,19 +183,19 @@ def _part_us(match: re.Match[str]) -> tuple[int, str]:
 _MODES = one_of("none", "name", "id")
 
 
-def _mode_in_a_log(text: str) -> str:
-    """A mode of column mapping; earlier versions of this engine stored it with blanks around it."""
+def _parse_logged_mode(text: str) -> str:
+    """Parse a mode of column mapping, which an old version stored with blanks around it."""
     return str(_MODES.parse(text.strip()))
 
 
 FLAG = ValueKind(parse_flag, str.lower)
 LONG = whole(0, LARGEST_LONG)
 SIGNED_LONG = whole(SMALLEST_LONG, LARGEST_LONG)
-INTERVAL = ValueKind(parse_interval_ms, _spelled_interval)
+INTERVAL = ValueKind(parse_interval_ms, _spell_interval)
 TEXT = ValueKind(str)
-CODEC = ValueKind(str, _spelled_codec)
-"""Read as any text, since another engine may know more codecs; users may set those of Parquet."""
-MAPPING_MODE = ValueKind(_mode_in_a_log, _MODES.spell)
-"""Read with blanks around it, as no other engine reads it: its table could not be mended else."""
-COLUMN_LIST = ValueKind(_column_list)
-FORMAT_VERSION = ValueKind(_format_version)
+CODEC = ValueKind(str, _spell_codec)
+"""Read as any text, because another engine may know more codecs. Users may set those of Parquet."""
+MAPPING_MODE = ValueKind(_parse_logged_mode, _MODES.spell)
+"""Read with blanks around it, though no other engine does, so that such a table can be repaired."""
+COLUMN_LIST = ValueKind(_split_names)
+FORMAT_VERSION = ValueKind(_parse_format_version)

@@ -1,4 +1,4 @@
-"""What a configuration asks of the protocol: versions, and features by name (spec 6.4)."""
+"""The versions and features that a configuration asks of the protocol (spec 6.4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["requested_features", "requested_version"]
 
 
 def requested_features(configuration: Mapping[str, str], *, is_new_table: bool) -> frozenset[str]:
-    """The features that a configuration asks for by `delta.feature.*`, in any case.
+    """Return the features that a configuration asks for by `delta.feature.*`, in any case.
 
     Raises:
         ConfigError: See `gates.requested_protocol`.
@@ -29,10 +29,11 @@ def requested_features(configuration: Mapping[str, str], *, is_new_table: bool) 
 
 
 def requested_version(configuration: Mapping[str, str], name: str) -> int:
-    """A version of the protocol that a configuration asks for, 1 where it asks for none.
+    """Return a version of the protocol that a configuration asks for, or 1 if it asks for none.
 
     Raises:
-        ConfigError: It does not parse or is out of range (`OPTIMIST_INVALID_TABLE_PROPERTY`).
+        ConfigError: The version does not parse or is out of range
+            (`OPTIMIST_INVALID_TABLE_PROPERTY`).
     """
     for key, value in configuration.items():
         if key.lower() == name.lower():

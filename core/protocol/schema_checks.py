@@ -1,4 +1,4 @@
-"""Checks a table's metadata before it is committed (spec 1.4 steps 9 and 10, 10.2).
+"""Checks of a table's metadata before a commit (spec 1.4 steps 9 and 10, 10.2).
 
 Each check is a pure function that raises; `verify_new_metadata` runs them all.
 """
@@ -65,11 +65,11 @@ def verify_new_metadata(
     *,
     previous: Metadata | None = None,
 ) -> None:
-    """Run every check on metadata that is about to be committed.
+    """Run every check on metadata before its commit.
 
-    Partition columns must always exist and leave a data column. Their names are checked only if
-    `options.partition_column_validity_enabled` is set, their types, and whether new columns have
-    collations, only if `options.schema_type_check_enabled` is. The schema's parser has already
+    Partition columns must always exist and leave a data column. The check reads their names only if
+    `options.partition_column_validity_enabled` is set. It reads their types, and the collations of
+    new columns, only if `options.schema_type_check_enabled` is set. The schema's parser has already
     refused unknown types.
 
     Args:
@@ -79,9 +79,9 @@ def verify_new_metadata(
         previous: The table's metadata until now, or None for a new table.
 
     Raises:
-        SchemaError: A check failed; see the functions of this module, `bounded_columns` and
-            `ensure_generated_columns_valid` for the kinds.
-        ConfigError: Deleted files would be kept longer than the log (kind
+        SchemaError: A check failed. The functions of this module, `bounded_columns` and
+            `ensure_generated_columns_valid` name the kinds.
+        ConfigError: The table would keep deleted files longer than the log (kind
             `OPTIMIST_RETENTION_CONFLICT`).
     """
     table = TableMetadata.of(metadata)
@@ -115,10 +115,10 @@ def verify_new_metadata(
 def _ensure_calls_stay_calls(
     schema: StructType, known: StructType, properties: TableProperties
 ) -> None:
-    """Refuse a new column by whose name a rule calls a function: `current_date`.
+    """Refuse a new column with a name by which a rule calls a function: `current_date`.
 
     Raises:
-        SchemaError: There is one (kinds `DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`,
+        SchemaError: There is such a column (kinds `DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`,
             `DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE`; fields `column`, `expression`).
     """
     new = [item.name for item in schema if known.find(item.name) is None]
@@ -141,11 +141,11 @@ def _ensure_calls_stay_calls(
 def ensure_no_duplicate_columns(
     schema: StructType, *, kind: str = "DELTA_DUPLICATE_COLUMNS_FOUND", where: str = "the schema"
 ) -> None:
-    """Refuse two fields of one struct, at any depth, whose names are equal or differ only in case.
+    """Refuse two fields of one struct whose names are equal or differ only in case.
 
     Raises:
-        SchemaError: There are such fields (kind as given, field `columns`: their paths joined by
-            dots).
+        SchemaError: There are such fields at some depth (kind as given, field `columns`: their
+            paths joined by dots).
     """
     seen: set[tuple[str, ...]] = set()
     duplicates: list[str] = []
@@ -164,7 +164,7 @@ def ensure_no_duplicate_columns(
 
 
 def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Refuse partition columns that do not exist, come twice, or leave no column for the files.
+    """Refuse partition columns that do not exist, are repeated, or leave no column for files.
 
     Raises:
         SchemaError: `DELTA_PARTITION_COLUMN_NOT_FOUND` (fields `column`, `candidates`),
@@ -202,7 +202,7 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
 def ensure_names_legal(
     schema: StructType, partition_columns: Sequence[str], *, options: EngineOptions
 ) -> None:
-    """Refuse names that not every Parquet reader takes; tables with column mapping may have them.
+    """Refuse names that some Parquet readers reject. Column mapping allows such names.
 
     Raises:
         SchemaError: `DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES`, or
@@ -274,11 +274,11 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
 
 
 def ensure_mapping_sound(metadata: Metadata) -> None:
-    """Refuse a mapped table whose files could take one column for another (spec 10.8).
+    """Refuse a mapped table whose files could confuse one column with another (spec 10.8).
 
     Raises:
-        SchemaError: A column lacks its id or its physical name, or shares it with another column
-            (kind `OPTIMIST_MALFORMED_COLUMN_MAPPING`, field `problems`).
+        SchemaError: A column has no id or no physical name, or shares it with another column (kind
+            `OPTIMIST_MALFORMED_COLUMN_MAPPING`, field `problems`).
     """
     problems = TableMetadata.of(metadata).mapping_problems
     if problems:
@@ -292,14 +292,14 @@ def ensure_mapping_sound(metadata: Metadata) -> None:
 
 
 def ensure_variants_default_to_null(schema: StructType, *, previous: StructType | None) -> None:
-    """Refuse a new default of a variant column that is not null, as the protocol does.
+    """Refuse a new default of a variant column unless it is null, as the protocol demands.
 
     Args:
-        schema: The table's, as it is to be.
-        previous: The table's until now, whose defaults may stay; None for a new table.
+        schema: The new schema.
+        previous: The table's schema until now, whose defaults may stay. None for a new table.
 
     Raises:
-        SchemaError: There is such a default (kind `INVALID_DEFAULT_VALUE`; fields `column`,
+        SchemaError: A new default is not null (kind `INVALID_DEFAULT_VALUE`; fields `column`,
             `expression`).
     """
     for item in schema:
@@ -330,13 +330,12 @@ def ensure_column_defaults_allowed(
 ) -> None:
     """Refuse new column defaults without the feature `allowColumnDefaults` (spec 1.7 step 13).
 
-    Defaults that are there already stay: delta-spark takes over those of a Parquet table, without
-    the feature.
+    Existing defaults stay: delta-spark takes over those of a Parquet table, without the feature.
 
     Args:
-        schema: The table's, as it is to be.
-        protocol: The protocol that the table will have then.
-        previous: The table's schema until now, whose defaults may stay; None for a new table.
+        schema: The new schema.
+        protocol: The table's new protocol.
+        previous: The table's schema until now, whose defaults may stay. None for a new table.
 
     Raises:
         SchemaError: The feature is missing (kind
@@ -344,8 +343,10 @@ def ensure_column_defaults_allowed(
     """
     if supports(protocol, "allowColumnDefaults"):
         return
-    known = set() if previous is None else {key for _, keys in _defaults(previous) for key in keys}
-    named = tuple(path for path, keys in _defaults(schema) if known.isdisjoint(keys))
+    known = (
+        set() if previous is None else {key for _, keys in _default_keys(previous) for key in keys}
+    )
+    named = tuple(path for path, keys in _default_keys(schema) if known.isdisjoint(keys))
     if named:
         raise SchemaError(
             f"Columns get default values ({listed(named)}), but the table does not have the "
@@ -356,10 +357,11 @@ def ensure_column_defaults_allowed(
         )
 
 
-def _defaults(schema: StructType) -> Iterator[tuple[str, set[tuple[object, ...]]]]:
-    """The columns with defaults, each with what tells the same default of the same column.
+def _default_keys(schema: StructType) -> Iterator[tuple[str, set[tuple[object, ...]]]]:
+    """Return the columns with defaults, each with the keys that identify its default.
 
-    That is its text together with the column's path, or with its id, which a new name leaves.
+    A key is the default's text together with the column's path, or with its id, which stays when
+    the column gets a new name.
     """
     for path, item in walk_fields(schema):
         if _DEFAULT in item.metadata:
@@ -370,7 +372,7 @@ def _defaults(schema: StructType) -> Iterator[tuple[str, set[tuple[object, ...]]
 
 
 def _ensure_stats_columns_usable(table: TableMetadata, previous: Metadata | None) -> None:
-    """Judge `delta.dataSkippingStatsColumns`, unless it was of no use before and is as it was."""
+    """Check `delta.dataSkippingStatsColumns`, unless it is unchanged and was invalid before."""
     names = table.properties.data_skipping_stats_columns or ()
     if previous is not None:
         before = TableMetadata.of(previous)
@@ -383,16 +385,16 @@ def _ensure_stats_columns_usable(table: TableMetadata, previous: Metadata | None
 
 
 def ensure_no_new_collations(schema: StructType, *, previous: StructType | None) -> None:
-    """Refuse texts with a collation where the table does not have them already, as Delta does.
+    """Refuse new texts with a collation, as Delta does.
 
-    No feature of the protocol tells other engines of it: they would compare such texts byte by
-    byte, and partitions of them would hold equal values apart.
+    No feature of the protocol tells other engines of a collation: they would compare such texts
+    byte by byte, and partitions would separate equal values.
 
     Raises:
-        SchemaError: A column has one (kind `DELTA_UNSUPPORTED_DATA_TYPES`, field `columns`).
+        SchemaError: A new column has one (kind `DELTA_UNSUPPORTED_DATA_TYPES`, field `columns`).
     """
-    known = set() if previous is None else _collations(previous)
-    found = sorted({column for column, text in _collations(schema) - known})
+    known = set() if previous is None else _collated_columns(previous)
+    found = sorted({column for column, text in _collated_columns(schema) - known})
     if found:
         raise SchemaError(
             f"The columns {listed(found)} are texts with a collation, which Delta tables do not "
@@ -403,8 +405,8 @@ def ensure_no_new_collations(schema: StructType, *, previous: StructType | None)
         )
 
 
-def _collations(schema: StructType) -> set[tuple[str, str]]:
-    """The columns with collations, and what they are."""
+def _collated_columns(schema: StructType) -> set[tuple[str, str]]:
+    """Return the columns with collations, each with its collation."""
     pairs = ((path, item.metadata.get(COLLATIONS)) for path, item in walk_fields(schema))
     return {(path_text(path), str(text)) for path, text in pairs if text}
 
@@ -414,12 +416,12 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
 
     Raises:
         SchemaError: Deletion vectors are enabled on files that are not Parquet, or together with
-            symlink manifests (kind `DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED`); or row
+            symlink manifests (kind `DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED`). Or row
             tracking is both enabled and suspended
-            (`DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`); field `properties`.
+            (`DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`). Field `properties`.
     """
     if properties.enable_row_tracking and properties.row_tracking_suspended:
-        raise _incompatible(
+        raise _incompatible_properties(
             ("delta.enableRowTracking", "delta.rowTrackingSuspended"),
             "can't both be true",
             "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
@@ -427,13 +429,13 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
     if not properties.enable_deletion_vectors:
         return
     if metadata.format.get("provider", "parquet") != "parquet":
-        raise _incompatible(
+        raise _incompatible_properties(
             ("delta.enableDeletionVectors",),
             "needs a table whose files are Parquet",
             "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
     if properties.symlink_format_manifest_enabled:
-        raise _incompatible(
+        raise _incompatible_properties(
             ("delta.enableDeletionVectors", "delta.compatibility.symlinkFormatManifest.enabled"),
             "can't both be true: readers of the manifest would see deleted rows",
             "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
@@ -441,11 +443,11 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
 
 
 def ensure_carried_names_free(schema: StructType, properties: TableProperties) -> None:
-    """Refuse columns with the names under which files keep the ids and versions of moved rows.
+    """Refuse columns with the names that files use for ids and versions of moved rows.
 
     Raises:
-        SchemaError: A column is called so, or is in files under such a name (kind
-            `DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED`, field `columns`); see spec 6.5.
+        SchemaError: A column has such a name in the table or in its files (kind
+            `DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED`, field `columns`; see spec 6.5).
     """
     carried = (
         properties.materialized_row_id_column,
@@ -523,7 +525,7 @@ def _bad_identity(column: str, problem: str, kind: str) -> SchemaError:
     )
 
 
-def _incompatible(names: tuple[str, ...], problem: str, kind: str) -> SchemaError:
+def _incompatible_properties(names: tuple[str, ...], problem: str, kind: str) -> SchemaError:
     return SchemaError(
         f"The table properties {' and '.join(names)} {problem}. Nothing was written."
         if len(names) > 1

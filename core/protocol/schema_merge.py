@@ -1,4 +1,4 @@
-"""Decides whether data fits a table, and how a write changes the table's schema (spec 10.1)."""
+"""The decision whether data fits a table, and how a write changes its schema (spec 10.1)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
 class SchemaAction(enum.Enum):
-    """What a write does to the table's schema."""
+    """The effect of a write on the table's schema."""
 
     CREATE = "create"
-    """There is no table yet; one is created with this schema and partitioning."""
+    """No table exists yet. The write creates one with this schema and partitioning."""
     KEEP = "keep"
-    """The data fits; the metadata stays as it is."""
+    """The data fits, and the metadata stays the same."""
     EVOLVE = "evolve"
     """The metadata gets the merged schema."""
     OVERWRITE = "overwrite"
@@ -51,12 +51,12 @@ class SchemaAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaWrite:
-    """What a caller wants to write.
+    """The data and options of a caller's write.
 
     Attributes:
         schema: The data's schema.
-        partition_columns: The partitioning asked for; None or empty if the caller says nothing
-            about it.
+        partition_columns: The partitioning that the caller asks for. None or empty if it asks for
+            none.
         is_overwrite: The write replaces the whole table.
         merge_schema: New columns may be added (option `mergeSchema`, or the conf for it).
         overwrite_schema: Schema and partitioning may be replaced (option `overwriteSchema`).
@@ -73,7 +73,7 @@ class SchemaWrite:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDecision:
-    """What a write does, and the schema and partitioning that the table has after it."""
+    """The effect of a write, and the table's schema and partitioning after it."""
 
     action: SchemaAction
     schema: StructType
@@ -88,27 +88,27 @@ def decide_schema(
     constraints: Mapping[str, str] | None = None,
     may_widen: WideningRule | None = None,
 ) -> SchemaDecision:
-    """Decide what a write does to the table's schema, or refuse it.
+    """Decide how a write changes the table's schema, or refuse the write.
 
     Args:
-        table: The table's schema, or None if there is no table yet.
+        table: The table's schema, or None without a table.
         table_partition_columns: The table's partitioning.
-        write: What is to be written.
-        constraints: The table's CHECK constraints, name to SQL; a column that one reads must keep
+        write: The data and options of the write.
+        constraints: The table's CHECK constraints, name to SQL. A column that one reads must keep
             its type.
-        may_widen: The widenings that the table allows; see `allowed_widening`.
+        may_widen: The widenings that the table allows (see `allowed_widening`).
 
     Raises:
         SchemaError: The data does not fit and no option given allows the change
-            (`DELTA_METADATA_MISMATCH`; fields `columns`, `options`); types that do not go together
-            (`DELTA_FAILED_TO_MERGE_FIELDS`, see `merge_schemas`); names that occur twice in the
-            data (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`); a NOT NULL column that the data lacks
-            (`DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT`); a column whose type a constraint or a
-            generated column relies on (`DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`,
-            `DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH`); a write that only rearranges rows and
-            would change the metadata (`DELTA_DATA_CHANGE_FALSE`); data without columns
-            (`DELTA_EMPTY_DATA`); a new column of structs, arrays or maps without any values
-            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`); a partition column that does not exist
+            (`DELTA_METADATA_MISMATCH`; fields `columns`, `options`); types can't be merged
+            (`DELTA_FAILED_TO_MERGE_FIELDS`, see `merge_schemas`); names occur twice in the data
+            (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`); the data lacks a NOT NULL column
+            (`DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT`); a constraint or a generated column relies
+            on a column's type (`DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`,
+            `DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH`); a write that only rearranges rows would
+            change the metadata (`DELTA_DATA_CHANGE_FALSE`); the data has no columns
+            (`DELTA_EMPTY_DATA`); a new column of structs, arrays or maps has a part that is void
+            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`); a partition column does not exist
             (`DELTA_PARTITION_COLUMN_NOT_FOUND`).
     """
     ensure_no_duplicate_columns(write.schema, kind=_DUPLICATES_IN_DATA, where=_DATA)
@@ -125,16 +125,16 @@ def _decide(
     may_widen: WideningRule | None,
 ) -> SchemaDecision:
     if table is None:
-        return _create(write)
+        return _decide_create(write)
     if write.is_overwrite and write.overwrite_schema:
-        return _overwrite(table, partitioning, write)
+        return _decide_overwrite(table, partitioning, write)
     merge = _Merge(may_widen)
     merged = merge.structs(table, _as_new_columns(write.schema), ())
     merge.ensure_no_conflicts()
     wanted = _resolved_partitioning(write, merged)
     repartitions = bool(wanted) and wanted != partitioning
     if repartitions or (merged != table and not write.merge_schema):
-        raise _mismatch(merge, partitioning, wanted if repartitions else (), write)
+        raise _schema_mismatch(merge, partitioning, wanted if repartitions else (), write)
     _ensure_not_null_columns_present(table, write.schema, ())
     if merged == table:
         return SchemaDecision(SchemaAction.KEEP, table, partitioning)
@@ -146,20 +146,20 @@ def _decide(
 def merge_schemas(
     table: StructType, data: StructType, *, may_widen: WideningRule | None = None
 ) -> StructType:
-    """The table's schema with what the data adds.
+    """Return the table's schema with the new fields and wider types of the data.
 
-    New fields go to the end of their struct; integers and void become the wider type. The result
-    equals `table` exactly if the data can be written without a change of schema. The table's
-    spelling, nullability and field metadata win, and the data's nullability is ignored. New fields
-    are nullable, and come without the metadata that tables keep in fields for themselves (see
+    New fields go to the end of their struct. Integers and void become the wider type. The result
+    equals `table` exactly if the data fits without a change of schema. The table's spelling,
+    nullability and field metadata win, and the data's nullability does not count. New fields are
+    nullable, and come without the metadata that tables keep in fields for themselves (see
     `without_internal_metadata`).
 
     Raises:
-        SchemaError: Types can't be merged (kind `DELTA_FAILED_TO_MERGE_FIELDS`; the field `columns`
-            names all such columns, and `column`, `table_type`, `data_type` and `cause` tell of the
-            first, where `cause` is `DELTA_MERGE_INCOMPATIBLE_DATATYPE` or
-            `DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE`), or a name occurs twice in the data
-            (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`).
+        SchemaError: Types can't be merged (kind `DELTA_FAILED_TO_MERGE_FIELDS`), or a name occurs
+            twice in the data (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`). In the former, the field
+            `columns` names all such columns, and `column`, `table_type`, `data_type` and `cause`
+            describe the first. `cause` is `DELTA_MERGE_INCOMPATIBLE_DATATYPE` or
+            `DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE`.
     """
     ensure_no_duplicate_columns(data, kind=_DUPLICATES_IN_DATA, where=_DATA)
     merge = _Merge(may_widen)
@@ -169,7 +169,7 @@ def merge_schemas(
 
 
 def without_internal_metadata(schema: StructType) -> StructType:
-    """The schema without the field metadata that a table keeps for itself: `delta.*` and defaults.
+    """Return the schema without the field metadata that is a table's own: `delta.*` and defaults.
 
     Data read from another table brings such metadata along, but its column ids, constraints and
     generation expressions mean nothing here. Comments, declared char lengths and users' own keys
@@ -184,7 +184,7 @@ _DUPLICATES_IN_DATA = "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """A field that differs between table and data; `table` is None if the table lacks it."""
+    """A field that differs between table and data. `table` is None if the table lacks it."""
 
     column: str
     table: DataType | None
@@ -193,7 +193,7 @@ class _Difference:
 
 @dataclass(slots=True)
 class _Merge:
-    """One merge of two schemas, which collects the differences that it finds."""
+    """One merge of two schemas, which collects the differences."""
 
     may_widen: WideningRule | None
     changes: list[_Difference] = field(default_factory=list)
@@ -240,7 +240,7 @@ class _Merge:
         may_widen = self.may_widen or is_stored_alike
         if table == VOID or may_widen(table, data):
             return data
-        # Narrower data may come from a writer that does not know of the wider type yet.
+        # Narrower data may come from a writer that does not know the wider type yet.
         return table if may_widen(data, table) or is_stored_alike(data, table) else None
 
     def ensure_no_conflicts(self) -> None:
@@ -280,16 +280,16 @@ def _as_new_columns(data: StructType) -> StructType:
     return without_internal_metadata(data.as_nullable())
 
 
-def _create(write: SchemaWrite) -> SchemaDecision:
+def _decide_create(write: SchemaWrite) -> SchemaDecision:
     _ensure_data_change(write, "create a table")
-    schema = _non_empty(write)
+    schema = _non_empty_schema(write)
     return SchemaDecision(SchemaAction.CREATE, schema, _resolved_partitioning(write, schema))
 
 
-def _overwrite(
+def _decide_overwrite(
     table: StructType, partitioning: tuple[str, ...], write: SchemaWrite
 ) -> SchemaDecision:
-    schema = _non_empty(write)
+    schema = _non_empty_schema(write)
     wanted = _resolved_partitioning(write, schema)
     if schema == table and wanted == partitioning:
         return SchemaDecision(SchemaAction.KEEP, table, partitioning)
@@ -297,7 +297,7 @@ def _overwrite(
     return SchemaDecision(SchemaAction.OVERWRITE, schema, wanted)
 
 
-def _non_empty(write: SchemaWrite) -> StructType:
+def _non_empty_schema(write: SchemaWrite) -> StructType:
     if not write.schema.fields:
         raise SchemaError(
             "The data has no columns, so it can't become a table. Nothing was written. Add a "
@@ -308,7 +308,7 @@ def _non_empty(write: SchemaWrite) -> StructType:
 
 
 def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str, ...]:
-    """The partition columns asked for, in the schema's spelling."""
+    """Return the requested partition columns, in the schema's spelling."""
     resolved = []
     for name in write.partition_columns or ():
         item = schema.find(name)
@@ -324,7 +324,7 @@ def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str,
     return tuple(resolved)
 
 
-def _mismatch(
+def _schema_mismatch(
     merge: _Merge, partitioning: tuple[str, ...], wanted: tuple[str, ...], write: SchemaWrite
 ) -> SchemaError:
     problems = [_describe(item) for item in merge.changes]
@@ -356,8 +356,8 @@ def _mismatch(
 def ensure_values_possible(schema: StructType, table: StructType | None) -> None:
     """Refuse a new column of structs, arrays or maps in which void has no place.
 
-    Parquet has no group without columns, so such columns can't be read back everywhere, and Delta
-    can't append to them. A column of plain void is fine, and columns of the table are left alone.
+    Parquet has no group without columns, so some readers can't read such columns, and Delta can't
+    append to them. A column of plain void passes, and so do existing columns.
     """
     for item in schema:
         path = placeless_void(item)
@@ -378,7 +378,7 @@ def _ensure_data_change(write: SchemaWrite, what: str) -> None:
 def _ensure_not_null_columns_present(
     table: StructType, data: StructType, path: tuple[str, ...]
 ) -> None:
-    """Refuse data without a NOT NULL column, which would be null, unless the engine computes it."""
+    """Refuse data without a NOT NULL column, unless the engine computes it."""
     for item in table:
         other = data.find(item.name)
         own_path = (*path, item.name)
@@ -413,8 +413,8 @@ def _ensure_types_free_to_change(
     if not changed:
         return
     for kind, name, sql in _readers_of_columns(table, constraints):
-        of_type = (name,) if kind == _GENERATED_KIND else ()  # its expression has its type
-        read = (*_columns_read(sql, table), *of_type)
+        own_name = (name,) if kind == _GENERATED_KIND else ()  # its expression has its type
+        read = (*_columns_read(sql, table), *own_name)
         touched = [changed[column.lower()] for column in read if column.lower() in changed]
         if touched:
             what = "constraint" if kind == _CONSTRAINT_KIND else "generated column"
@@ -452,7 +452,7 @@ def _columns_read(sql: str, table: StructType) -> tuple[str, ...]:
 
 
 def _has_changed(before: DataType, after: DataType) -> bool:
-    """Whether existing values have another type now; added fields do not count."""
+    """Return whether existing values have another type now. Added fields do not count."""
     if isinstance(before, StructType) and isinstance(after, StructType):
         return any(
             _has_changed(item.data_type, other.data_type)

@@ -1,7 +1,7 @@
 """`TableMetadata`: a table's metadata, parsed once (spec 6.3, 7.1).
 
-A `Metadata` action holds texts, as the log has them. A transaction asks what they mean dozens of
-times, and again for every commit that it rebases past, so the answers are kept.
+A `Metadata` action holds texts, as the log has them. A transaction needs their meaning dozens of
+times, and again for every commit that it rebases past, so this class keeps it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MAPPING_MODE = "delta.columnMapping.mode"
 class TableMetadata:
     """A table's schema, partition columns and properties.
 
-    Reading the properties never raises. The schema is parsed on first use, so that a table whose
-    schema is damaged still has properties. Threads may share an instance; at worst, two of them
-    parse at once.
+    Reading the properties never raises. The schema is parsed on first use, so that a table with a
+    damaged schema still has properties. Threads may share an instance. At worst, two of them parse
+    at once.
 
     Attributes:
         schema_string: The schema as JSON text.
@@ -49,10 +49,12 @@ class TableMetadata:
 
     @staticmethod
     def of(metadata: Metadata) -> TableMetadata:
-        """The parsed form of a metadata action; equal metadata share one instance."""
+        """Return the parsed form of a metadata action. Equal metadata share one instance."""
         # A log may hold values that are not texts.
         properties = tuple((key, str(text)) for key, text in metadata.configuration.items())
-        return _of(metadata.schema_string, tuple(metadata.partition_columns), properties)
+        return _parse_metadata(
+            metadata.schema_string, tuple(metadata.partition_columns), properties
+        )
 
     @property
     def is_mapped(self) -> bool:
@@ -66,28 +68,28 @@ class TableMetadata:
         Raises:
             SchemaError: `schemaString` is not a schema (see `schema_from_json`).
         """
-        return _parsed(self.schema_string)
+        return _parse_schema(self.schema_string)
 
     @cached_property
     def schema(self) -> StructType:
         """The table's columns, partition columns included.
 
         Without column mapping, physical names and ids are dropped: columns may carry some from a
-        table that they were copied from, but the files have the columns under their own names.
+        table that they were copied from, but the files use the table's own names.
 
         Raises:
             SchemaError: `schemaString` is not a schema (see `schema_from_json`), or two columns
                 have the same name (kind `OPTIMIST_MALFORMED_SCHEMA`).
         """
         schema = self.declared_schema
-        _ensure_told_apart(schema)
+        _ensure_distinct(schema)
         if self.is_mapped or COLUMN_MAPPING_PREFIX not in self.schema_string:
             return schema
         return without_mapping(schema)
 
     @cached_property
     def is_found_alike(self) -> bool:
-        """Whether files have the columns under the table's names, whichever way to look counts.
+        """Whether files have the columns under the table's names, by every way of looking them up.
 
         Raises:
             SchemaError: As `declared_schema`.
@@ -104,7 +106,7 @@ class TableMetadata:
 
     @cached_property
     def mapping_problems(self) -> tuple[str, ...]:
-        """What is wrong with the columns' ids and physical names, if the columns are mapped.
+        """The faults in the columns' ids and physical names, if the columns are mapped.
 
         Raises:
             SchemaError: As `declared_schema`.
@@ -124,20 +126,20 @@ class TableMetadata:
 
 
 @lru_cache(maxsize=64)  # a process works with few tables at a time
-def _of(
+def _parse_metadata(
     schema_string: str, partition_columns: tuple[str, ...], properties: Iterable[tuple[str, str]]
 ) -> TableMetadata:
     parsed = TableProperties.from_configuration(dict(properties))
     return TableMetadata(schema_string, partition_columns, parsed)
 
 
-@lru_cache(maxsize=64)  # a change of properties leaves the schema as it is
-def _parsed(text: str) -> StructType:
+@lru_cache(maxsize=64)  # a change of properties keeps the schema
+def _parse_schema(text: str) -> StructType:
     return schema_from_json(text)
 
 
-def _ensure_told_apart(schema: StructType) -> None:
-    """Refuse a column that comes twice; names that differ in case pass: deltalake makes such."""
+def _ensure_distinct(schema: StructType) -> None:
+    """Refuse two columns of one name. Names that differ in case pass: deltalake makes such."""
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk_fields(schema):
         if path in seen:
