@@ -52,7 +52,7 @@ _TO_ARROW: Mapping[str, pa.DataType] = {
 }
 _FROM_ARROW: Mapping[pa.DataType, str] = {
     **{arrow: name for name, arrow in _TO_ARROW.items() if not name.startswith("timestamp")},
-    # Delta has no unsigned types: each becomes the next wider signed one, which holds every value.
+    # Delta has no unsigned types. Each becomes the next wider signed one, which holds every value.
     pa.uint8(): "short",
     pa.uint16(): "integer",
     pa.uint32(): "long",
@@ -72,42 +72,42 @@ _VARIANT = pa.struct(
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of a table's rows; `from_arrow_schema` gives the same schema back."""
+    """Return the Arrow schema of a table's rows. `from_arrow_schema` converts it back."""
     return pa.schema([_to_arrow_field(item) for item in schema])
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a Delta type.
+    """Return the Arrow type of a Delta type.
 
     A variant becomes a struct. Inside an array, a map or a struct, the metadata of its field marks
-    it as a variant; `variant` given alone has no field, so `from_arrow_type` reads it as a struct.
+    it as a variant. `variant` alone has no field, so `from_arrow_type` reads it as a struct.
 
     Raises:
-        SchemaError: A decimal out of range, or a map whose keys are void (kind
+        SchemaError: A decimal is out of range, or a map's keys are void (kind
             `DELTA_UNSUPPORTED_DATA_TYPES`).
     """
     if isinstance(data_type, PrimitiveType):
         return _VARIANT if data_type.name == "variant" else _TO_ARROW[data_type.name]
     if isinstance(data_type, DecimalType):
-        return _decimal(data_type)
+        return _to_arrow_decimal(data_type)
     if isinstance(data_type, ArrayType):
-        return pa.list_(_part("element", data_type.element_type, data_type.contains_null))
+        return pa.list_(_to_arrow_part("element", data_type.element_type, data_type.contains_null))
     if isinstance(data_type, MapType):
         if data_type.key_type == _VOID:
             raise _void_key(data_type)
         return pa.map_(
-            _part("key", data_type.key_type, False),
-            _part("value", data_type.value_type, data_type.value_contains_null),
+            _to_arrow_part("key", data_type.key_type, False),
+            _to_arrow_part("value", data_type.value_type, data_type.value_contains_null),
         )
     return pa.struct([_to_arrow_field(item) for item in data_type])
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """The Delta schema that holds the rows of an Arrow table.
+    """Return the Delta schema that holds the rows of an Arrow table.
 
     A type that Delta lacks becomes the Delta type that holds all its values: an unsigned integer
-    the next wider signed one, a dictionary its values' type, a large or view type the plain one, a
-    timestamp of any unit one in microseconds.
+    becomes the next wider signed one, a dictionary its values' type, a large or view type the plain
+    one, and a timestamp of any unit one in microseconds.
 
     Raises:
         SchemaError: A column has a type that no Delta type holds without loss, such as uint64, time
@@ -117,7 +117,7 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 
 def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
-    """The Delta type that holds an Arrow type's values; error messages name `column`.
+    """Return the Delta type that holds an Arrow type's values. Errors name `column`.
 
     Raises:
         SchemaError: See `from_arrow_schema`.
@@ -134,7 +134,7 @@ def _void_key(data_type: MapType) -> SchemaError:
     )
 
 
-def _decimal(data_type: DecimalType) -> pa.DataType:
+def _to_arrow_decimal(data_type: DecimalType) -> pa.DataType:
     if not (1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision):
         raise SchemaError(
             f"The type {shown(data_type)} is not a Delta type: the precision must be from 1 to 38, "
@@ -155,28 +155,28 @@ def _to_arrow_field(item: StructField) -> pa.Field:
         item.name,
         to_arrow_type(item.data_type),
         item.nullable or item.data_type == _VOID,
-        metadata={**encoded, **_mark(item.data_type)} or None,
+        metadata={**encoded, **_variant_mark(item.data_type)} or None,
     )
 
 
-def _part(name: str, data_type: DataType, nullable: bool) -> pa.Field:
+def _to_arrow_part(name: str, data_type: DataType, nullable: bool) -> pa.Field:
     arrow_type = to_arrow_type(data_type)
     is_nullable = nullable or data_type == _VOID
-    return pa.field(name, arrow_type, is_nullable, metadata=_mark(data_type) or None)
+    return pa.field(name, arrow_type, is_nullable, metadata=_variant_mark(data_type) or None)
 
 
-def _mark(data_type: DataType) -> dict[bytes, bytes]:
+def _variant_mark(data_type: DataType) -> dict[bytes, bytes]:
     is_variant = isinstance(data_type, PrimitiveType) and data_type.name == "variant"
     return {_KIND_MARK: b"variant"} if is_variant else {}
 
 
 def _to_text(value: object) -> str:
-    """The value as JSON, strings too: `1` and `"1"` must come back as what they were."""
+    """Return the value as JSON, strings too, so that `1` and `"1"` stay different."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _from_text(text: str) -> object:
-    # Metadata of foreign origin (pandas, other writers) is plain text.
+    # Metadata of pandas and other writers is plain text.
     try:
         return parse_json(text)
     except ValueError:
@@ -200,7 +200,7 @@ def _from_arrow_part(item: pa.Field, path: tuple[str, ...]) -> DataType:
 
 
 def _from_arrow(data_type: pa.DataType, path: tuple[str, ...]) -> DataType:
-    if isinstance(data_type, pa.BaseExtensionType):  # first: these need not be hashable
+    if isinstance(data_type, pa.BaseExtensionType):  # first, because these need not be hashable
         return _from_extension(data_type, path)
     name = _FROM_ARROW.get(data_type)
     if name is not None:
@@ -225,7 +225,7 @@ def _from_arrow(data_type: pa.DataType, path: tuple[str, ...]) -> DataType:
         )
     if pa.types.is_struct(data_type):
         return StructType(tuple(_from_arrow_field(item, (*path, item.name)) for item in data_type))
-    raise _unsupported(data_type, path)
+    raise _unsupported_type(data_type, path)
 
 
 def _from_extension(data_type: pa.BaseExtensionType, path: tuple[str, ...]) -> DataType:
@@ -246,11 +246,11 @@ def _is_list(data_type: pa.DataType) -> bool:
 
 def _from_decimal(data_type: pa.DataType, path: tuple[str, ...]) -> DecimalType:
     if data_type.precision > 38 or not 0 <= data_type.scale <= data_type.precision:
-        raise _unsupported(data_type, path)
+        raise _unsupported_type(data_type, path)
     return DecimalType(data_type.precision, data_type.scale)
 
 
-def _unsupported(data_type: pa.DataType, path: tuple[str, ...]) -> SchemaError:
+def _unsupported_type(data_type: pa.DataType, path: tuple[str, ...]) -> SchemaError:
     column = ".".join(path)
     subject = f"The column {column}" if column else "A column"
     return SchemaError(

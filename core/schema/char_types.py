@@ -13,11 +13,11 @@ __all__ = ["replace_char_varchar"]
 
 
 def replace_char_varchar(schema_string: str) -> str:
-    """The schema with `char(n)` and `varchar(n)` as strings, their declarations in field metadata.
+    """Replace `char(n)` and `varchar(n)` by strings, and keep the declarations in field metadata.
 
-    A declaration inside an array, map or struct is kept on the column around it as the column's
-    whole type, `array<varchar(10)>`, where Spark looks for it (spec 10.5). A schema without either
-    comes back as it is.
+    A declaration inside an array, map or struct stays on the column around it as the column's whole
+    type, `array<varchar(10)>`, where Spark looks for it (spec 10.5). A schema without either stays
+    unchanged.
     """
     if "char(" not in schema_string:
         return schema_string
@@ -32,7 +32,7 @@ def replace_char_varchar(schema_string: str) -> str:
 
 
 def _plain_type(value: Any) -> Any:
-    """A type's JSON with char and varchar replaced."""
+    """Return a type's JSON with char and varchar replaced."""
     if isinstance(value, str):
         return "string" if _is_char(value) else value
     if not isinstance(value, dict):
@@ -54,7 +54,7 @@ def _is_field(item: Any) -> bool:
 
 
 def _plain_column(item: Any) -> Any:
-    """A column's JSON with char and varchar replaced, and the declared type in its metadata."""
+    """Return a column's JSON without char and varchar, and the declared type in its metadata."""
     if not _is_field(item):
         return item
     changed = {**item, "type": _plain_type(item["type"])}
@@ -91,7 +91,7 @@ _SQL_NAMES: Mapping[str, str] = {
 
 
 def _sql_type(value: Any) -> str:
-    """The type as SQL spells it, the way Spark writes and parses the declaration."""
+    """Return the type in SQL, as Spark writes and parses the declaration."""
     if isinstance(value, str):
         return _SQL_NAMES.get(value, value)
     if value["type"] == "array":

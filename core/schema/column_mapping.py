@@ -1,8 +1,8 @@
-"""Column mapping as writers have to keep it: ids, physical names, the schema of files (spec 10.8).
+"""Column mapping for writers: ids, physical names, the schema of files (spec 10.8).
 
 Every field at any depth has an id and a physical name, which it keeps for life. Data files,
-statistics and partition values know columns by these alone, so that a column can be renamed, and
-one that was dropped never comes back under its old name.
+statistics and partition values know columns only by these. So a column can be renamed, and a
+dropped column never comes back under its old name.
 """
 
 from __future__ import annotations
@@ -44,33 +44,33 @@ def with_mapping(
     new_uuid: Callable[[], str],
     is_overwrite: bool = False,
 ) -> StructType:
-    """The schema with an id and a physical name for every field that has none yet.
+    """Return the schema with an id and a physical name for every field.
 
-    A field takes over those of the field at its path in the known schema; else it gets the next
-    id, and `col-<uuid>` as its physical name. Ids go depth first.
+    A field that has none takes those of the field at its path in the known schema. Else it gets the
+    next id, and `col-<uuid>` as its physical name. Ids go depth first.
 
     Args:
-        schema: The schema as it is to be.
-        known: The table's schema until now. On a table that is not mapped yet its names become the
-            physical names, since the files have the columns under these.
+        schema: The new schema.
+        known: The table's schema until now. On a table that is not mapped yet, its names become the
+            physical names, because the files use these names.
         max_id: The largest id that the table has ever used.
         new_uuid: Makes UUIDs for new names.
-        is_overwrite: No file is left of the known schema, so a field whose type differs is another
-            field.
+        is_overwrite: Whether no file of the known schema is left. A field whose type differs is
+            then another field.
     """
-    by_path = {_folded(path): item for path, item in walk_fields(known)}
+    by_path = {_fold_path(path): item for path, item in walk_fields(known)}
     return _Assignment(by_path, new_uuid, is_overwrite, max_id).struct(schema, ())
 
 
 def is_mapped(schema: StructType) -> bool:
-    """Whether columns carry ids, as those of a mapped table do, and of no other."""
+    """Return whether columns carry ids, as only those of a mapped table do."""
     return any(COLUMN_ID in item.metadata for item in schema)
 
 
 def largest_column_id(schema: StructType) -> int:
-    """The largest id of a field at any depth, or of an array's or a map's part; 0 if none has one.
+    """Return the largest id of a field at any depth, or 0 without ids.
 
-    Tables that are kept as Iceberg, too, number the parts of arrays and maps.
+    The parts of arrays and maps count, too: tables that are also kept as Iceberg number these.
     """
     fields = [item for _, item in walk_fields(schema)]
     nested = [part for item in fields for part in _nested_ids_of(item)]
@@ -78,9 +78,9 @@ def largest_column_id(schema: StructType) -> int:
 
 
 def mapping_problems(schema: StructType) -> Iterator[str]:
-    """What is wrong with the ids and physical names of a mapped schema; nothing if they are fine.
+    """Yield the faults in the ids and physical names of a mapped schema.
 
-    Such a table can't be written to: two columns of a file would be taken for one another.
+    The engine can't write to a table with such faults: files could confuse one column with another.
     """
     ids: dict[int | None, str] = {}
     names: dict[tuple[str, ...], str] = {}
@@ -90,33 +90,33 @@ def mapping_problems(schema: StructType) -> Iterator[str]:
             yield f"the column {column} has no id that a Parquet file can hold"
         elif number in ids:
             yield f"the columns {ids[number]} and {column} have the id {number}"
-        place = (*parents, str(name))
+        physical_path = (*parents, str(name))
         if not isinstance(name, str) or not name:
             yield f"the column {column} has no physical name"
-        elif place in names:
-            yield f"the columns {names[place]} and {column} have the physical name {name}"
-        ids[number], names[place] = column, column
+        elif physical_path in names:
+            yield f"the columns {names[physical_path]} and {column} have the physical name {name}"
+        ids[number], names[physical_path] = column, column
 
 
 def without_mapping(schema: StructType) -> StructType:
-    """The schema without ids and physical names: its columns are found by the table's names."""
+    """Remove ids and physical names: readers then find the columns by the table's names."""
     return schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
 
 
 def file_schema(schema: StructType) -> StructType:
-    """The columns as data files have them: by their physical names, with their ids.
+    """Return the columns as data files have them: by their physical names, with their ids.
 
-    In it, what a field calls its physical name is the table's name for it. So rows of the table are
-    brought into the shape of its files as rows of a file are brought into that of the table.
+    In this schema, a field's physical name is the table's name for it. So one function brings rows
+    of the table into the shape of its files, and rows of a file into the shape of the table.
     """
 
-    def stored(item: StructField) -> StructField:
+    def to_stored(item: StructField) -> StructField:
         metadata: dict[str, object] = {PHYSICAL_NAME: item.name}
         if COLUMN_ID in item.metadata:
             metadata[COLUMN_ID] = item.metadata[COLUMN_ID]
         return replace(item, name=item.physical_name, metadata=metadata)
 
-    return schema.map_fields(stored)
+    return schema.map_fields(to_stored)
 
 
 @dataclass(slots=True)
@@ -132,8 +132,8 @@ class _Assignment:
         return StructType(tuple(self.field(item, (*path, item.name)) for item in struct))
 
     def field(self, item: StructField, path: tuple[str, ...]) -> StructField:
-        before = self.known.get(_folded(path))
-        if before is not None and self.is_overwrite and not _has_type_of(before, item):
+        before = self.known.get(_fold_path(path))
+        if before is not None and self.is_overwrite and not _has_same_type(before, item):
             before = None
         metadata = dict(item.metadata)
         if COLUMN_ID not in metadata:
@@ -164,11 +164,11 @@ class _Assignment:
         return data_type
 
 
-def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+def _fold_path(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def _has_type_of(before: StructField, after: StructField) -> bool:
+def _has_same_type(before: StructField, after: StructField) -> bool:
     plain = (StructType((replace(item, name=""),)).as_nullable() for item in (before, after))
     first, second = (schema.without_field_keys(lambda _: True) for schema in plain)
     return first == second
@@ -188,7 +188,7 @@ def _nested_ids_of(item: StructField) -> list[int]:
 def _with_physical_parents(
     data_type: DataType, path: tuple[str, ...], parents: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], StructField]]:
-    """Every field at any depth, with its path, and the physical names of what it is in."""
+    """Yield every field at any depth, with its path, and the physical names around it."""
     if isinstance(data_type, StructType):
         for item in data_type:
             yield (*path, item.name), parents, item

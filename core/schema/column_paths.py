@@ -1,6 +1,6 @@
-"""Finds a column's path in the table from its names in data files or a caller's spelling.
+"""A column's path in the table, from its names in data files or a caller's spelling.
 
-A result of None means that there is no such column.
+A result of None means that no such column exists.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = [
 
 
 def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
-    """The logical path of a column given by its physical names (spec 10.8), or None."""
+    """Return the logical path of a column with these physical names (spec 10.8), or None."""
 
     def find(struct: StructType, wanted: str) -> StructField | None:
         return next((item for item in struct if item.physical_name == wanted), None)
 
-    return _walked(path, schema, find)
+    return _walk_path(path, schema, find)
 
 
 def physical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
-    """The path in data files of a column that the schema has at this logical path (spec 10.8).
+    """Return the path in data files of the column at this logical path (spec 10.8).
 
     Raises:
         LookupError: The schema has no such column.
@@ -46,12 +46,12 @@ def physical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
 
 
 def named_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
-    """The path of a column as the table spells it, given in any case, or None."""
-    return _walked(path, schema, StructType.find)
+    """Return a column's path in the table's spelling for a path in any case, or None."""
+    return _walk_path(path, schema, StructType.find)
 
 
 def spelled_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
-    """A path as the table spells it, as far as it leads through structs; the rest as it is."""
+    """Return a path in the table's spelling, as far as it leads through structs."""
     for depth in range(len(path), 0, -1):
         found = named_path(path[:depth], schema)
         if found is not None:
@@ -60,10 +60,10 @@ def spelled_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
 
 
 def path_of_sql(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
-    """The path of what SQL names by names with dots, as ALTER TABLE writes it (spec 10.9).
+    """Return the path that a dotted SQL name stands for, as in ALTER TABLE (spec 10.9).
 
-    In SQL `a.x` is the field of all structs in an array, and `m.k` a value of a map by its key, so
-    these are `a.element.x` and `m.value` here. The path ends where the schema has no such part.
+    In SQL `a.x` is a field of all structs in an array, and `m.k` is a value of a map by its key.
+    Here these are `a.element.x` and `m.value`. The path ends where the schema has no such part.
     """
     found: list[str] = []
     level: DataType = schema
@@ -84,7 +84,7 @@ def path_of_sql(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
 
 
 def type_of_column(path: tuple[str, ...], schema: StructType) -> DataType | None:
-    """The type of a column or a field of a struct; None where SQL takes a part in another way."""
+    """Return the type of a column or a struct's field, or None for any other path."""
     level: DataType = schema
     for name in path:
         found = level.find(name) if isinstance(level, StructType) else None
@@ -94,7 +94,7 @@ def type_of_column(path: tuple[str, ...], schema: StructType) -> DataType | None
     return level
 
 
-def _walked(
+def _walk_path(
     path: tuple[str, ...],
     schema: StructType,
     find: Callable[[StructType, str], StructField | None],

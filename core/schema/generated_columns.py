@@ -1,8 +1,8 @@
-"""Checks generation expressions (spec 10.4).
+"""Checks of generation expressions (spec 10.4).
 
 A generation expression is SQL in a field's metadata (`delta.generationExpression`). Every engine
-that writes to the table computes it. So it may use only the columns of its own row, and must give
-the same value wherever and whenever it is computed within one statement.
+that writes to the table computes it. So it may use only the columns of its own row, and must always
+give the same value within one statement.
 """
 
 from __future__ import annotations
@@ -69,30 +69,30 @@ _RULE_TYPES: dict[RuleKind, DataType] = {
 
 
 def generation_expression(item: StructField) -> str | None:
-    """The SQL that computes the column, or None for an ordinary column."""
+    """Return the SQL that computes the column, or None for an ordinary column."""
     value = item.metadata.get(GENERATION_EXPRESSION)
     return None if value is None else str(value)
 
 
 def without_expressions(schema: StructType) -> StructType:
-    """The schema with its generated columns as ordinary ones."""
+    """Return the schema with its generated columns as ordinary ones."""
     if not any(GENERATION_EXPRESSION in item.metadata for item in schema):
         return schema
     return StructType(tuple(map(_as_ordinary, schema)))
 
 
 def referenced_columns(sql: str) -> tuple[str, ...]:
-    """The top-level columns that an expression reads, in order, each once.
+    """Return the top-level columns that an expression reads, in order, each once.
 
     Raises:
-        SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`), or one
-            with a subquery, a parameter or `*` (`OPTIMIST_UNSAFE_EXPRESSION`).
+        SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`), or
+            holds a subquery, a parameter or `*` (`OPTIMIST_UNSAFE_EXPRESSION`).
     """
     return tuple(dict.fromkeys(path[0] for path in referenced_paths(sql)))
 
 
 def referenced_paths(sql: str) -> tuple[tuple[str, ...], ...]:
-    """The columns and fields of structs that an expression reads, by the names on the way to them.
+    """Return the paths of the columns and struct fields that an expression reads.
 
     Raises:
         SchemaError: As `referenced_columns`.
@@ -101,9 +101,9 @@ def referenced_paths(sql: str) -> tuple[tuple[str, ...], ...]:
 
 
 def called_without_brackets(sql: str) -> frozenset[str]:
-    """The functions that an expression calls by a name alone, in lower case: `current_date`.
+    """Return the functions that an expression calls by name alone: `current_date`.
 
-    Of a text that can't be parsed none is known.
+    The names are in lower case. A text that does not parse has none.
     """
     try:
         return frozenset(name.path[0].lower() for name in free_names(_parse(sql)) if name.is_call)
@@ -112,25 +112,25 @@ def called_without_brackets(sql: str) -> frozenset[str]:
 
 
 def unknown_columns(sql: str, schema: StructType) -> tuple[str, ...]:
-    """What an expression names that is no column, nor a call without brackets.
+    """Return the names in an expression that are neither columns nor calls without brackets.
 
     Returns:
-        The first names; for a field that its struct lacks, or that is taken out of a value without
-        parts, all names up to it.
+        The first name of each. For a field that its struct lacks, or that is taken out of a value
+        without parts, all names up to it.
 
     Raises:
         SchemaError: As `referenced_columns`.
     """
     names = (name for name in free_names(_parse(sql)) if not name.is_call)
-    missing = (_missing(name.path, schema) for name in names)
+    missing = (_find_missing_name(name.path, schema) for name in names)
     return tuple(dict.fromkeys(name for name in missing if name is not None))
 
 
-def _missing(path: tuple[str, ...], schema: StructType) -> str | None:
+def _find_missing_name(path: tuple[str, ...], schema: StructType) -> str | None:
     level: DataType = schema
     for depth, name in enumerate(path):
         if not isinstance(level, StructType):
-            # Of an array of structs, and of a map, Spark takes parts in its own way.
+            # Spark takes parts of an array of structs, and of a map, in its own way.
             has_parts = isinstance(level, ArrayType | MapType) or level == _VARIANT
             return None if has_parts else ".".join(path[: depth + 1])
         found = level.find(name)
@@ -143,14 +143,14 @@ def _missing(path: tuple[str, ...], schema: StructType) -> str | None:
 def ensure_generated_columns_valid(
     schema: StructType, *, previous: StructType | None = None
 ) -> None:
-    """Refuse a schema with a generation expression that can't be computed row by row.
+    """Refuse a schema with a generation expression that one row alone can't compute.
 
     Functions with unknown names pass: only the engine that computes them knows which exist. So do
-    types that only that engine knows; those that the text alone tells must be the columns'.
+    types that only that engine knows. If the text alone shows a type, it must be the column's.
 
     Args:
         schema: The schema.
-        previous: The table's schema until now. What it has already keeps its type.
+        previous: The table's schema until now. Its generated columns keep their types.
 
     Raises:
         SchemaError: An expression can't be parsed or holds a subquery or a window
@@ -172,7 +172,7 @@ def ensure_generated_columns_valid(
         try:
             tree = _parse(sql)
         except SchemaError as error:
-            raise _invalid(
+            raise _invalid_expression(
                 item,
                 sql,
                 f"is not one that a row computes ({error.args[0]})",
@@ -185,35 +185,37 @@ def ensure_generated_columns_valid(
 
 
 def ensure_functions_known(item: StructField, sql: str) -> None:
-    """Refuse a generation expression with a call that Spark can't make; see `wrong_call`.
+    """Refuse a generation expression with a call that Spark can't make (see `wrong_call`).
 
     Raises:
-        SchemaError: It has one (kind `DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`).
+        SchemaError: It has such a call (kind `DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`).
     """
     wrong = wrong_call(_parse(sql))
     if wrong is not None:
-        raise _invalid(item, sql, wrong, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN")
+        raise _invalid_expression(item, sql, wrong, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN")
 
 
 def _parse(sql: str) -> Expression:
     try:
         parsed = parse_expression(sql)
     except NotSqlError as error:
-        raise _no_expression(sql, str(error)) from None
+        raise _not_an_expression(sql, str(error)) from None
     if any(isinstance(node, Subquery | Parameter) or _has_star(node) for node in walk(parsed)):
         what = "it holds a subquery, a parameter or *"
-        raise _no_expression(sql, what, kind="OPTIMIST_UNSAFE_EXPRESSION")
+        raise _not_an_expression(sql, what, kind="OPTIMIST_UNSAFE_EXPRESSION")
     return parsed
 
 
 def _has_star(node: Expression) -> bool:
-    """Whether it is a call with all columns, none of which is named; aggregates are told apart."""
+    """Return whether it is a call with `*`, which names no column. Aggregates may have one."""
     if not isinstance(node, Call) or node.name in AGGREGATES:
         return False
     return any(isinstance(item, Unit) and item.word == "*" for item in node.arguments)
 
 
-def _no_expression(sql: str, reason: str, kind: str = "OPTIMIST_INVALID_EXPRESSION") -> SchemaError:
+def _not_an_expression(
+    sql: str, reason: str, kind: str = "OPTIMIST_INVALID_EXPRESSION"
+) -> SchemaError:
     return SchemaError(
         f"The text {quoted(sql)} is not a SQL expression over columns: {shown(reason)}. Nothing "
         "was written. Correct the SQL, and put unusual names in back-ticks.",
@@ -230,14 +232,14 @@ def _as_ordinary(item: StructField) -> StructField:
 def _ensure_may_be_generated(item: StructField) -> None:
     sql = generation_expression(item) or ""
     if is_identity_column(item):
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             "belongs to an identity column, which generates its own values",
             "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
         )
     if item.data_type == PrimitiveType("variant"):
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             "belongs to a variant column, whose values can't be compared",
@@ -249,16 +251,18 @@ def _ensure_row_wise(item: StructField, sql: str, tree: Expression) -> None:
     calls = [node for node in walk(tree) if isinstance(node, Call)]
     names = {call.name for call in calls}
     if names & AGGREGATES:
-        raise _invalid(item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN")
+        raise _invalid_expression(
+            item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN"
+        )
     if names & (WINDOWS | GENERATORS):
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             "holds a window function or a function that generates rows",
             "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
         )
     if names & NON_DETERMINISTIC:
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             "is not deterministic",
@@ -279,7 +283,7 @@ def _ensure_references_valid(
             reason = f"reads {shown(name)}, which is a generated column, too"
         else:
             continue
-        raise _invalid(
+        raise _invalid_expression(
             item, sql, reason, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", reference=name
         )
 
@@ -296,19 +300,20 @@ def _is_as_before(item: StructField, previous: StructType | None) -> bool:
 def ensure_type_is_of_expression(item: StructField, schema: StructType) -> None:
     """Refuse another type for a generated column, unless its expression surely has that type.
 
-    The expression had the column's type when the column was made, and reads columns whose types
-    stay. An ordinary column passes.
+    The expression had the column's type when the column was made, and the columns that it reads
+    keep their types. An ordinary column passes.
 
     Args:
         item: The column with its other type.
         schema: The table's columns.
 
     Raises:
-        SchemaError: It is another type (kind `DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`).
+        SchemaError: The expression may have another type (kind
+            `DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`).
     """
     sql = generation_expression(item)
     if sql is not None and _type_of_expression(sql, schema) != item.data_type:
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             f"is not of the type {shown(item.data_type)}",
@@ -317,7 +322,7 @@ def ensure_type_is_of_expression(item: StructField, schema: StructType) -> None:
 
 
 def _type_of_expression(sql: str, schema: StructType) -> DataType | None:
-    """The type of an expression, where its text tells it."""
+    """Return the type of an expression, or None if its text does not show it."""
     try:
         rule = generation_rule(sql)
         if rule is None:
@@ -331,9 +336,9 @@ def _type_of_expression(sql: str, schema: StructType) -> DataType | None:
 
 def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
     found = _type_of_expression(sql, schema)
-    # Types with parts may differ in what may be null, which does not matter here.
+    # Types with parts may differ in nullability, which does not matter here.
     if isinstance(found, PrimitiveType | DecimalType) and found != item.data_type:
-        raise _invalid(
+        raise _invalid_expression(
             item,
             sql,
             f"is of the type {shown(found)}, and the column of the type {shown(item.data_type)}",
@@ -342,7 +347,7 @@ def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
 
 
 def _type_of_shape(parsed: Expression) -> DataType | None:
-    """The type that the outermost part of an expression has, whatever its operands are."""
+    """Return the type that the outermost part of an expression has for all operands."""
     if isinstance(parsed, Text):
         return PrimitiveType("string")
     if isinstance(parsed, Operation):
@@ -350,7 +355,9 @@ def _type_of_shape(parsed: Expression) -> DataType | None:
     return None
 
 
-def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:
+def _invalid_expression(
+    item: StructField, sql: str, reason: str, kind: str, **fields: object
+) -> SchemaError:
     return SchemaError(
         f"The generation expression of the column {shown(item.name)}, {quoted(sql)}, {reason}. "
         "Nothing was written. Use an expression over ordinary columns of the same row.",

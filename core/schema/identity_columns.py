@@ -1,8 +1,8 @@
-"""Identity columns: columns of numbers that the engine gives out, none of them twice (spec 10.7).
+"""Identity columns: columns whose numbers the engine gives out, none of them twice (spec 10.7).
 
-The metadata of such a column says where its sequence starts, the step from number to number, and
-how far it has been given out, its high-water mark. A write gives out numbers beyond the mark, and
-its commit moves the mark. Two writes that give out the same numbers conflict, because both move it.
+The metadata of such a column holds the start of its sequence, the step from number to number, and
+the high-water mark: the last number given out. A write gives out numbers beyond the mark, and its
+commit moves the mark. Two writes that give out the same numbers conflict, because both move it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class IdentityColumn:
         name: Its name.
         physical_name: Its name in files and statistics.
         start: The first number.
-        step: From a number to the next; not 0.
-        mark: The last number that was given out; None before the first.
-        may_be_inserted: Whether writes may bring numbers of their own.
+        step: The difference between a number and the next; not 0.
+        mark: The last number that was given out. None before the first.
+        may_be_inserted: Whether writes may bring their own numbers.
     """
 
     name: str
@@ -56,9 +56,9 @@ class IdentityColumn:
 
     @property
     def first(self) -> int:
-        """The number that is given out next: the first of the sequence beyond the mark.
+        """The next number to give out: the first of the sequence beyond the mark.
 
-        The mark need not be one of the sequence; other engines take it from the rows.
+        The mark may lie outside the sequence, because other engines take it from the rows.
         """
         if self.mark is None:
             return self.start
@@ -66,19 +66,19 @@ class IdentityColumn:
 
     @property
     def num_left(self) -> int:
-        """How many numbers fit into 64 bits from `first` on."""
+        """The number of values that fit into 64 bits from `first` on."""
         room = LARGEST_LONG - self.first if self.step > 0 else self.first - SMALLEST_LONG
         return max(0, room // abs(self.step) + 1)
 
     def advanced(self, written: int) -> int | None:
-        """The mark after a write.
+        """Return the mark after a write.
 
         Args:
-            written: The number farthest from the start in the files that hold numbers given out.
+            written: The number farthest from the start in the files with new numbers.
 
         Returns:
-            The first number of the sequence that is not nearer to the start; never one before the
-            old mark. None if none was given out so far.
+            The first number of the sequence that is at least as far from the start, and never
+            before the old mark. None if no number was given out so far.
         """
         steps = -((self.start - written) // self.step)
         last = LARGEST_LONG if self.step > 0 else SMALLEST_LONG
@@ -89,36 +89,36 @@ class IdentityColumn:
 
 
 def is_identity_column(item: StructField) -> bool:
-    """Whether a column's metadata has anything to say of numbers that the engine gives out."""
+    """Return whether a column's metadata declares numbers that the engine gives out."""
     return any(key.startswith(IDENTITY_PREFIX) for key in item.metadata)
 
 
 def identity_metadata(start: int, step: int, *, may_be_inserted: bool) -> dict[str, object]:
-    """What the metadata of a new identity column says; it has no mark yet (spec 10.7)."""
+    """Return the metadata of a new identity column, without a mark (spec 10.7)."""
     return {_START: start, _STEP: step, _MAY_INSERT: may_be_inserted}
 
 
 def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
-    """The identity columns of a table.
+    """Return the identity columns of a table.
 
     Raises:
         SchemaError: The metadata of one of them is damaged (kind
             `OPTIMIST_MALFORMED_IDENTITY_COLUMN`).
     """
-    return tuple(map(_parsed, filter(is_identity_column, schema)))
+    return tuple(map(_parse_column, filter(is_identity_column, schema)))
 
 
 def ensure_none_inserted(schema: StructType, names: Iterable[str]) -> None:
-    """Refuse a write that brings numbers of its own for a column that is always given out.
+    """Refuse a write that brings its own numbers for a column of generated numbers.
 
     Args:
         schema: The table's.
         names: The columns that the write brings.
 
     Raises:
-        UsageError: It does (kind `DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED`).
+        UsageError: It brings some (kind `DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED`).
     """
-    for column in _named(schema, names):
+    for column in _named_columns(schema, names):
         if not column.may_be_inserted:
             raise UsageError(
                 f"The column {shown(column.name)} is GENERATED ALWAYS AS IDENTITY: its values are "
@@ -129,12 +129,12 @@ def ensure_none_inserted(schema: StructType, names: Iterable[str]) -> None:
 
 
 def ensure_none_updated(schema: StructType, names: Iterable[str]) -> None:
-    """Refuse a command that changes numbers that were given out.
+    """Refuse a command that changes numbers of an identity column.
 
     Raises:
-        UsageError: It does (kind `DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED`).
+        UsageError: It changes some (kind `DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED`).
     """
-    for column in _named(schema, names):
+    for column in _named_columns(schema, names):
         raise UsageError(
             f"The column {shown(column.name)} is an identity column, whose values do not change. "
             "Nothing was written. Leave the column out of the assignments.",
@@ -144,11 +144,11 @@ def ensure_none_updated(schema: StructType, names: Iterable[str]) -> None:
 
 
 def with_high_water_marks(schema: StructType, written: Mapping[str, int]) -> StructType:
-    """The schema after a commit that gives out numbers.
+    """Return the schema after a commit that gives out numbers.
 
     Args:
         schema: The table's.
-        written: By column, the number farthest from the start; see `IdentityColumn.advanced`.
+        written: By column, the number farthest from the start (see `IdentityColumn.advanced`).
     """
     marks = {
         column.name: column.advanced(written[column.name])
@@ -165,7 +165,7 @@ def with_high_water_marks(schema: StructType, written: Mapping[str, int]) -> Str
 
 
 def identity_overflow(column: str) -> SchemaError:
-    """The error for a write that needs more numbers than there are left."""
+    """Return the error for a write that needs more numbers than are left."""
     return SchemaError(
         f"The identity column {shown(column)} has too few numbers left: the next ones do not fit "
         "into 64 bits. Nothing was committed. Write the rows to a new table, whose sequence starts "
@@ -175,30 +175,30 @@ def identity_overflow(column: str) -> SchemaError:
     )
 
 
-def _named(schema: StructType, names: Iterable[str]) -> Iterator[IdentityColumn]:
+def _named_columns(schema: StructType, names: Iterable[str]) -> Iterator[IdentityColumn]:
     columns = identity_columns(schema)
     folded: Collection[str] = {name.lower() for name in names} if columns else ()
     return (column for column in columns if column.name.lower() in folded)
 
 
-def _parsed(item: StructField) -> IdentityColumn:
-    start, step, mark = (_long(item, key) for key in (_START, _STEP, HIGH_WATER_MARK))
+def _parse_column(item: StructField) -> IdentityColumn:
+    start, step, mark = (_parse_long(item, key) for key in (_START, _STEP, HIGH_WATER_MARK))
     may_insert = item.metadata.get(_MAY_INSERT, False)
     if start is None or not step or not isinstance(may_insert, bool):
-        raise _malformed(item, (_START, _STEP, _MAY_INSERT))
+        raise _malformed_column(item, (_START, _STEP, _MAY_INSERT))
     return IdentityColumn(item.name, item.physical_name, start, step, mark, may_insert)
 
 
-def _long(item: StructField, key: str) -> int | None:
+def _parse_long(item: StructField, key: str) -> int | None:
     value = item.metadata.get(key)
     if value is None:
         return None
     if type(value) is not int or not SMALLEST_LONG <= value <= LARGEST_LONG:
-        raise _malformed(item, (key,))
+        raise _malformed_column(item, (key,))
     return value
 
 
-def _malformed(item: StructField, keys: Sequence[str]) -> SchemaError:
+def _malformed_column(item: StructField, keys: Sequence[str]) -> SchemaError:
     found = {key: item.metadata.get(key) for key in keys}
     return SchemaError(
         f"The identity column {shown(item.name)} has damaged metadata: {quoted(found)}. Nothing "

@@ -1,4 +1,4 @@
-"""Types as SQL spells them, `array<decimal(10,2)>`, read without Spark."""
+"""Types in SQL's spelling, `array<decimal(10,2)>`, read without Spark."""
 
 from __future__ import annotations
 
@@ -35,19 +35,24 @@ _DEFAULT_DECIMAL = (10, 0)
 
 
 def column_of_sql(name: str, text: str) -> StructField:
-    """A nullable column of the type that an SQL text names.
+    """Return a nullable column of the type that an SQL text names.
 
-    A declaration of `char(n)` or `varchar(n)` in it is kept in the column's metadata (spec 10.5).
+    The column's metadata keeps a declaration of `char(n)` or `varchar(n)` (spec 10.5).
 
     Args:
         name: The column's name.
         text: The type, such as `int` or `struct<a: varchar(3), b: array<date>>`.
 
     Raises:
-        SchemaError: The text is no type (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
+        SchemaError: The text names no type (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
     """
     try:
-        column = {"name": name, "type": _type(parse_type(text)), "nullable": True, "metadata": {}}
+        column = {
+            "name": name,
+            "type": _type_to_json(parse_type(text)),
+            "nullable": True,
+            "metadata": {},
+        }
         schema = json.dumps({"type": "struct", "fields": [column]}, ensure_ascii=False)
         return schema_from_json(replace_char_varchar(schema)).fields[0]
     except (NotSqlError, RecursionError, LookupError, ValueError):
@@ -59,21 +64,21 @@ def column_of_sql(name: str, text: str) -> StructField:
         ) from None
 
 
-def _type(spelled: SqlType) -> object:
-    """The JSON of a type, with `char(n)` and `varchar(n)` as they are declared."""
+def _type_to_json(spelled: SqlType) -> object:
+    """Return the JSON of a type, with `char(n)` and `varchar(n)` as declared."""
     if spelled.name == "ARRAY":
         (element,) = spelled.parts
-        return {"type": "array", "elementType": _type(element), "containsNull": True}
+        return {"type": "array", "elementType": _type_to_json(element), "containsNull": True}
     if spelled.name == "MAP":
         key, value = spelled.parts
         return {
             "type": "map",
-            "keyType": _type(key),
-            "valueType": _type(value),
+            "keyType": _type_to_json(key),
+            "valueType": _type_to_json(value),
             "valueContainsNull": True,
         }
     if spelled.name == "STRUCT" and spelled.fields:
-        return {"type": "struct", "fields": [_field(part) for part in spelled.fields]}
+        return {"type": "struct", "fields": [_field_to_json(part) for part in spelled.fields]}
     if spelled.name in ("CHAR", "VARCHAR"):
         (length,) = spelled.parameters
         return f"{spelled.name.lower()}({length})"
@@ -85,10 +90,10 @@ def _type(spelled: SqlType) -> object:
     return _PRIMITIVES[spelled.name]
 
 
-def _field(spelled: SqlField) -> dict[str, object]:
+def _field_to_json(spelled: SqlField) -> dict[str, object]:
     return {
         "name": spelled.name,
-        "type": _type(spelled.type),
+        "type": _type_to_json(spelled.type),
         "nullable": spelled.is_nullable,
         "metadata": {} if spelled.comment is None else {"comment": spelled.comment},
     }

@@ -1,7 +1,7 @@
-"""Which columns can have statistics, and which of them a table property names (spec 9.1, 9.2).
+"""The columns that can have statistics, and those that a table property names (spec 9.1, 9.2).
 
-`delta.dataSkippingStatsColumns` is read here and nowhere else. It is judged when it is set; what
-stands in a log is followed as far as it names columns, since other engines let it go stale.
+Only this module reads `delta.dataSkippingStatsColumns`. It checks the property when a user sets it.
+For a property in a log it ignores names of no column, because other engines let it go stale.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _DOTTED_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Whether statistics hold a minimum and a maximum of such a column (spec 9.1)."""
+    """Return whether statistics hold a minimum and a maximum of such a column (spec 9.1)."""
     if isinstance(data_type, PrimitiveType):
         return data_type.name in _BOUNDED_TYPES
     return isinstance(data_type, DecimalType)
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[ColumnPath, StructField]]:
-    """The leaf columns with their logical paths, depth first; lists and maps are leaves."""
+    """Yield the leaf columns with their logical paths, depth first. Lists and maps are leaves."""
     for field in schema:
         if isinstance(field.data_type, StructType):
             for path, leaf in leaf_columns(field.data_type):
@@ -56,7 +56,7 @@ def leaf_columns(schema: StructType) -> Iterator[tuple[ColumnPath, StructField]]
 def bounded_columns(
     names: Sequence[str], schema: StructType, partition_columns: Sequence[str]
 ) -> tuple[ColumnPath, ...]:
-    """The columns that the names mean, as logical paths; a struct stands for all its leaves.
+    """Return the logical paths of the named columns. A struct means all its leaves.
 
     Args:
         names: The names in `delta.dataSkippingStatsColumns`, as `a`, `a.b` or ``a.`b.c` ``.
@@ -67,7 +67,7 @@ def bounded_columns(
         SchemaError: A name is that of a partition column
             (`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`), of a column whose type
             has no minimum and maximum (`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE`), or of no
-            column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), field `column`; or a column is named twice
+            column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), field `column`. Or a column is named twice
             (`DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS`, field `columns`).
     """
     partitioned = {name.lower() for name in partition_columns}
@@ -86,7 +86,7 @@ def bounded_columns(
 def named_leaves(
     names: Sequence[str], schema: StructType, partition_columns: Sequence[str]
 ) -> frozenset[ColumnPath]:
-    """The columns that the names mean, as far as they mean any; see `bounded_columns`."""
+    """Return the leaves of the named columns, and ignore names of no column."""
     partitioned = {name.lower() for name in partition_columns}
     paths = (_path_of(name, schema) for name in names)
     wanted = [path for path in paths if path is not None and path[0].lower() not in partitioned]
@@ -96,12 +96,12 @@ def named_leaves(
 
 
 def with_renamed_column(names: Sequence[str], old: ColumnPath, new: ColumnPath) -> tuple[str, ...]:
-    """The names of the property after a column, or a struct, has got another name.
+    """Return the names of the property after a column or a struct was renamed.
 
     Args:
         names: The names in the property.
-        old: The path until now.
-        new: The path from now on.
+        old: The old path.
+        new: The new path.
     """
     return tuple(
         path_text((*new, *parts[len(old) :])) if is_inside(parts, old) else name
@@ -110,24 +110,26 @@ def with_renamed_column(names: Sequence[str], old: ColumnPath, new: ColumnPath) 
 
 
 def without_column(names: Sequence[str], path: ColumnPath) -> tuple[str, ...]:
-    """The names of the property after a column, or a struct, was dropped."""
+    """Return the names of the property after a column or a struct was dropped."""
     return tuple(name for name in names if not is_inside(_name_parts(name), path))
 
 
 def _leaves_of(name: str, schema: StructType, partitioned: set[str]) -> list[ColumnPath]:
     parts = _name_parts(name)
     if parts and parts[0].lower() in partitioned:
-        raise _refused(
+        raise _refused_column(
             name,
             "is a partition column, whose values are in the log already; leave it out",
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
         )
     path = _path_of(name, schema)
     if path is None:
-        raise _refused(name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+        raise _refused_column(
+            name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+        )
     under = {leaf: item for leaf, item in leaf_columns(schema) if leaf[: len(path)] == path}
     if path in under and not has_bounds(under[path].data_type):
-        raise _refused(
+        raise _refused_column(
             name,
             f"has the type {shown(under[path].data_type)}, which has no order; leave it out",
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
@@ -141,18 +143,18 @@ def _path_of(name: str, schema: StructType) -> ColumnPath | None:
 
 
 def _name_parts(name: str) -> ColumnPath:
-    """The parts of a dotted name, with dots in back-ticks as they are; empty for what is none."""
+    """Return the parts of a dotted name, without back-ticks, or none for an invalid name."""
     if not _DOTTED_NAME.fullmatch(name):
         return ()
     parts = (part.strip() for part in re.findall(_PART, name))
-    return tuple(_unquoted(part) if part.startswith("`") else part for part in parts)
+    return tuple(_unquote(part) if part.startswith("`") else part for part in parts)
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     return part[1:-1].replace("``", "`")
 
 
-def _refused(name: str, problem: str, kind: str) -> SchemaError:
+def _refused_column(name: str, problem: str, kind: str) -> SchemaError:
     return SchemaError(
         f"The column {shown(name)} in {STATS_COLUMNS} {problem}. Nothing was written.",
         kind=kind,

@@ -1,7 +1,7 @@
 """Changes of a column's type after which old files stay readable (spec 6.3, `typeWidening`).
 
 A table records each change in the column's metadata, as `delta.typeChanges`. Readers cast the
-values of older files up, and must refuse the table if it records a change that they do not know.
+values of older files to the new type. They must refuse a table that records an unknown change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TO_OTHERS = {
 
 
 def is_widening(old: DataType, new: DataType) -> bool:
-    """Whether every value of the old type can be cast to the new one without loss.
+    """Return whether every value of the old type can be cast to the new one without loss.
 
     These are the changes that the protocol lists, and the narrower decimals that the preview of the
     feature allowed for integers.
@@ -65,27 +65,27 @@ def is_widening(old: DataType, new: DataType) -> bool:
 
 
 def is_automatic_widening(old: DataType, new: DataType) -> bool:
-    """Whether a write may make a column wider without being told so by name (spec 10.1).
+    """Return whether a write may widen a column without an explicit request (spec 10.1).
 
     An integer never becomes a floating point number or a decimal in this way: a single write of
-    such values, perhaps by mistake, would change what the column means to all.
+    such values, perhaps by mistake, would change the column's meaning for all.
     """
-    # Asked first, as only types without parts are wide or narrow: others have no hash.
+    # This comes first, because only types without parts are wide or narrow: others have no hash.
     if not is_widening(old, new):
         return False
     return old not in _INTEGER_TYPES or new in _INTEGER_TYPES
 
 
 def is_stored_alike(old: DataType, new: DataType) -> bool:
-    """Whether files hold both types in one form, and the new one has more values."""
+    """Return whether files hold both types in one form, and the new one has more values."""
     return is_widening(old, new) and {old, new} <= _SMALL_INTEGERS
 
 
 def is_lasting_widening(old: DataType, new: DataType) -> bool:
-    """Whether a command may make a column wider: only as the protocol lists it.
+    """Return whether a command may make a column wider, as the protocol lists it.
 
-    Decimals for integers have places for all digits of the widest type that is stored in the same
-    form, unlike those that the preview of the feature allowed.
+    Decimals for integers have digits for the widest type that is stored in the same form, unlike
+    those that the preview of the feature allowed.
     """
     if not is_widening(old, new):
         return False
@@ -95,11 +95,11 @@ def is_lasting_widening(old: DataType, new: DataType) -> bool:
 
 
 def with_type_changes(schema: StructType, before: StructType) -> StructType:
-    """The schema with a record of each type that is wider than before, at the field around it.
+    """Record each type that is wider than before, at the field around it.
 
     Args:
-        schema: The schema as it is to be.
-        before: The table's schema until now. Fields are told by their names.
+        schema: The new schema.
+        before: The table's schema until now. Fields are matched by name.
     """
     fields = []
     for item in schema:
@@ -109,23 +109,23 @@ def with_type_changes(schema: StructType, before: StructType) -> StructType:
 
 
 def unknown_type_changes(schema: StructType) -> tuple[str, ...]:
-    """The recorded changes that are not known to keep all values, as `column: old to new`."""
-    return tuple(_unknown(schema, ""))
+    """Return the recorded changes that may lose values, as `column: old to new`."""
+    return tuple(_unknown_changes(schema, ""))
 
 
 def has_been(item: StructField, type_name: str) -> bool:
-    """Whether the record of a column's changes says that it was of this primitive type once."""
-    changes = _recorded(item)
+    """Return whether a column once had this primitive type, by the record of its changes."""
+    changes = _recorded_changes(item)
     return any(isinstance(item, Mapping) and item.get("fromType") == type_name for item in changes)
 
 
-def _recorded(item: StructField) -> Iterable[object]:
+def _recorded_changes(item: StructField) -> Iterable[object]:
     changes = item.metadata.get(TYPE_CHANGES, ())
     return changes if isinstance(changes, list | tuple) else (changes,)
 
 
 def _with_record(item: StructField, old: StructField) -> StructField:
-    changes = list(_changes(old.data_type, item.data_type, ()))
+    changes = list(_find_changes(old.data_type, item.data_type, ()))
     metadata = dict(item.metadata)
     if changes:
         known = metadata.get(TYPE_CHANGES, [])
@@ -134,13 +134,15 @@ def _with_record(item: StructField, old: StructField) -> StructField:
     return replace(item, data_type=inside, metadata=metadata)
 
 
-def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[dict[str, object]]:
-    """The changes between two types, but for those in the fields of structs."""
+def _find_changes(
+    old: DataType, new: DataType, path: tuple[str, ...]
+) -> Iterator[dict[str, object]]:
+    """Yield the changes between two types, except those in the fields of structs."""
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        yield from _changes(old.element_type, new.element_type, (*path, "element"))
+        yield from _find_changes(old.element_type, new.element_type, (*path, "element"))
     elif isinstance(old, MapType) and isinstance(new, MapType):
-        yield from _changes(old.key_type, new.key_type, (*path, "key"))
-        yield from _changes(old.value_type, new.value_type, (*path, "value"))
+        yield from _find_changes(old.key_type, new.key_type, (*path, "key"))
+        yield from _find_changes(old.value_type, new.value_type, (*path, "value"))
     elif is_widening(old, new):
         change = {"toType": data_type_to_json(new), "fromType": data_type_to_json(old)}
         yield {**change, "fieldPath": ".".join(path)} if path else change
@@ -170,19 +172,19 @@ def _fits_decimal(old: DataType, new: DecimalType) -> bool:
     return new.precision - new.scale >= _INTEGER_DIGITS[old.name]
 
 
-def _unknown(data_type: DataType, path: str) -> Iterator[str]:
+def _unknown_changes(data_type: DataType, path: str) -> Iterator[str]:
     if isinstance(data_type, ArrayType):
-        yield from _unknown(data_type.element_type, f"{path}.element")
+        yield from _unknown_changes(data_type.element_type, f"{path}.element")
     elif isinstance(data_type, MapType):
-        yield from _unknown(data_type.key_type, f"{path}.key")
-        yield from _unknown(data_type.value_type, f"{path}.value")
+        yield from _unknown_changes(data_type.key_type, f"{path}.key")
+        yield from _unknown_changes(data_type.value_type, f"{path}.value")
     elif isinstance(data_type, StructType):
         for item in data_type:
             name = f"{path}.{item.name}" if path else item.name
-            for change in _recorded(item):
+            for change in _recorded_changes(item):
                 if not _is_known(change):
-                    yield f"{name}: {_described(change)}"
-            yield from _unknown(item.data_type, name)
+                    yield f"{name}: {_describe(change)}"
+            yield from _unknown_changes(item.data_type, name)
 
 
 def _is_known(change: object) -> bool:
@@ -195,7 +197,7 @@ def _is_known(change: object) -> bool:
     return is_widening(old, new)
 
 
-def _described(change: object) -> str:
+def _describe(change: object) -> str:
     if not isinstance(change, Mapping):
         return repr(change)
     return f"{change.get('fromType')} to {change.get('toType')}"

@@ -1,6 +1,6 @@
 """Delta's schema types as frozen values, and their JSON form (protocol "Schema Serialization").
 
-`arrow_types.py` turns them into Arrow types and back; `schema_checks.py` validates a schema.
+`arrow_types.py` turns them into Arrow types and back. `schema_checks.py` validates a schema.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ PRIMITIVE_NAMES = (
     "void",
 )
 MAX_TYPE_DEPTH = 30
-"""How deep structs, arrays and maps may be nested within a column.
+"""The deepest allowed nesting of structs, arrays and maps within a column.
 
-Deeper types fail elsewhere: Arrow can't send more than 64 levels, of which a map takes two; Parquet
-readers refuse 50 nested lists; and messages of Spark Connect end at 100 levels, of which a struct
-takes three.
+Deeper types fail elsewhere. Arrow can't send more than 64 levels, of which a map takes two. Parquet
+readers refuse 50 nested lists. Messages of Spark Connect end at 100 levels, of which a struct takes
+three.
 """
 COLUMN_MAPPING_PREFIX = "delta.columnMapping."
 """The prefix of column mapping's keys, in the metadata of fields and in properties (spec 10.8)."""
 COLUMN_ID = COLUMN_MAPPING_PREFIX + "id"
 PHYSICAL_NAME = COLUMN_MAPPING_PREFIX + "physicalName"
 COLLATIONS = "__COLLATIONS"
-"""The key in a field's metadata by which Spark tells of texts that it compares otherwise."""
+"""The key in a field's metadata by which Spark marks texts with a collation."""
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a field's metadata that keeps the type a string column was declared with (spec 10.5).
 
@@ -78,7 +78,7 @@ _DECIMAL = re.compile(r"^decimal\(\s*(\d{1,3})\s*,\s*(-?\d{1,3})\s*\)$")
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts; `name` is one of `PRIMITIVE_NAMES`."""
+    """A type without parts. `name` is one of `PRIMITIVE_NAMES`."""
 
     name: str
 
@@ -88,7 +88,7 @@ class PrimitiveType:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """An exact decimal number; 1 <= precision <= 38, 0 <= scale <= precision."""
+    """An exact decimal number, with 1 <= precision <= 38 and 0 <= scale <= precision."""
 
     precision: int
     scale: int
@@ -122,7 +122,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A named field; `metadata` holds any JSON values, those of column mapping among them."""
+    """A named field. `metadata` holds any JSON values, also those of column mapping."""
 
     name: str
     data_type: DataType
@@ -137,7 +137,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """Fields in order; the type of a table's rows."""
+    """Fields in order: the type of a table's rows."""
 
     fields: tuple[StructField, ...] = ()
 
@@ -156,13 +156,13 @@ class StructType:
         return tuple(item.name for item in self.fields)
 
     def find(self, name: str) -> StructField | None:
-        """The top-level field of that name in any case, or None; an exact match is preferred."""
+        """Return the top-level field of that name in any case, the exact match first, or None."""
         folded = name.lower()
         matches = [item for item in self.fields if item.name.lower() == folded]
         return next((item for item in matches if item.name == name), next(iter(matches), None))
 
     def map_fields(self, change: Callable[[StructField], StructField]) -> StructType:
-        """The schema with `change` applied to every field at any depth, inner fields first."""
+        """Apply `change` to every field at any depth, inner fields first."""
 
         def inside(data_type: DataType) -> DataType:
             if isinstance(data_type, StructType):
@@ -182,7 +182,7 @@ class StructType:
         )
 
     def without_field_keys(self, is_unwanted: Callable[[str], bool]) -> StructType:
-        """The schema without the unwanted keys in the metadata of its fields, at any depth."""
+        """Return the schema without the unwanted keys in its fields' metadata, at any depth."""
 
         def strip(item: StructField) -> StructField:
             kept = {key: value for key, value in item.metadata.items() if not is_unwanted(key)}
@@ -191,7 +191,7 @@ class StructType:
         return self.map_fields(strip)
 
     def as_nullable(self) -> StructType:
-        """The schema with every field, array element and map value nullable."""
+        """Return the schema with every field, array element and map value nullable."""
         return StructType(
             tuple(
                 replace(item, data_type=_as_nullable(item.data_type), nullable=True)
@@ -204,7 +204,7 @@ DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | Struct
 
 
 def schema_from_json(text: str) -> StructType:
-    """A table's schema from `metaData.schemaString`.
+    """Parse a table's schema from `metaData.schemaString`.
 
     Raises:
         SchemaError: The text is not a schema (kind `OPTIMIST_MALFORMED_SCHEMA`), names a type that
@@ -233,17 +233,17 @@ def schema_from_json(text: str) -> StructType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The text for `metaData.schemaString`.
+    """Return the text for `metaData.schemaString`.
 
     Raises:
-        SchemaError: Its types are nested deeper than `MAX_TYPE_DEPTH` (kind
+        SchemaError: The schema nests its types deeper than `MAX_TYPE_DEPTH` (kind
             `OPTIMIST_SCHEMA_TOO_DEEP`).
     """
-    # Level by level: recursion would break on the very schemas that this has to refuse.
+    # Go level by level: recursion would break on the very schemas that this has to refuse.
     level: list[DataType] = [schema]
     depth = -1
     while level:
-        level = [inner for outer in level for inner in _inside(outer)]
+        level = [inner for outer in level for inner in _containers_inside(outer)]
         depth += 1
         _ensure_shallow(depth)
     return json.dumps(data_type_to_json(schema), separators=(",", ":"), ensure_ascii=False)
@@ -268,11 +268,11 @@ def walk_fields(
 
 
 def data_type_from_json(value: object) -> DataType:
-    """A type from its parsed JSON (a name, or an object with `type`).
+    """Make a type from its parsed JSON (a name, or an object with `type`).
 
     Raises:
-        SchemaError: The type is neither text nor an object, lacks a part, has a part of a wrong
-            form, is unknown, or is nested too deeply; kinds as for `schema_from_json`.
+        SchemaError: The type is neither text nor an object, lacks a part, has a malformed part, is
+            unknown, or is nested too deeply. The kinds are those of `schema_from_json`.
     """
     try:
         return _type_from_json(value, 0)
@@ -305,7 +305,7 @@ def _type_from_json(value: object, depth: int) -> DataType:
             _type_from_json(value["valueType"], below),
             bool(value.get("valueContainsNull", True)),
         )
-    # The protocol shows a variant as an object, too, and what goes for one type goes for all.
+    # The protocol also shows a variant as an object, so every type may come as one.
     if isinstance(kind, str):
         return _named_type(kind)
     raise SchemaError(
@@ -315,7 +315,7 @@ def _type_from_json(value: object, depth: int) -> DataType:
 
 
 def data_type_to_json(data_type: DataType) -> object:
-    """The JSON value of a type."""
+    """Return the JSON value of a type."""
     if isinstance(data_type, StructType):
         return {"type": "struct", "fields": [_field_to_json(item) for item in data_type.fields]}
     if isinstance(data_type, ArrayType):
@@ -335,12 +335,12 @@ def data_type_to_json(data_type: DataType) -> object:
 
 
 def holds_type(data_type: DataType, wanted: DataType) -> bool:
-    """Whether a type is the one wanted, or has a part that is, at any depth."""
+    """Return whether a type is the wanted one, or has such a part at any depth."""
     return data_type == wanted or any(holds_type(part, wanted) for part in _parts(data_type))
 
 
 def _parts(data_type: DataType) -> tuple[DataType, ...]:
-    """The types directly inside a type."""
+    """Return the types directly inside a type."""
     if isinstance(data_type, StructType):
         return tuple(item.data_type for item in data_type.fields)
     if isinstance(data_type, ArrayType):
@@ -350,8 +350,8 @@ def _parts(data_type: DataType) -> tuple[DataType, ...]:
     return ()
 
 
-def _inside(data_type: DataType) -> tuple[DataType, ...]:
-    """The structs, arrays and maps directly inside a type."""
+def _containers_inside(data_type: DataType) -> tuple[DataType, ...]:
+    """Return the structs, arrays and maps directly inside a type."""
     containers = StructType | ArrayType | MapType
     return tuple(item for item in _parts(data_type) if isinstance(item, containers))
 

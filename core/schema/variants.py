@@ -1,4 +1,4 @@
-"""Variants given as the two binaries that they are made of (spec 6.2, `variantType`)."""
+"""Variants that come as the two binaries that make them up (spec 6.2, `variantType`)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PARTS = {"metadata": _BINARY, "value": _BINARY}
 
 
 def with_variants(data: StructType, table: StructType) -> StructType:
-    """The data's schema with variants where the table has them and the data their two binaries.
+    """Return the data's schema with variants where the table has them and the data two binaries.
 
     Args:
-        data: The schema of data that come from Arrow, which has no type of its own for variants.
+        data: The schema of data from Arrow, which has no type for variants.
         table: The schema of the table.
     """
     fields = []

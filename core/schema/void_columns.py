@@ -1,7 +1,7 @@
-"""Void columns: the type of a bare NULL, which is in schemas and in no data file (spec 6.3).
+"""Void columns: the type of a bare NULL, in schemas but in no data file (spec 6.3).
 
-Readers find no column in the files and make nulls of it, at any depth. Writers leave it out, which
-they can't do everywhere: an array or a map needs elements, and a struct or a file needs a column.
+Readers find no such column in the files and return nulls, at any depth. Writers leave it out, which
+is not always possible: an array or a map needs elements, and a struct or a file needs a column.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VOID = PrimitiveType("void")
 
 
 def holds_void(data_type: DataType) -> bool:
-    """Whether a type is void, or has a part that is, at any depth."""
+    """Return whether a type is void, or has a void part at any depth."""
     return holds_type(data_type, VOID)
 
 
 def is_void_throughout(data_type: DataType) -> bool:
-    """Whether no file holds anything of the type: void, and what is made of nothing else."""
+    """Return whether a type is void, or made only of void parts, so that no file holds it."""
     if isinstance(data_type, StructType):
         return len(data_type) > 0 and all(is_void_throughout(item.data_type) for item in data_type)
     if isinstance(data_type, ArrayType):
@@ -51,7 +51,7 @@ def is_void_throughout(data_type: DataType) -> bool:
 
 
 def without_void(schema: StructType) -> StructType:
-    """The columns and the fields of structs that files hold; arrays and maps stay as they are."""
+    """Return the columns and struct fields that files hold. Arrays and maps stay the same."""
     return StructType(
         tuple(
             replace(item, data_type=without_void(item.data_type))
@@ -64,9 +64,9 @@ def without_void(schema: StructType) -> StructType:
 
 
 def placeless_void(item: StructField, *, is_inside_list: bool = False) -> str | None:
-    """The path of what holds a void part that no file can leave out; None if nothing does.
+    """Return the path of the type with a void part that no file can leave out, or None.
 
-    That is an array or a map, what is in one at any depth, or a struct of nothing but void.
+    It is an array or a map, a type inside one at any depth, or a struct of only void.
     """
     is_struct = isinstance(item.data_type, StructType)
     parts = _parts(item)
@@ -79,7 +79,7 @@ def placeless_void(item: StructField, *, is_inside_list: bool = False) -> str | 
 
 
 def _parts(item: StructField) -> tuple[StructField, ...]:
-    """The direct parts of a field's type, named by their paths."""
+    """Return the direct parts of a field's type, named by their paths."""
     data_type, name = item.data_type, item.name
     if isinstance(data_type, StructType):
         return tuple(StructField(f"{name}.{part.name}", part.data_type) for part in data_type)
@@ -92,20 +92,20 @@ def _parts(item: StructField) -> tuple[StructField, ...]:
 
 
 def _empty_struct(item: StructField) -> str | None:
-    """The path of a struct without fields, at any depth; None if there is none."""
+    """Return the path of a struct without fields, at any depth, or None."""
     if isinstance(item.data_type, StructType) and not len(item.data_type):
         return item.name
     return next((path for path in map(_empty_struct, _parts(item)) if path is not None), None)
 
 
 def ensure_storable(schema: StructType, partition_columns: Collection[str]) -> None:
-    """Refuse a table of which no data file can be written.
+    """Refuse a table for which no data file can be written.
 
     Raises:
         SchemaError: A struct has no fields (`DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS`,
-            fields `column`, `path`); void is in an array or a map, or makes up all of a struct
-            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`, fields `column`, `path`), or of the
-            table (`DELTA_EMPTY_DATA`), or leaves partition columns alone
+            fields `column`, `path`). Void is in an array or a map, or is all of a struct
+            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`, fields `column`, `path`) or of the
+            table (`DELTA_EMPTY_DATA`). Or only partition columns have values
             (`DELTA_NON_PARTITION_COLUMN_ABSENT`).
     """
     for item in schema:
@@ -139,7 +139,7 @@ def ensure_storable(schema: StructType, partition_columns: Collection[str]) -> N
 
 
 def no_place_for_void(item: StructField, path: str) -> SchemaError:
-    """The error for a column with a part that no file can leave out."""
+    """Return the error for a column with a part that no file can leave out."""
     return SchemaError(
         f"The column {shown(item.name)} of type {shown(item.data_type)} can't hold values "
         f"at {shown(path)}, where its type is void, the type of a bare NULL. Nothing was "
