@@ -1,4 +1,4 @@
-"""Predicates: trees made from SQL text or a builder, evaluated over columns and statistics."""
+"""Predicates: trees from SQL text or a builder, evaluated over columns and statistics."""
 
 from optimist.core.predicates.builder import col
 from optimist.core.predicates.evaluation import evaluate, may_be_true

@@ -1,4 +1,4 @@
-"""Builds predicates from Python expressions: `(col("month") == 1) & col("delay").is_null()`."""
+"""Predicates from Python expressions: `(col("month") == 1) & col("delay").is_null()`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ __all__ = ["ColumnBuilder", "col", "literal"]
 
 
 def col(name: str) -> ColumnBuilder:
-    """A column to compare, by its name; dots lead to the fields of structs.
+    """Return a column to compare, by its name. Dots lead to the fields of structs.
 
     Raises:
-        ArgumentTypeError: It is no text.
+        ArgumentTypeError: The name is not text.
         UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
     """
     ensure_text(name, "name")
@@ -48,10 +48,11 @@ def col(name: str) -> ColumnBuilder:
 
 
 def literal(value: object) -> Literal:
-    """A Python value as a constant: None, bool, int, float, Decimal, str, bytes, date, datetime.
+    """Return a Python value as a constant, or refuse it.
 
-    A datetime with a zone is an instant; one without is read in the session's zone, or in UTC where
-    there is no session. Values of subclasses count as what they hold; so do NumPy's integers.
+    Values may be None, bool, int, float, Decimal, str, bytes, date or datetime. A datetime with a
+    zone is an instant. A datetime without a zone is read in the session's zone, or in UTC without a
+    session. Values of subclasses count as their base values, and so do NumPy's integers.
 
     Raises:
         UsageError: A predicate can't hold such a value (kind `OPTIMIST_INVALID_LITERAL`).
@@ -63,7 +64,7 @@ def literal(value: object) -> Literal:
     if isinstance(value, float):
         return Literal(float(value), "double")
     if isinstance(value, Decimal):
-        return _decimal(value)
+        return _decimal_literal(value)
     if isinstance(value, str):
         return Literal(str.__str__(value), "string")
     if isinstance(value, bytes):
@@ -72,15 +73,15 @@ def literal(value: object) -> Literal:
         return Literal(_plain_datetime(value), "timestamp")
     if isinstance(value, dt.date):
         return Literal(dt.date(value.year, value.month, value.day), "date")
-    return _integer(value)
+    return _integer_literal(value)
 
 
 class ColumnBuilder:
-    """A column from `col`; comparing it gives a predicate."""
+    """A column from `col`. Comparing it gives a predicate."""
 
     __slots__ = ("_column",)
-    __array_ufunc__ = None  # so that NumPy leaves `np.float32(1) == col("a")` to `__eq__` below
-    __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so there is nothing to hash by
+    __array_ufunc__ = None  # so that NumPy calls `__eq__` below for `np.float32(1) == col("a")`
+    __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so no hash fits it
 
     def __init__(self, column: Column) -> None:
         self._column = column
@@ -110,28 +111,28 @@ class ColumnBuilder:
         raise no_truth_value(str(self._column))
 
     def __invert__(self) -> NoReturn:
-        raise no_predicate(self, "What stands after ~", "self")
+        raise no_predicate(self, "The operand of ~", "self")
 
     def __and__(self, other: object) -> NoReturn:
-        raise no_predicate(self, "What stands beside &", "self")
+        raise no_predicate(self, "An operand of &", "self")
 
     def __or__(self, other: object) -> NoReturn:
-        raise no_predicate(self, "What stands beside |", "self")
+        raise no_predicate(self, "An operand of |", "self")
 
     # `col("a") == 1 & col("b") == 2` means `1 & col("b")` for Python.
     __rand__ = __and__
     __ror__ = __or__
 
     def eq_null_safe(self, other: object) -> Predicate:
-        """`column <=> other`: null equals null, and the answer is never null."""
+        """Build `column <=> other`: null equals null, and the answer is never null."""
         return NullSafeEqual(self._column, _operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """`column IN (values)`; FALSE if there are no values.
+        """Build `column IN (values)`, which is FALSE without values.
 
         Raises:
-            ArgumentTypeError: It is one value, such as a text, and no list of them.
-            UsageError: A value is None, or none that a predicate can hold (kind
+            ArgumentTypeError: `values` is one value, such as a text, and not a list.
+            UsageError: A value is None, or a value that no predicate can hold (kind
                 `OPTIMIST_INVALID_LITERAL`).
         """
         if not _is_list(values):
@@ -140,28 +141,28 @@ class ColumnBuilder:
         return In(self._column, listed) if listed else Predicate.FALSE
 
     def between(self, low: object, high: object) -> Predicate:
-        """`low <= column AND column <= high`."""
+        """Build `low <= column AND column <= high`."""
         return self._compare(">=", low) & self._compare("<=", high)
 
     def is_null(self) -> Predicate:
-        """`column IS NULL`; negate it with `~`."""
+        """Build `column IS NULL`. Negate it with `~`."""
         return IsNull(self._column)
 
     def startswith(self, prefix: str) -> Predicate:
-        """Whether the column's text begins with exactly `prefix`.
+        """Build a predicate that the column's text begins with exactly `prefix`.
 
         Raises:
-            ArgumentTypeError: It is no text; a tuple of texts is none.
+            ArgumentTypeError: The prefix is not text. A tuple of texts is not allowed.
         """
         ensure_text(prefix, "prefix")
         return StartsWith(self._column, prefix)
 
     def like(self, pattern: str) -> Predicate:
-        r"""`column LIKE pattern`: `%` matches any run of characters, `_` any one, `\` escapes.
+        r"""Build `column LIKE pattern`: `%` matches any characters, `_` one, and `\` escapes.
 
         Raises:
-            ArgumentTypeError: It is no text.
-            UsageError: A backslash is followed by something else, or by nothing (kind
+            ArgumentTypeError: The pattern is not text.
+            UsageError: A backslash stands before an ordinary character, or at the end (kind
                 `OPTIMIST_INVALID_LITERAL`).
         """
         ensure_text(pattern, "pattern")
@@ -192,38 +193,38 @@ def _operand(value: object) -> Operand:
 
 
 def _is_list(values: object) -> bool:
-    """Whether these are values to go through: a text has letters, a frame names of columns."""
+    """Return whether this is a list of values, and not a text, a mapping or a frame."""
     is_other = isinstance(values, str | bytes | bytearray | Mapping) or hasattr(values, "columns")
     return isinstance(values, Iterable) and not is_other
 
 
-def _integer(value: object) -> Literal:
-    if isinstance(value, np.bool_):  # older NumPy takes it for a number
-        raise _no_literal(value)
+def _integer_literal(value: object) -> Literal:
+    if isinstance(value, np.bool_):  # older NumPy treats it as a number
+        raise _unsupported_literal(value)
     try:
-        number = operator.index(value)  # type: ignore[arg-type]  # what is no integer is refused
+        number = operator.index(value)  # type: ignore[arg-type]  # a value that is not an integer is refused
     except TypeError:
-        raise _no_literal(value) from None
+        raise _unsupported_literal(value) from None
     if SMALLEST_LONG <= number <= LARGEST_LONG:
         return Literal(number, "integer")
-    return _decimal(Decimal(number))
+    return _decimal_literal(Decimal(number))
 
 
-def _decimal(number: Decimal) -> Literal:
-    """A constant of at most 38 digits before and behind the point: Spark's SQL has no others."""
+def _decimal_literal(number: Decimal) -> Literal:
+    """Return a constant of at most 38 digits before and after the point, as Spark's SQL has."""
     _, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):  # no number, or an infinite one
-        raise _no_literal(number)
+    if not isinstance(exponent, int):  # NaN or infinite
+        raise _unsupported_literal(number)
     if max(len(digits) + max(0, exponent), -exponent) > MAX_PRECISION:
-        raise _no_literal(number)
+        raise _unsupported_literal(number)
     return Literal(Decimal(f"{number:f}"), "decimal")
 
 
 def _plain_datetime(value: dt.datetime) -> dt.datetime:
-    """The same time as Python's own type; pandas has times that are finer, and one that is none."""
+    """Return the same time as Python's own type. pandas has finer times, and NaT."""
     nanoseconds: object = getattr(value, "nanosecond", None)
     if value != value or nanoseconds:
-        raise _no_literal(value)
+        raise _unsupported_literal(value)
     plain = dt.datetime.combine(
         dt.date(value.year, value.month, value.day),
         dt.time(value.hour, value.minute, value.second, value.microsecond, fold=value.fold),
@@ -232,7 +233,7 @@ def _plain_datetime(value: dt.datetime) -> dt.datetime:
     return plain if plain.tzinfo is None else instant(plain, dt.timezone.utc)
 
 
-def _no_literal(value: object) -> UsageError:
+def _unsupported_literal(value: object) -> UsageError:
     return UsageError(
         f"A predicate can't hold {shown(repr(value))} of type {shown(type(value).__name__)}. "
         "Nothing was written. Pass a plain Python value, such as a number, a string, a date or "

@@ -1,7 +1,7 @@
-"""Rewrites `CAST(column AS type) op constant` as an equivalent comparison of the bare column.
+"""Rewriting of `CAST(column AS type) op constant` as a comparison of the bare column.
 
-If the cast can change which values are equal, or their order, there is no such comparison. The
-caller must then treat the condition as unknown, which is always safe (spec 9.5).
+If the cast can change which values are equal, or their order, no such comparison exists. The caller
+must then treat the condition as unknown, which is always safe (spec 9.5).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _DATE = PrimitiveType("date")
 _TIMES = ("timestamp", "timestamp_ntz")
 _EXACT_IN = {"float": 16, "double": 64}
 """Casts of integers with fewer bits than this keep the answer: either every value fits exactly, or
-`bind` refuses the constants at which rounding would matter."""
+`bind` refuses the constants for which rounding would matter."""
 
 
 def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> Predicate | None:
-    """The same condition on the bare column, null for the same rows; None if there is none.
+    """Return the same condition on the bare column, null for the same rows, or None.
 
     Args:
         leaf: The comparison.
         data_type: The column's own type.
-        zone: The session's time zone, in which times are cast to dates.
+        zone: The session's time zone, which casts times to dates.
     """
     target = data_type_from_json(leaf.target)
     if not _keeps_order(data_type, target):
@@ -47,15 +47,15 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
     if answer is None:
         return None
     if isinstance(answer, bool):
-        # The answer is the same for every value, but null for null: `column = column` says that.
+        # The answer is the same for every value, but null for null, like `column = column`.
         return Comparison("=" if answer else "<>", leaf.column, leaf.column)
     if target == _DATE and str(data_type) in _TIMES:
-        return _on_days(answer, leaf.column, str(data_type), zone)
-    return Comparison(answer.op, leaf.column, Literal(answer.value, _kind(target)))
+        return _compare_day(answer, leaf.column, str(data_type), zone)
+    return Comparison(answer.op, leaf.column, Literal(answer.value, _literal_kind(target)))
 
 
 def _keeps_order(source: DataType, target: DataType) -> bool:
-    """Whether the cast never fails, and the column's values compare just as their casts do."""
+    """Return whether the cast never fails, and the values compare as their casts do."""
     if source == target:
         return True
     name, wanted = str(source), str(target)
@@ -86,7 +86,7 @@ def _integer_fits(name: str, target: DataType) -> bool:
     return bits < _EXACT_IN.get(wanted, 0)
 
 
-def _kind(target: DataType) -> LiteralKind:
+def _literal_kind(target: DataType) -> LiteralKind:
     if isinstance(target, DecimalType):
         return "decimal"
     name = str(target)
@@ -102,36 +102,39 @@ def _kind(target: DataType) -> LiteralKind:
     return "integer" if name in INTEGER_DIGITS else kinds[name]
 
 
-def _on_days(bound: Bound, column: Column, name: str, zone: dt.tzinfo) -> Predicate | None:
+def _compare_day(bound: Bound, column: Column, name: str, zone: dt.tzinfo) -> Predicate | None:
     """Compare a time's date with a day, by the times at which the day begins and ends."""
     day = bound.value
     if not isinstance(day, dt.date):
         return None
     try:
-        begin, end = _start(day, name, zone), _start(day + dt.timedelta(days=1), name, zone)
+        begin, end = (
+            _start_of_day(day, name, zone),
+            _start_of_day(day + dt.timedelta(days=1), name, zone),
+        )
     except OverflowError:
         return None
     if begin is None or end is None:
         return None
 
-    def is_(op: ComparisonOp, literal: Literal) -> Predicate:
+    def build(op: ComparisonOp, literal: Literal) -> Predicate:
         return Comparison(op, column, literal)
 
     conditions: dict[ComparisonOp, Predicate] = {
-        "=": is_(">=", begin) & is_("<", end),
-        "<>": is_("<", begin) | is_(">=", end),
-        "<": is_("<", begin),
-        "<=": is_("<", end),
-        ">": is_(">=", end),
-        ">=": is_(">=", begin),
+        "=": build(">=", begin) & build("<", end),
+        "<>": build("<", begin) | build(">=", end),
+        "<": build("<", begin),
+        "<=": build("<", end),
+        ">": build(">=", end),
+        ">=": build(">=", begin),
     }
     return conditions[bound.op]
 
 
-def _start(day: dt.date, name: str, zone: dt.tzinfo) -> Literal | None:
+def _start_of_day(day: dt.date, name: str, zone: dt.tzinfo) -> Literal | None:
     midnight = dt.datetime.combine(day, dt.time())
     if name == "timestamp_ntz":
         return Literal(midnight, "timestamp_ntz")
     first, second = (instant(midnight.replace(tzinfo=zone, fold=fold), zone) for fold in (0, 1))
-    # If the clocks go back or forward at midnight, the order of times is not that of their days.
+    # If the clocks change at midnight, the times sort differently from their days.
     return Literal(first, "timestamp") if first == second else None

@@ -1,8 +1,8 @@
-"""Brings the constant of a comparison into the type of the column that it is compared with.
+"""Conversion of a comparison's constant into the type of the compared column.
 
-Spark casts the two sides of a comparison to a common type. Here only the constant is converted:
-`int_col < 2.5` becomes `int_col <= 2`. This is done only if the answer is the same for every value,
-with and without ANSI mode; else the result is None, which means that the answer is unknown.
+Spark casts the two sides of a comparison to a common type. This module converts only the constant:
+`int_col < 2.5` becomes `int_col <= 2`. It does so only if the answer is the same for every value,
+with and without ANSI mode. Else the result is None: the answer is unknown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long":
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 _SAFE_DIGITS = 15
 _FLOAT_KINDS: tuple[LiteralKind, ...] = ("float", "double")
-"""The narrower one first: it rounds more, and Spark without ANSI mode may choose it."""
+"""The narrower one comes first: it rounds more, and Spark without ANSI mode may choose it."""
 
 BoundValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
@@ -52,18 +52,18 @@ class Bound:
 
 
 Answer: TypeAlias = Bound | bool | None
-"""A comparison, or its answer if that is the same for all values but null, or None if unknown."""
+"""A comparison, or its answer if all values but null have the same, or None if unknown."""
 
 
 def bind(op: ComparisonOp, literal: Literal, data_type: DataType, zone: dt.tzinfo) -> Answer:
-    """Bring a comparison with a constant, which is not null, into the column's own type."""
+    """Convert a comparison with a non-null constant into the column's own type."""
     if isinstance(data_type, DecimalType):
         return _bind_decimal(op, literal, data_type)
     if not isinstance(data_type, PrimitiveType) or literal.value is None:
         return None
     name = data_type.name
     if literal.kind == "string" and name != "string":
-        converted = _from_text(literal, name, zone)
+        converted = _literal_from_text(literal, name, zone)
         return None if converted is None else bind(op, converted, data_type, zone)
     if name in INTEGER_DIGITS:
         return _bind_integer(op, literal, name)
@@ -79,11 +79,11 @@ def bind(op: ComparisonOp, literal: Literal, data_type: DataType, zone: dt.tzinf
 def bind_values(
     literals: tuple[Literal, ...], data_type: DataType, zone: dt.tzinfo
 ) -> tuple[BoundValue, ...] | None:
-    """The constants of an IN list that the column can equal at all; None if one is in doubt.
+    """Return the constants of an IN list that the column can equal, or None if in doubt.
 
     Texts for a column of another type must be in canonical form, because without ANSI mode Spark
-    compares such lists as text, and refuses those for a boolean. Beside a floating-point number,
-    integers are compared as such, too.
+    compares such lists as text. It refuses such texts for a boolean. In a list with a
+    floating-point number, integers are compared as floating-point numbers, too.
     """
     is_text = data_type == PrimitiveType("string")
     kinds = {literal.kind == "string" for literal in literals}
@@ -92,7 +92,7 @@ def bind_values(
     if data_type == PrimitiveType("boolean") and True in kinds:
         return None
     if str(data_type) in INTEGER_DIGITS:
-        literals = _of_one_kind(literals)
+        literals = _unify_kinds(literals)
     if not _has_one_type(literals, data_type):
         return None
     answers = [bind("=", literal, data_type, zone) for literal in literals]
@@ -101,15 +101,15 @@ def bind_values(
     bounds = [answer for answer in answers if isinstance(answer, Bound)]
     if not is_text and True in kinds:
         canonical = len(bounds) == len(literals) and all(
-            _canonical(bound.value) == literal.value
+            _canonical_text(bound.value) == literal.value
             for bound, literal in zip(bounds, literals, strict=True)
         )
         return tuple(bound.value for bound in bounds) if canonical else None
     return tuple(bound.value for bound in bounds)
 
 
-def _of_one_kind(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
-    """The numbers of a list as floating-point numbers, if one of them is one."""
+def _unify_kinds(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """Convert the numbers of a list to floating-point numbers, if one of them is one."""
     kinds = {literal.kind for literal in literals}
     for kind in _FLOAT_KINDS:
         if kind in kinds:
@@ -118,7 +118,7 @@ def _of_one_kind(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
 
 
 def _has_one_type(literals: tuple[Literal, ...], data_type: DataType) -> bool:
-    """Whether the type to which Spark casts the column and a whole list tells all of them apart."""
+    """Return whether Spark's common type of the column and the list keeps all of them distinct."""
     kinds = {literal.kind for literal in literals}
     is_decimal = isinstance(data_type, DecimalType)
     if not kinds <= {"integer", "decimal", *_FLOAT_KINDS} or not (is_decimal or "decimal" in kinds):
@@ -134,7 +134,7 @@ def _has_one_type(literals: tuple[Literal, ...], data_type: DataType) -> bool:
 
 
 def _decimal_digits(literal: Literal) -> tuple[int, int]:
-    """How many digits Spark's decimal of a number has before and behind the point."""
+    """Return how many digits Spark's decimal of a number has before and after the point."""
     value = literal.value
     if isinstance(value, int):
         is_long = not -(2**31) <= value < 2**31
@@ -144,7 +144,7 @@ def _decimal_digits(literal: Literal) -> tuple[int, int]:
     return max(0, len(digits) - scale), scale
 
 
-def _canonical(value: BoundValue) -> str | None:
+def _canonical_text(value: BoundValue) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dt.datetime, float, Decimal, bytes)):
@@ -152,15 +152,15 @@ def _canonical(value: BoundValue) -> str | None:
     return value.isoformat() if isinstance(value, dt.date) else str(value)
 
 
-def _constant(op: ComparisonOp, column_is: str) -> bool:
-    """The answer if every value of the column is less (or greater) than the constant."""
+def _constant_answer(op: ComparisonOp, column_is: str) -> bool:
+    """Return the answer if every value of the column is less (or greater) than the constant."""
     if op in ("=", "<>"):
         return op == "<>"
     return op.startswith("<" if column_is == "less" else ">")
 
 
-def _on_grid(op: ComparisonOp, floor: BoundValue, is_exact: bool) -> Answer:
-    """The comparison with a constant that is `floor`, or lies between it and the next value."""
+def _compare_with_floor(op: ComparisonOp, floor: BoundValue, is_exact: bool) -> Answer:
+    """Compare with a constant that is `floor`, or lies between it and the next value."""
     if is_exact:
         return Bound(op, floor)
     if op in ("=", "<>"):
@@ -168,14 +168,14 @@ def _on_grid(op: ComparisonOp, floor: BoundValue, is_exact: bool) -> Answer:
     return Bound("<=" if op.startswith("<") else ">", floor)
 
 
-def _from_text(literal: Literal, name: str, zone: dt.tzinfo) -> Literal | None:
+def _literal_from_text(literal: Literal, name: str, zone: dt.tzinfo) -> Literal | None:
     text = str(literal.value)
     if name in ("float", "double"):
         converted = cast_literal(literal, "double")
         is_same_in_both = converted is not None and is_float32(float(str(converted.value)))
         return converted if name == "double" or is_same_in_both else None
     if name == "timestamp_ntz":
-        # Without ANSI mode Spark drops a zone in the text; don't guess.
+        # Without ANSI mode Spark drops a zone in the text, so don't guess.
         value = timestamp_of_text(text)
         is_plain = value is not None and value.tzinfo is None
         return Literal(value, "timestamp_ntz") if is_plain else None
@@ -190,7 +190,7 @@ def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
     value = literal.value
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
-            return _constant(op, "greater" if value == -math.inf else "less")
+            return _constant_answer(op, "greater" if value == -math.inf else "less")
         # Spark casts the column to the literal's type, which rounds integers beyond this limit.
         limit = _EXACT_IN_FLOAT if literal.kind == "float" else _EXACT_IN_DOUBLE
         if abs(value) >= limit and (bits > 31 or literal.kind == "float"):
@@ -198,17 +198,17 @@ def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
         number = Decimal.from_float(value)
     elif literal.kind in ("integer", "decimal"):
         number = Decimal(str(value))
-        if literal.kind == "decimal" and not _comparable(number, precision, 0):
+        if literal.kind == "decimal" and not _is_comparable_exactly(number, precision, 0):
             return None
     else:
         return None
     if op not in ("=", "<>") and literal.kind == "decimal" and not _is_long(number):
-        return None  # to Spark the answer is the same for all values, null among them
+        return None  # Spark gives the same answer for all values, also for null
     low, high = Decimal(-(2**bits)), Decimal(2**bits - 1)
     if number < low or number > high:
-        return _constant(op, "less" if number > high else "greater")
+        return _constant_answer(op, "less" if number > high else "greater")
     floor = math.floor(number)
-    return _on_grid(op, floor, number == floor)
+    return _compare_with_floor(op, floor, number == floor)
 
 
 def _is_long(number: Decimal) -> bool:
@@ -230,7 +230,7 @@ def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) ->
         converted = cast_literal(literal, "decimal")
         if converted is None:
             return None
-        # Spark compares these as doubles, which tell numbers of up to 15 digits apart.
+        # Spark compares these as doubles, which distinguish numbers of up to 15 digits.
         digits = Decimal(str(converted.value)).as_tuple().digits
         if max(data_type.precision, len(digits)) > _SAFE_DIGITS:
             return None
@@ -238,7 +238,7 @@ def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) ->
     value = literal.value
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
-            return _constant(op, "greater" if value == -math.inf else "less")
+            return _constant_answer(op, "greater" if value == -math.inf else "less")
         is_safe = value.is_integer() and abs(value) < 10**_SAFE_DIGITS
         if not is_safe or data_type.precision > _SAFE_DIGITS:
             return None
@@ -246,7 +246,7 @@ def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) ->
     elif literal.kind not in ("integer", "decimal"):
         return None
     number = Decimal(str(value))
-    if not _comparable(number, data_type.precision, data_type.scale):
+    if not _is_comparable_exactly(number, data_type.precision, data_type.scale):
         return None
     return _bind_to_scale(op, number, data_type)
 
@@ -254,17 +254,17 @@ def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) ->
 def _bind_to_scale(op: ComparisonOp, number: Decimal, data_type: DecimalType) -> Answer:
     precision, scale = data_type.precision, data_type.scale
     if not is_in_range(number, precision, scale):
-        return _constant(op, "less" if number > 0 else "greater")
+        return _constant_answer(op, "less" if number > 0 else "greater")
     floor = floor_to_scale(number, scale)
     if not is_in_range(floor, precision, scale):
-        return _constant(op, "greater")
-    return _on_grid(op, floor, floor == number)
+        return _constant_answer(op, "greater")
+    return _compare_with_floor(op, floor, floor == number)
 
 
-def _comparable(number: Decimal, precision: int, scale: int) -> bool:
-    """Whether Spark's common type of both decimals holds every digit of both."""
+def _is_comparable_exactly(number: Decimal, precision: int, scale: int) -> bool:
+    """Return whether Spark's common type of both decimals holds every digit of both."""
     _, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):  # no number: NaN or infinite
+    if not isinstance(exponent, int):  # NaN or infinite
         return False
     own_scale = max(0, -exponent)
     own_whole = max(0, len(digits) + exponent)
@@ -283,10 +283,10 @@ def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     if not isinstance(value, dt.datetime):
         return Bound(op, value) if isinstance(value, dt.date) else None
     if literal.kind == "timestamp_ntz":
-        return _on_grid(op, value.date(), value.time() == dt.time())
+        return _compare_with_floor(op, value.date(), value.time() == dt.time())
     moment = instant(value, zone)
     day = moment.astimezone(zone).date()
-    return _on_grid(op, day, _start_of(day, zone) == moment)
+    return _compare_with_floor(op, day, _start_of(day, zone) == moment)
 
 
 def _bind_timestamp(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:

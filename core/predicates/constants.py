@@ -1,7 +1,7 @@
-"""Reads constants as Spark does: typed literals, casts of literals, dates, timestamps, zones.
+"""Constants as Spark reads them: typed literals, casts of literals, dates, timestamps, zones.
 
-Every function returns None for a text whose meaning is not beyond doubt: forms that Spark reads
-differently with and without ANSI mode, years that Python can't hold, words such as `today`.
+Every function returns None for a text of uncertain meaning: forms that Spark reads differently with
+and without ANSI mode, years that Python can't hold, words such as `today`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 MAX_PRECISION = 38
 
 _EPOCH = dt.datetime(1970, 1, 1)
-# Of the digits of all scripts Spark reads only those of ASCII.
+# Spark reads only ASCII digits, not those of other scripts.
 _INTEGER = re.compile(r"^[+-]?\d{1,38}$", re.ASCII)
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$", re.ASCII)
 _SPECIAL_FLOATS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
@@ -46,7 +46,7 @@ _INTEGER_RANGES = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
 def date_of_text(text: str) -> dt.date | None:
-    """Parse `yyyy-[m]m-[d]d`; with the day, or day and month, left out it means the first."""
+    """Parse `yyyy-[m]m-[d]d`, where a missing day or month means the first."""
     match = _DATE.match(text.strip(" "))
     if match is None:
         return None
@@ -58,10 +58,10 @@ def date_of_text(text: str) -> dt.date | None:
 
 
 def timestamp_of_text(text: str) -> dt.datetime | None:
-    """Parse a date with or without time; the result is aware (UTC) if the text names a zone.
+    """Parse a date with or without time. The result is aware (UTC) if the text names a zone.
 
-    A zone stands behind a time: `2024-01-01Z` is no time to Spark.
-    Digits of a second beyond the sixth are cut off, as Spark does.
+    A zone needs a time before it: Spark does not accept `2024-01-01Z`. Digits of a second beyond
+    the sixth are cut off, as Spark does.
     """
     match = _TIMESTAMP.match(text.strip(" "))
     if match is None:
@@ -77,7 +77,7 @@ def timestamp_of_text(text: str) -> dt.datetime | None:
 
 
 def round_to_float32(value: float) -> float:
-    """The nearest number that a float column can hold."""
+    """Return the nearest number that a float column can hold."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -85,12 +85,12 @@ def round_to_float32(value: float) -> float:
 
 
 def is_float32(value: float) -> bool:
-    """Whether a float column can hold the number exactly."""
+    """Return whether a float column can hold the number exactly."""
     return math.isnan(value) or round_to_float32(value) == value
 
 
 def date_of_days(days: int) -> Literal | None:
-    """The date of a day, counted from 1970-01-01; None for years that Python can't hold."""
+    """Return the date of a day, counted from 1970-01-01, or None for years beyond Python's."""
     try:
         return Literal((_EPOCH + dt.timedelta(days=days)).date(), "date")
     except OverflowError:
@@ -98,7 +98,7 @@ def date_of_days(days: int) -> Literal | None:
 
 
 def time_of_micros(micros: int, kind: OneOf["timestamp", "timestamp_ntz"]) -> Literal | None:
-    """The time of a count of microseconds since 1970; None for years that Python can't hold."""
+    """Return the time of microseconds since 1970, or None for years beyond Python's."""
     try:
         value = _EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:
@@ -109,8 +109,8 @@ def time_of_micros(micros: int, kind: OneOf["timestamp", "timestamp_ntz"]) -> Li
 def number_literal(text: str) -> Literal | None:
     """Parse a number without suffix.
 
-    With an exponent it is a double; else with a point, or beyond 64 bits, a decimal; else an
-    integer.
+    With an exponent it is a double. Else with a point, or beyond 64 bits, it is a decimal, and
+    otherwise an integer.
     """
     if not _NUMBER.match(text):
         return None
@@ -118,13 +118,13 @@ def number_literal(text: str) -> Literal | None:
         return Literal(float(text), "double")
     if _INTEGER.match(text) and SMALLEST_LONG <= int(text) <= LARGEST_LONG:
         return Literal(int(text), "integer")
-    return _decimal(text)
+    return _parse_decimal(text)
 
 
 def cast_literal(literal: Literal, target: str) -> Literal | None:
-    """The constant that `CAST(literal AS target)` gives, or None if its value is in doubt.
+    """Return the constant that `CAST(literal AS target)` gives, or None if in doubt.
 
-    `target` is one of Delta's type names, for a decimal without its parameters.
+    `target` is one of Delta's type names. For a decimal it has no parameters.
     """
     if literal.value is None:
         return literal
@@ -135,7 +135,7 @@ def cast_literal(literal: Literal, target: str) -> Literal | None:
     if target in ("float", "double"):
         return _cast_to_float(literal, "float" if target == "float" else "double")
     if target == "decimal" and literal.kind in ("integer", "decimal"):
-        return _decimal(str(literal.value))
+        return _parse_decimal(str(literal.value))
     return literal if literal.kind == target else None
 
 
@@ -148,10 +148,10 @@ def _cast_text(text: str, target: str) -> Literal | None:
             return None
         return _cast_to_integer(Literal(int(stripped), "integer"), _INTEGER_RANGES[target])
     if target in ("float", "double"):
-        value = _float(stripped)
+        value = _parse_float(stripped)
         return None if value is None else _cast_to_float(Literal(value, "double"), target)
     if target == "decimal":
-        return _decimal(stripped)
+        return _parse_decimal(stripped)
     if target == "boolean":
         known = {"true": True, "false": False}.get(stripped.lower())
         return None if known is None else Literal(known, "boolean")
@@ -189,13 +189,13 @@ def _cast_to_float(literal: Literal, target: str) -> Literal | None:
     return Literal(round_to_float32(number) if kind == "float" else number, kind)
 
 
-def _float(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     if _NUMBER.match(text):
         return float(text)
     return _SPECIAL_FLOATS.get(text.lower())
 
 
-def _decimal(text: str) -> Literal | None:
+def _parse_decimal(text: str) -> Literal | None:
     if not _NUMBER.match(text):
         return None
     try:
@@ -203,7 +203,7 @@ def _decimal(text: str) -> Literal | None:
     except InvalidOperation:
         return None
     _, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):  # no number: NaN or infinite
+    if not isinstance(exponent, int):  # NaN or infinite
         return None
     scale = max(0, -exponent)
     if max(len(digits) + max(0, exponent), scale) > MAX_PRECISION:

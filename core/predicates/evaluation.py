@@ -1,6 +1,6 @@
-"""Evaluates predicates over Arrow columns: SQL's three-valued logic with Spark's order of values.
+"""Evaluation of predicates over Arrow columns: SQL's three-valued logic, Spark's order of values.
 
-An answer is either exactly what Spark would say, or None for "can't tell". Nothing here guesses.
+An answer is either exactly Spark's answer, or None for "unknown". Nothing here guesses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class TypedArray:
-    """A column and its Delta type; timestamps are microseconds, in UTC if they are instants."""
+    """A column and its Delta type. Timestamps are microseconds, in UTC if they are instants."""
 
     values: Array
     data_type: DataType
@@ -60,15 +60,16 @@ Lookup: TypeAlias = Callable[[Column], TypedArray | None]
 def evaluate(
     predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
 ) -> pa.BooleanArray | None:
-    """The predicate's value for each row (true, false or null, as in Spark); None if it can't tell.
+    """Return the predicate's value for each row (true, false or null), or None if unknown.
 
-    Columns are found by name in any case, fields of structs by their path. The answer is None for
-    predicates with opaque parts, unknown columns, or comparisons of types whose casts are in doubt.
+    The values are Spark's. Columns are found by name in any case, fields of structs by their path.
+    The answer is None for predicates with opaque parts, unknown columns, or comparisons of types
+    whose casts are in doubt.
 
     Args:
         predicate: The predicate to evaluate.
         table: The columns, as a table or by name.
-        zone: The session's time zone, in which texts and dates compared with timestamps are read.
+        zone: The session's time zone, for texts and dates that are compared with timestamps.
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
     answer = _evaluate(predicate, _table_lookup(rows), session_zone(zone))
@@ -80,9 +81,9 @@ def evaluate(
 def may_be_true(
     predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
 ) -> pa.BooleanArray:
-    """Whether the predicate may be true for each row: never null, and true if it can't tell.
+    """Return whether the predicate may be true for each row: never null, and true if unknown.
 
-    A predicate that is null is not true. Opaque parts count as true where that can only widen the
+    A predicate that is null is not true. An opaque leaf counts as true, which can only widen the
     answer (spec 2.8).
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
@@ -96,30 +97,30 @@ def may_be_true(
 
 
 def evaluate_leaf(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    """The value of a leaf, or of its negation, over the columns of `lookup`; None if unknown."""
+    """Return the value of a leaf, or of its negation, over the columns of `lookup`, or None."""
     match leaf:
         case Not():
             answer = evaluate_leaf(leaf.child, lookup, zone)
             return None if answer is None else pc.invert(answer)
         case Comparison():
-            return _comparison(leaf, lookup, zone)
+            return _evaluate_comparison(leaf, lookup, zone)
         case CastComparison():
-            return _cast_comparison(leaf, lookup, zone)
+            return _evaluate_cast_comparison(leaf, lookup, zone)
         case NullSafeEqual():
-            return _null_safe_equal(leaf, lookup, zone)
+            return _evaluate_null_safe_equal(leaf, lookup, zone)
         case IsNull():
-            return _is_null(leaf, lookup)
+            return _evaluate_is_null(leaf, lookup)
         case In():
-            return _in(leaf, lookup, zone)
+            return _evaluate_in(leaf, lookup, zone)
         case StartsWith():
-            return _starts_with(leaf, lookup)
+            return _evaluate_starts_with(leaf, lookup)
         case Like():
-            return _like(leaf, lookup)
+            return _evaluate_like(leaf, lookup)
     return None
 
 
 def compare(op: ComparisonOp, column: TypedArray, value: BoundValue) -> Array:
-    """The value of `column op value`, with a value of the column's type (see `coercion.Bound`)."""
+    """Return the value of `column op value`, with a value of the column's type."""
     if isinstance(value, float):
         return _compare_floats(op, column.values, value)
     scalar = pa.scalar(value, type=column.values.type)
@@ -140,7 +141,7 @@ _KERNELS: dict[ComparisonOp, Callable[[Array, Any], Array]] = {
 def _compare_floats(op: ComparisonOp, values: Array, value: float) -> Array:
     values = values.cast(pa.float64())
     is_nan = pc.is_nan(values)
-    if value != value:  # NaN: equal to itself, greater than all else
+    if value != value:  # NaN equals itself, and is greater than all other numbers
         constant = {"<=": True, ">": False}.get(op)
         if constant is not None:
             return _where_valid(values, constant)
@@ -154,7 +155,7 @@ def _where_valid(values: Array, constant: bool) -> Array:
 
 
 def _evaluate(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    """The value as an array, or as a scalar that holds for all rows; None if unknown."""
+    """Return the value as an array, or as a scalar for all rows, or None if unknown."""
     if isinstance(predicate, BooleanLiteral):
         return pa.scalar(predicate.value, pa.bool_())
     if isinstance(predicate, (And, Or)):
@@ -165,17 +166,17 @@ def _evaluate(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | 
         answer = _evaluate(predicate.child, lookup, zone)
         if answer is None:
             return None
-        return pc.invert(answer) if isinstance(predicate, Not) else _fill(answer, False)
+        return pc.invert(answer) if isinstance(predicate, Not) else _fill_nulls(answer, False)
     return evaluate_leaf(predicate, lookup, zone)
 
 
-def _fill(answer: Array, value: bool) -> Array:
+def _fill_nulls(answer: Array, value: bool) -> Array:
     if isinstance(answer, pa.Scalar):
         return pa.scalar(answer.as_py() if answer.is_valid else value, pa.bool_())
     return pc.fill_null(answer, value)
 
 
-def _comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+def _evaluate_comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
     if column is None or not _is_comparable(column.data_type):
         return None
@@ -190,7 +191,9 @@ def _comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | No
     return None if answer is None else compare(answer.op, column, answer.value)
 
 
-def _cast_comparison(leaf: CastComparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+def _evaluate_cast_comparison(
+    leaf: CastComparison, lookup: Lookup, zone: dt.tzinfo
+) -> Array | None:
     column = lookup(leaf.column)
     plain = None if column is None else without_cast(leaf, column.data_type, zone)
     return None if plain is None else _evaluate(plain, lookup, zone)
@@ -208,19 +211,19 @@ def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> A
     if op in ("=", "<>"):
         both = pc.and_kleene(left_nan, right_nan)
         return pc.or_kleene(answer, both) if op == "=" else pc.and_kleene(answer, pc.invert(both))
-    # In Arrow every order comparison with NaN is false; in Spark's order NaN is the greatest.
+    # In Arrow every order comparison with NaN is false. In Spark's order NaN is the greatest.
     # A null on the left is below nothing, not even NaN.
     below = pc.and_(right_nan, pc.is_valid(left_nan) if op == "<=" else pc.invert(left_nan))
     return pc.or_kleene(answer, below)
 
 
-def _null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+def _evaluate_null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
     if column is None or not _is_comparable(column.data_type):
         return None
     if isinstance(leaf.right, Literal) and leaf.right.value is None:
         return pc.is_null(column.values)
-    equal = _comparison(Comparison("=", leaf.left, leaf.right), lookup, zone)
+    equal = _evaluate_comparison(Comparison("=", leaf.left, leaf.right), lookup, zone)
     if isinstance(leaf.right, Literal):
         return None if equal is None else pc.fill_null(equal, False)
     other = lookup(leaf.right)
@@ -230,12 +233,12 @@ def _null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Ar
     return pc.or_(pc.fill_null(equal, False), both_null)
 
 
-def _is_null(leaf: IsNull, lookup: Lookup) -> Array | None:
+def _evaluate_is_null(leaf: IsNull, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     return None if column is None else pc.is_null(column.values)
 
 
-def _in(leaf: In, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+def _evaluate_in(leaf: In, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.column)
     if column is None or not _is_comparable(column.data_type):
         return None
@@ -255,8 +258,8 @@ def _is_in(column: TypedArray, values: tuple[BoundValue, ...]) -> Array:
     if column.data_type not in _FLOATS:
         value_set = pa.array(values, type=column.values.type)
         return pc.is_in(column.values, value_set=value_set, skip_nulls=True)
-    # `is_in` tells -0.0 from 0.0, so adding 0.0 makes both 0.0. NaN is tested apart, so that
-    # nothing depends on how `is_in` compares it.
+    # `is_in` distinguishes -0.0 from 0.0, so adding 0.0 makes both 0.0. NaN is tested apart, so
+    # that nothing depends on how `is_in` compares it.
     numbers = pc.add(column.values.cast(pa.float64()), 0.0)
     listed = [value + 0.0 for value in values if isinstance(value, float) and value == value]
     plain = pa.array(listed, pa.float64())
@@ -266,14 +269,14 @@ def _is_in(column: TypedArray, values: tuple[BoundValue, ...]) -> Array:
     return found
 
 
-def _starts_with(leaf: StartsWith, lookup: Lookup) -> Array | None:
+def _evaluate_starts_with(leaf: StartsWith, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     if column is None or column.data_type != PrimitiveType("string"):
         return None
     return pc.starts_with(column.values, pattern=leaf.prefix)
 
 
-def _like(leaf: Like, lookup: Lookup) -> Array | None:
+def _evaluate_like(leaf: Like, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     if column is None or column.data_type != PrimitiveType("string"):
         return None
@@ -287,7 +290,7 @@ def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
 
 
 def _is_comparable(data_type: DataType) -> bool:
-    """Whether Spark compares such values at all: maps it does not, not even with null."""
+    """Return whether Spark compares such values: it never compares maps, not even with null."""
     return isinstance(data_type, (PrimitiveType, DecimalType))
 
 
@@ -295,27 +298,27 @@ def _table_lookup(table: pa.Table) -> Lookup:
     def lookup(column: Column) -> TypedArray | None:
         values = _top_level(table, column.path[0])
         for name in column.path[1:]:
-            values = None if values is None else _child(values, name)
-        return None if values is None else _typed(values)
+            values = None if values is None else _find_child(values, name)
+        return None if values is None else _add_type(values)
 
     return lookup
 
 
 def _top_level(table: pa.Table, name: str) -> Array | None:
-    index = _find(table.schema.names, name)
+    index = _find_index(table.schema.names, name)
     return None if index is None else table.column(index)
 
 
-def _child(values: Array, name: str) -> Array | None:
+def _find_child(values: Array, name: str) -> Array | None:
     if not pa.types.is_struct(values.type):
         return None
     names = [values.type.field(i).name for i in range(values.type.num_fields)]
-    index = _find(names, name)
+    index = _find_index(names, name)
     return None if index is None else pc.struct_field(values, [index])
 
 
-def _find(names: list[str], name: str) -> int | None:
-    """The index of a name: an exact match, else one in another case; None if there are several."""
+def _find_index(names: list[str], name: str) -> int | None:
+    """Return the index of a name, the exact match first, or None if several match."""
     for candidates in (
         [i for i, item in enumerate(names) if item == name],
         [i for i, item in enumerate(names) if item.lower() == name.lower()],
@@ -341,11 +344,11 @@ _ARROW_NAMES = {
 }
 
 
-def _typed(values: Array) -> TypedArray:
-    """The column with its Delta type; an unknown type counts as a struct: only IS NULL works."""
+def _add_type(values: Array) -> TypedArray:
+    """Return the column with its Delta type. An unknown type counts as a struct."""
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
-        return _typed(values.cast(arrow_type.value_type))
+        return _add_type(values.cast(arrow_type.value_type))
     if arrow_type in _ARROW_NAMES:
         return TypedArray(values, PrimitiveType(_ARROW_NAMES[arrow_type]))
     if pa.types.is_decimal(arrow_type) and arrow_type.precision <= 38 and arrow_type.scale >= 0:

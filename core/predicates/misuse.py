@@ -1,4 +1,4 @@
-"""Errors for what Python's own operators would make of columns and predicates."""
+"""Errors for Python's own operators on columns and predicates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def no_truth_value(text: str) -> UsageError:
     """
     return UsageError(
         f"Python asked whether {shown(text)} is true, as `and`, `or`, `not`, `in`, `if` and "
-        "comparisons in a chain do; the answer differs from row to row. Nothing was written. Join "
+        "comparisons in a chain do. The answer differs from row to row. Nothing was written. Join "
         "predicates by &, | and ~, each in parentheses, and use between, isin or like.",
         kind="OPTIMIST_PREDICATE_AS_BOOL",
         predicate=text,
@@ -24,15 +24,15 @@ def no_truth_value(text: str) -> UsageError:
 
 
 def no_predicate(given: object, what: str, argument: str) -> ArgumentTypeError:
-    """Return the error for a value that stands where a predicate must.
+    """Return the error for a value that is not a predicate.
 
     Args:
         given: The value.
-        what: Where it stands, as the subject of a sentence.
+        what: The role of the value, as the subject of a sentence.
         argument: The name of the argument.
     """
     return ArgumentTypeError(
-        f"{what} must be a predicate; it is of type {shown(type(given).__name__)}. Nothing was "
+        f"{what} must be a predicate. It is of type {shown(type(given).__name__)}. Nothing was "
         'written. Compare a column, as in `col("a") == 1`, each comparison in parentheses, or '
         "parse SQL by Predicate.parse.",
         kind="OPTIMIST_INVALID_ARGUMENT_TYPE",

@@ -1,7 +1,7 @@
-"""Pushes negations down to the leaves, and combines masks over them (spec 2.8, 9.5).
+"""Negations pushed down to the leaves, and masks combined over them (spec 2.8, 9.5).
 
 Pruning asks one question: may the predicate be *true*? In the normal form every connective is
-monotone, so a leaf that can't be answered is simply "maybe", and that can only widen the result.
+monotone. So a leaf without an answer simply counts as "maybe", which can only widen the result.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Mask: TypeAlias = Any
 
 
 def conjunction(predicates: tuple[Predicate, ...]) -> Predicate:
-    """The predicates joined by AND; TRUE if there are none."""
+    """Join the predicates by AND, and return TRUE without any."""
     return reduce(and_, predicates) if predicates else Predicate.TRUE
 
 
 def positive_form(predicate: Predicate, *, negate: bool = False) -> Predicate:
-    """A predicate that is *true* for the same rows, with `NOT` directly above leaves only.
+    """Return a predicate that is *true* for the same rows, with `NOT` only above leaves.
 
-    It may be false for rows where the original is null. `<=>` with a constant is rewritten with
-    other operators.
+    It may be false for rows where the original is null. Other operators replace `<=>` with a
+    constant.
     """
     if isinstance(predicate, Not):
         return positive_form(predicate.child, negate=not negate)
@@ -83,7 +83,7 @@ def _positive_null_safe(predicate: NullSafeEqual, right: Literal, negate: bool) 
 def _positive_is_true(predicate: IsTrue, negate: bool) -> Predicate:
     if not negate:
         return positive_form(predicate.child)
-    # It is true where the child is false or null, and no node here says "is null" of a predicate.
+    # It is true where the child is false or null, and no node says that a predicate is null.
     return Opaque(f"NOT ({predicate})", predicate.columns(), predicate.is_deterministic)
 
 
@@ -96,18 +96,18 @@ def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -
 
 
 def combine_masks(predicate: Predicate, answer_leaf: Callable[[Predicate], Mask]) -> Mask:
-    """Whether a predicate in positive form may be true, given the answers for its leaves."""
+    """Return whether a predicate in positive form may be true, from the answers for its leaves."""
     if isinstance(predicate, BooleanLiteral):
         return predicate.value is True
     if isinstance(predicate, And):
-        return _combine(predicate.parts, answer_leaf, decisive=False)
+        return _combine_parts(predicate.parts, answer_leaf, decisive=False)
     if isinstance(predicate, Or):
-        return _combine(predicate.parts, answer_leaf, decisive=True)
+        return _combine_parts(predicate.parts, answer_leaf, decisive=True)
     return answer_leaf(predicate)
 
 
 def full_mask(mask: Mask, num_rows: int) -> pa.BooleanArray:
-    """The mask as one array with `num_rows` values."""
+    """Return the mask as one array with `num_rows` values."""
     if isinstance(mask, bool):
         return pa.repeat(pa.scalar(mask), num_rows)
     if isinstance(mask, pa.ChunkedArray):
@@ -115,7 +115,7 @@ def full_mask(mask: Mask, num_rows: int) -> pa.BooleanArray:
     return mask
 
 
-def _combine(
+def _combine_parts(
     parts: tuple[Predicate, ...], answer_leaf: Callable[[Predicate], Mask], *, decisive: bool
 ) -> Mask:
     merge = pc.or_ if decisive else pc.and_

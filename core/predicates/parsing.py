@@ -1,4 +1,4 @@
-"""Turns SQL text into a predicate tree: what the engine knows for certain, and the rest opaque."""
+"""A parser from SQL text to a predicate tree, in which parts without a sure meaning are opaque."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ _INTEGERS = ("integer", "byte", "short", "long")
 def parse_predicate(sql: str) -> Predicate:
     """Parse the text of a WHERE clause in Spark's dialect.
 
-    Every part of the text for which the tree has no node becomes an `Opaque` leaf. Names are kept
-    as written; `ensure_columns` checks them against a schema.
+    Every part of the text without a node of its own becomes an `Opaque` leaf. Names stay as
+    written, and `ensure_columns` checks them against a schema.
 
     Raises:
         UsageError: The text is not a predicate (kind `OPTIMIST_INVALID_PREDICATE`; fields
-            `predicate`, and, if the place is known, `line` and `column`, counted from 1), or holds
-            half a character (kind `OPTIMIST_INVALID_TEXT`).
+            `predicate`, and, if the position is known, `line` and `column`, counted from 1), or
+            holds half a character (kind `OPTIMIST_INVALID_TEXT`).
     """
     ensure_unicode(sql)
     try:
         return predicate_of(parse_expression(sql), sql)
     except NotSqlError as error:
-        raise _invalid(sql, error) from None
+        raise _invalid_predicate(sql, error) from None
     except RecursionError:
         too_deep = NotSqlError("it is nested too deeply", None, None, "")
-        raise _invalid(sql, too_deep) from None
+        raise _invalid_predicate(sql, too_deep) from None
 
 
 def parse_column_path(text: str) -> tuple[str, ...]:
-    """Parse the name of a column or a struct field, such as ``a.b`` or ``a.`b c` ``, into its path.
+    """Parse the name of a column or a struct field, ``a.b`` or ``a.`b c` ``, into its path.
 
     Raises:
         UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
@@ -113,7 +113,7 @@ def parse_column_path(text: str) -> tuple[str, ...]:
 
 
 def predicate_of(expression: Expression, sql: str) -> Predicate:
-    """The predicate that a part of a parsed text stands for; see `parse_predicate`.
+    """Return the predicate of a part of a parsed text (see `parse_predicate`).
 
     Args:
         expression: The part.
@@ -123,32 +123,32 @@ def predicate_of(expression: Expression, sql: str) -> Predicate:
 
 
 def column_of(expression: Expression) -> Column | None:
-    """The column or struct field that an expression names; None for other expressions."""
+    """Return the column or struct field that an expression names, or None."""
     if isinstance(expression, Name) and not expression.is_call:
         return Column(expression.path)
     return None
 
 
 def literal_of(expression: Expression) -> Literal | None:
-    """The constant that an expression is; None for other expressions, and in doubt."""
+    """Return the constant that an expression is, or None for others and in doubt."""
     match expression:
         case Constant():
             return Literal(expression.value, "null" if expression.value is None else "boolean")
         case Text():
             return Literal(expression.value, "string")
         case Number():
-            return _number(expression)
+            return _number_literal(expression)
         case Typed():
-            return _typed(expression)
+            return _typed_literal(expression)
         case Operation(operator="-x" | "+x"):
-            return _signed(expression.operator, expression.operands[0])
+            return _signed_literal(expression.operator, expression.operands[0])
         case Cast():
-            return _cast(expression)
+            return _cast_literal(expression)
     return None
 
 
 def type_name_of(target: SqlType) -> str | None:
-    """Delta's name of the type that a cast names, for a decimal with its parameters."""
+    """Return Delta's name of the type that a cast names, with a decimal's parameters."""
     name = _TYPE_NAMES.get(target.name) if target.collation is None else None
     if name != "decimal":
         return name
@@ -157,10 +157,10 @@ def type_name_of(target: SqlType) -> str | None:
     return f"decimal({precision},{scale})" if is_legal else None
 
 
-def _invalid(sql: str, error: NotSqlError) -> UsageError:
-    has_place = error.line is not None
-    where = f" (line {error.line}, column {error.column})" if has_place else ""
-    fields = {"line": error.line, "column": error.column} if has_place else {}
+def _invalid_predicate(sql: str, error: NotSqlError) -> UsageError:
+    is_located = error.line is not None
+    where = f" (line {error.line}, column {error.column})" if is_located else ""
+    fields = {"line": error.line, "column": error.column} if is_located else {}
     return UsageError(
         f"The predicate {quoted(sql)} can't be parsed{where}: {shown(error)}. Correct the SQL, "
         "and put unusual names in back-ticks.",
@@ -171,7 +171,7 @@ def _invalid(sql: str, error: NotSqlError) -> UsageError:
 
 
 class _SqlText(Translation[Expression]):
-    """The translation of the parts of one text."""
+    """The translation of the parts of one SQL text."""
 
     __slots__ = ("_sql",)
 
@@ -180,7 +180,7 @@ class _SqlText(Translation[Expression]):
 
     def operation(self, term: Expression) -> Meaning[Expression] | None:
         if isinstance(term, Operation):
-            return _meaning(term)
+            return _operator_and_operands(term)
         if isinstance(term, Call) and term.is_plain and not term.qualifiers:
             operator = _CALLS.get(term.name)
             return None if operator is None else (operator, term.arguments)
@@ -194,7 +194,7 @@ class _SqlText(Translation[Expression]):
 
     def opaque(self, term: Expression) -> Opaque:
         names = [name for name in free_names(term) if not name.is_call]
-        deterministic = not any(map(_may_differ, walk(term)))
+        deterministic = not any(map(_is_nondeterministic, walk(term)))
         columns = frozenset(name.path for name in names)
         return Opaque(plain_text(self._sql, term), columns, deterministic)
 
@@ -207,8 +207,8 @@ class _SqlText(Translation[Expression]):
         return reduce(or_, [CastComparison(op, *cast, value) for value in values])
 
 
-def _may_differ(node: Expression) -> bool:
-    """Whether a node may give different answers for equal rows, now or in a later statement."""
+def _is_nondeterministic(node: Expression) -> bool:
+    """Return whether a node may give different answers for equal rows, now or later."""
     if isinstance(node, Call):
         is_row_function = node.name in ROW_FUNCTIONS and node.is_plain and not node.qualifiers
         return not is_row_function or (node.name in _CLOCKS and not node.arguments)
@@ -245,7 +245,7 @@ _OPERATORS: dict[str, Operator] = {
 }
 
 
-def _meaning(node: Operation) -> Meaning[Expression] | None:
+def _operator_and_operands(node: Operation) -> Meaning[Expression] | None:
     (first, *_) = node.operands
     if node.operator == "NOT" and _is_distinct(first):
         return "<=>", first.operands
@@ -259,7 +259,7 @@ def _is_distinct(node: Expression) -> TypeGuard[Operation]:
     return isinstance(node, Operation) and node.operator == "IS DISTINCT FROM"
 
 
-def _number(node: Number) -> Literal | None:
+def _number_literal(node: Number) -> Literal | None:
     if node.kind in _INTEGERS:
         return Literal(int(node.text), "integer")
     if node.kind == "decimal":
@@ -269,14 +269,14 @@ def _number(node: Number) -> Literal | None:
     return cast_literal(Literal(float(node.text), "double"), node.kind)
 
 
-def _typed(node: Typed) -> Literal | None:
+def _typed_literal(node: Typed) -> Literal | None:
     if node.type_name == "X":
         return Literal(bytes.fromhex("0" * (len(node.text) % 2) + node.text), "binary")
     name = _TYPE_NAMES.get(node.type_name)
     return None if name is None else cast_literal(Literal(node.text, "string"), name)
 
 
-def _signed(operator: str, operand: Expression) -> Literal | None:
+def _signed_literal(operator: str, operand: Expression) -> Literal | None:
     literal = literal_of(operand)
     value = None if literal is None else literal.value
     if literal is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -284,15 +284,15 @@ def _signed(operator: str, operand: Expression) -> Literal | None:
     if operator == "+x":
         return literal
     if isinstance(value, int) and value < 0:
-        return None  # the least number of a type has no other sign
+        return None  # the least number of a type has no positive counterpart
     negated = value.copy_negate() if isinstance(value, Decimal) else -value
     return Literal(negated, literal.kind)
 
 
-def _cast(node: Cast) -> Literal | None:
+def _cast_literal(node: Cast) -> Literal | None:
     inner, name = literal_of(node.value), type_name_of(node.target)
     if inner is None or name is None or inner.value is None:
-        return None  # a null of a type, which Spark does not compare with every other
+        return None  # Spark does not compare a null of one type with every other type
     literal = cast_literal(inner, "decimal" if name.startswith("decimal") else name)
     if literal is not None and isinstance(literal.value, Decimal):
         return _at_declared_scale(literal.value, node.target)
@@ -300,7 +300,7 @@ def _cast(node: Cast) -> Literal | None:
 
 
 def _column_cast(node: Expression) -> tuple[Column, str] | None:
-    """The column and type of `CAST(column AS type)` or `to_date(column)`; None for other nodes."""
+    """Return the column and type of `CAST(column AS type)` or `to_date(column)`, or None."""
     if isinstance(node, Call):
         is_to_date = node.name in ("to_date", "date") and node.is_plain and not node.qualifiers
         column = column_of(node.arguments[0]) if is_to_date and len(node.arguments) == 1 else None
@@ -319,7 +319,7 @@ def _decimal_parameters(target: SqlType) -> tuple[int, int]:
 
 
 def _at_declared_scale(number: Decimal, target: SqlType) -> Literal | None:
-    """The number as a `DECIMAL(precision, scale)`; None if that would round or overflow."""
+    """Return the number as `DECIMAL(precision, scale)`, or None if it rounds or overflows."""
     precision, scale = _decimal_parameters(target)
     try:
         fitted = exactly_at_scale(number, scale)

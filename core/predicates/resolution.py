@@ -1,4 +1,4 @@
-"""Resolves the names in a predicate to the columns of a schema (spec 10.1, 10.8)."""
+"""Resolution of a predicate's names to the columns of a schema (spec 10.1, 10.8)."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ResolvedColumn:
-    """A column that a predicate names, as the schema has it.
+    """A column that a predicate names, in the schema's terms.
 
     Attributes:
         path: The logical names, in the schema's spelling.
         physical_path: The names in statistics, partition values and data files.
         data_type: Its type.
-        has_plain_order: Whether values compare byte by byte: false for text with a collation, and
+        has_plain_order: Whether values compare byte by byte. False for text with a collation, and
             for `char(n)`, because Spark pads the values that it compares with.
-        was_float: Whether files may hold values that were written when it was a float.
+        was_float: Whether files may hold values from a time when the column was a float.
     """
 
     path: tuple[str, ...]
@@ -94,41 +94,41 @@ def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> S
 
 
 def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
-    """The column or struct field that a path means, or None if there is none.
+    """Return the column or struct field that a path names, or None.
 
-    The first name is a column's. Who knows the table by an alias takes it off before.
+    The first name is a column's. A caller that knows the table by an alias removes the alias first.
     """
     return _descend(path, schema)
 
 
 def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
-    """The same predicate with its columns in the schema's spelling.
+    """Return the same predicate with its columns in the schema's spelling.
 
     Raises:
         SchemaError: The predicate names a column that the table does not have (kind
-            `DELTA_COLUMN_NOT_FOUND`; fields `column`, `candidates`, and `near`, those of similar
-            names).
+            `DELTA_COLUMN_NOT_FOUND`; fields `column`, `candidates`, and `near` for similar names).
     """
     for path in sorted(predicate.columns()):
         if resolve_column(path, schema) is None:
             raise column_not_found(path, schema, f"The predicate {quoted(predicate)} names it")
     return map_leaves(
-        predicate, lambda leaf: map_columns(leaf, lambda column: _respelled(column, schema))
+        predicate, lambda leaf: map_columns(leaf, lambda column: _respell(column, schema))
     )
 
 
-def column_not_found(path: tuple[str, ...], schema: StructType, told: str) -> SchemaError:
-    """The error for a name that no column has, with those that are meant perhaps.
+def column_not_found(path: tuple[str, ...], schema: StructType, source: str) -> SchemaError:
+    """Return the error for a name that no column has, with similar names.
 
     Args:
         path: The names.
-        schema: The columns that there are.
-        told: Who names it, as a sentence without its end.
+        schema: The existing columns.
+        source: A sentence, without its end, that says where the name comes from.
     """
-    near = _near(path, schema)
+    near = _near_names(path, schema)
     remedy = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(schema.names)}."
     return SchemaError(
-        f"The table has no column {shown(quote_path(path))}. {told}. Nothing was written. {remedy}",
+        f"The table has no column {shown(quote_path(path))}. {source}. Nothing was written. "
+        f"{remedy}",
         kind="DELTA_COLUMN_NOT_FOUND",
         column=quote_path(path),
         candidates=schema.names,
@@ -136,22 +136,22 @@ def column_not_found(path: tuple[str, ...], schema: StructType, told: str) -> Sc
     )
 
 
-def _near(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
-    """The columns and fields of structs whose names are like these, the most alike first."""
-    known = {".".join(names).lower(): quote_path(names) for names in _paths(schema)}
+def _near_names(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+    """Return the columns and struct fields with similar names, the most similar first."""
+    known = {".".join(names).lower(): quote_path(names) for names in _walk_paths(schema)}
     wanted = ".".join(path).lower()
-    # With one name too many before it, as with an alias that nobody gave, the rest is a column.
+    # Without its first name, which may be an unknown alias, the path may be a column.
     bare = [".".join(path[1:]).lower()] if len(path) > 1 else []
     found = [*(name for name in bare if name in known), *get_close_matches(wanted, known, 3, 0.7)]
     return tuple(dict.fromkeys(known[name] for name in found))
 
 
-def _paths(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _walk_paths(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for item in struct:
         path = (*above, item.name)
         yield path
         if isinstance(item.data_type, StructType):
-            yield from _paths(item.data_type, path)
+            yield from _walk_paths(item.data_type, path)
 
 
 def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
@@ -177,7 +177,7 @@ def _is_specially_ordered(field: StructField) -> bool:
     return bool(field.metadata.get(COLLATIONS)) or char_type.startswith("char")
 
 
-def _respelled(column: Column, schema: StructType) -> Column:
+def _respell(column: Column, schema: StructType) -> Column:
     resolved = resolve_column(column.path, schema)
     return column if resolved is None else Column(resolved.path)
 
@@ -192,7 +192,7 @@ def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -
 
 
 def map_columns(leaf: Predicate, change: Callable[[Column], Column]) -> Predicate:
-    """Apply `change` to the columns of a leaf; an opaque leaf is SQL text and stays as it is."""
+    """Apply `change` to the columns of a leaf. An opaque leaf is SQL text and stays the same."""
     if isinstance(leaf, (Comparison, NullSafeEqual)):
         right: Operand = leaf.right
         right = change(right) if isinstance(right, Column) else right

@@ -1,4 +1,4 @@
-"""Writes names, constants and patterns as the SQL text that Spark reads."""
+"""Names, constants and patterns as the SQL text that Spark reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SQL_TYPES = {
     "integer": "INT",
     "long": "BIGINT",
 }
-# Names only in some sessions, or only in some places.
+# Words that are names only in some sessions, or only in some positions.
 _KEYWORDS = """
     ALL AND ANTI ANY AS AUTHORIZATION BETWEEN BOTH CASE CAST CHECK COLLATE COLLATION COLUMN
     CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DATE
@@ -35,25 +35,25 @@ _KEYWORDS = """
     WHEN WHERE WINDOW WITH WITHIN
 """
 _NO_VARIABLE = "$\\{"
-"""What Spark reads as `${`, and does not take for a variable that it has to put in."""
+"""Spark reads this as `${`, but does not replace it by a variable."""
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
 def quote_path(path: tuple[str, ...]) -> str:
-    """A column's path as SQL, with back-ticks only around names that need them."""
+    """Return a column's path as SQL, with back-ticks only around names that need them."""
     return ".".join(quote_identifier(name) for name in path)
 
 
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
-    """One name as SQL, in back-ticks unless every session reads it without them as the name."""
+    """Return one name as SQL, in back-ticks unless every session reads it without them."""
     if name.isascii() and name.isidentifier() and name.upper() not in _KEYWORDS.split():
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_literal(value: object, kind: str) -> str:
-    """A constant of a kind (see `tree.LiteralKind`) as SQL."""
+    """Return a constant of a kind (see `tree.LiteralKind`) as SQL."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -67,18 +67,18 @@ def quote_literal(value: object, kind: str) -> str:
         return f"{kind.upper()} '{_timestamp_text(value)}'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
-    return _number(value, kind)
+    return _number_text(value, kind)
 
 
 def sql_type(name: str) -> str:
-    """The SQL name of a Delta type, given by its Delta name."""
+    """Return the SQL name of a Delta type."""
     return _SQL_TYPES.get(name, name.upper())
 
 
 def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...] | None:
-    """Split a LIKE pattern into literal pieces and wildcards; None if an escape is illegal.
+    """Split a LIKE pattern into literal pieces and wildcards, or return None if malformed.
 
-    The form is that of `Like.parts`.
+    The result has the form of `Like.parts`. An escape before an ordinary character is malformed.
     """
     parts: list[tuple[bool, str]] = []
     chars = iter(pattern)
@@ -87,18 +87,18 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...]
             escaped = next(chars, None)
             if escaped not in ("%", "_", escape):
                 return None
-            _append(parts, False, escaped or "")
+            _append_part(parts, False, escaped or "")
         else:
-            _append(parts, char in "%_", char)
+            _append_part(parts, char in "%_", char)
     return tuple(parts)
 
 
 def like_pattern(parts: tuple[tuple[bool, str], ...]) -> str:
-    """The LIKE pattern with these parts, with a backslash as the escape."""
+    """Return the LIKE pattern with these parts, with a backslash as the escape."""
     return "".join(text if wild else _escape_like(text) for wild, text in parts)
 
 
-def _append(parts: list[tuple[bool, str]], wild: bool, text: str) -> None:
+def _append_part(parts: list[tuple[bool, str]], wild: bool, text: str) -> None:
     if not wild and parts and not parts[-1][0]:
         text = parts.pop()[1] + text
     parts.append((wild, text))
@@ -108,7 +108,7 @@ def _escape_like(text: str) -> str:
     return "".join("\\" + char if char in "%_\\" else char for char in text)
 
 
-def _number(value: object, kind: str) -> str:
+def _number_text(value: object, kind: str) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}BD"
     if isinstance(value, float):

@@ -1,8 +1,8 @@
-"""Turns conditions of any form into predicates, by one table of operators.
+"""Translation of conditions of any form into predicates, by one table of operators.
 
 SQL text, Catalyst's trees, messages of Spark Connect and filters of Python data sources differ in
 how they spell an operator and where its operands are. The front end of each form, a `Translation`,
-deals with that; what an operator means is the same for all of them and is defined here once.
+knows that. All forms share the meaning of an operator, which this module defines once.
 """
 
 from __future__ import annotations
@@ -61,50 +61,50 @@ Operation: TypeAlias = tuple[Operator, Sequence[Term]]
 
 
 class Translation(ABC, Generic[Term]):
-    """Translates conditions of one form to predicates; a `Term` is a condition or an operand."""
+    """Translates conditions of one form to predicates. A `Term` is a condition or an operand."""
 
     __slots__ = ()
 
     @abstractmethod
     def operation(self, term: Term) -> Operation[Term] | None:
-        """A condition as an operator and its operands; None if it is not one of the operators.
+        """Return a condition's operator and operands, or None for another operator.
 
-        `IN` has the value before its list; `LIKE` may have its escape as a third operand.
+        `IN` has the value before its list. `LIKE` may have its escape as a third operand.
         """
 
     @abstractmethod
     def column(self, term: Term) -> Column | None:
-        """The column or struct field that a term is, or None if it is something else."""
+        """Return the column or struct field that a term is, or None."""
 
     @abstractmethod
     def literal(self, term: Term) -> Literal | None:
-        """The constant that a term is; None if it is not one, or its value is not beyond doubt."""
+        """Return the constant that a term is, or None for others and in doubt."""
 
     @abstractmethod
     def opaque(self, term: Term) -> Opaque:
-        """The opaque leaf that stands for a condition that is not understood."""
+        """Return the opaque leaf for a condition without a known meaning."""
 
     def converted(
         self, op: ComparisonOp, term: Term, values: Sequence[Literal]
     ) -> Predicate | None:
-        """`term op value`, true for any of the values, if the term is a cast of a column.
+        """Translate `term op value`, true for any of the values, if the term casts a column.
 
-        None if it is not one, or can't be translated.
+        Return None if it does not, or if the cast has no translation.
         """
-        del op, term, values  # most forms have none that can be undone
+        del op, term, values  # most forms have no cast that can be undone
         return None
 
     def predicate(self, term: Term) -> Predicate:
-        """The predicate that a condition means; parts of it may be opaque."""
+        """Return the predicate of a condition. Parts of it may be opaque."""
         return self.applied(term, self.operation(term))
 
     def applied(self, term: Term, operation: Operation[Term] | None) -> Predicate:
-        """As `predicate`, for a term whose `operation` the caller has already found."""
-        found = _truth(self, term) if operation is None else _of_row(self, *operation)
+        """Translate like `predicate` a term whose `operation` the caller has already found."""
+        found = _truth_of_term(self, term) if operation is None else _apply_rule(self, *operation)
         return self.opaque(term) if found is None else found
 
 
-def _of_row(
+def _apply_rule(
     form: Translation[Term], operator: Operator, operands: Sequence[Term]
 ) -> Predicate | None:
     row = _ROWS[operator]
@@ -113,8 +113,8 @@ def _of_row(
     return row.rule(form, *operands)
 
 
-def _truth(form: Translation[Term], term: Term) -> Predicate | None:
-    """The predicate of a bare TRUE, FALSE, NULL or boolean column; None for another term."""
+def _truth_of_term(form: Translation[Term], term: Term) -> Predicate | None:
+    """Return the predicate of a bare TRUE, FALSE, NULL or boolean column, or None."""
     constant = form.literal(term)
     if constant is None:
         column = form.column(term)
@@ -123,7 +123,7 @@ def _truth(form: Translation[Term], term: Term) -> Predicate | None:
     return BooleanLiteral(value) if value is None or isinstance(value, bool) else None
 
 
-def _connected(
+def _connect_parts(
     operator: Operator,
     combine: Callable[[Predicate, Predicate], Predicate],
     form: Translation[Term],
@@ -141,12 +141,12 @@ def _connected(
     return reduce(combine, parts)
 
 
-def _compared(
+def _compare(
     op: ComparisonOp, form: Translation[Term], left: Term, right: Term
 ) -> Predicate | None:
     value, first = form.literal(right), form.literal(left)
     if first is not None and value is not None:
-        return _folded(op, first, value)
+        return _fold_constants(op, first, value)
     if first is not None:
         left, right, value, op = right, left, first, FLIPPED[op]
     column = form.column(left)
@@ -156,11 +156,11 @@ def _compared(
     if value is None:
         return None
     converted = form.converted(op, left, (value,))
-    return _compared_with_truth(op, form, left, value) if converted is None else converted
+    return _compare_with_truth(op, form, left, value) if converted is None else converted
 
 
-def _folded(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None:
-    """The value of a comparison of two constants, such as `1 = 1`, which people write for TRUE."""
+def _fold_constants(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None:
+    """Return the value of a comparison of two constants, such as `1 = 1` for TRUE."""
     if left.value is None or right.value is None:
         return BooleanLiteral(None)
     if left.kind != right.kind or op not in ("=", "<>"):
@@ -170,10 +170,10 @@ def _folded(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None
     return BooleanLiteral((left.value == right.value) == (op == "="))
 
 
-def _compared_with_truth(
+def _compare_with_truth(
     op: ComparisonOp, form: Translation[Term], condition: Term, truth: Literal
 ) -> Predicate | None:
-    """The predicate of `(condition) = true`, `(condition) <> false` and the like."""
+    """Return the predicate of `(condition) = true`, `(condition) <> false` and similar ones."""
     operation = form.operation(condition)
     if operation is None or op not in ("=", "<>") or not isinstance(truth.value, bool):
         return None
@@ -195,7 +195,7 @@ def _equal_null_safe(form: Translation[Term], left: Term, right: Term) -> Predic
     return IsTrue(condition if value.value else ~condition)
 
 
-def _among(form: Translation[Term], term: Term, *listed: Term) -> Predicate | None:
+def _translate_in(form: Translation[Term], term: Term, *listed: Term) -> Predicate | None:
     literals = [form.literal(item) for item in listed]
     known = tuple(item for item in literals if item is not None)
     if len(known) < len(literals):
@@ -204,8 +204,10 @@ def _among(form: Translation[Term], term: Term, *listed: Term) -> Predicate | No
     return form.converted("=", term, known) if column is None else In(column, known)
 
 
-def _between(form: Translation[Term], term: Term, low: Term, high: Term) -> Predicate | None:
-    least, most = _compared(">=", form, term, low), _compared("<=", form, term, high)
+def _translate_between(
+    form: Translation[Term], term: Term, low: Term, high: Term
+) -> Predicate | None:
+    least, most = _compare(">=", form, term, low), _compare("<=", form, term, high)
     return None if least is None or most is None else least & most
 
 
@@ -219,7 +221,7 @@ def _is_not_null(form: Translation[Term], term: Term) -> Predicate | None:
     return None if column is None else ~IsNull(column)
 
 
-def _tested(
+def _test_text(
     build: Callable[[Column, str], Predicate], form: Translation[Term], term: Term, text: Term
 ) -> Predicate | None:
     column, constant = form.column(term), form.literal(text)
@@ -236,7 +238,7 @@ def _contains(column: Column, text: str) -> Predicate:
     return Like(column, ((True, "%"), *(((False, text), (True, "%")) if text else ())))
 
 
-def _like(
+def _translate_like(
     form: Translation[Term], term: Term, pattern: Term, escape: Term | None = None
 ) -> Predicate | None:
     column, text = form.column(term), form.literal(pattern)
@@ -250,7 +252,7 @@ def _like(
 
 
 class _Row(NamedTuple):
-    """An operator's rule, which gives None if it can't tell, and how many operands it takes."""
+    """An operator's rule, which returns None if in doubt, and its number of operands."""
 
     rule: Callable[..., Predicate | None]
     fewest: int
@@ -259,24 +261,24 @@ class _Row(NamedTuple):
 
 _MANY = 1_000_000_000
 _ROWS: dict[Operator, _Row] = {
-    "AND": _Row(partial(_connected, "AND", and_), 1, _MANY),
-    "OR": _Row(partial(_connected, "OR", or_), 1, _MANY),
+    "AND": _Row(partial(_connect_parts, "AND", and_), 1, _MANY),
+    "OR": _Row(partial(_connect_parts, "OR", or_), 1, _MANY),
     "NOT": _Row(lambda form, term: ~form.predicate(term), 1, 1),
-    "=": _Row(partial(_compared, "="), 2, 2),
-    "<>": _Row(partial(_compared, "<>"), 2, 2),
-    "<": _Row(partial(_compared, "<"), 2, 2),
-    "<=": _Row(partial(_compared, "<="), 2, 2),
-    ">": _Row(partial(_compared, ">"), 2, 2),
-    ">=": _Row(partial(_compared, ">="), 2, 2),
+    "=": _Row(partial(_compare, "="), 2, 2),
+    "<>": _Row(partial(_compare, "<>"), 2, 2),
+    "<": _Row(partial(_compare, "<"), 2, 2),
+    "<=": _Row(partial(_compare, "<="), 2, 2),
+    ">": _Row(partial(_compare, ">"), 2, 2),
+    ">=": _Row(partial(_compare, ">="), 2, 2),
     "<=>": _Row(_equal_null_safe, 2, 2),
-    "IN": _Row(_among, 2, _MANY),
-    "BETWEEN": _Row(_between, 3, 3),
+    "IN": _Row(_translate_in, 2, _MANY),
+    "BETWEEN": _Row(_translate_between, 3, 3),
     "IS NULL": _Row(_is_null, 1, 1),
     "IS NOT NULL": _Row(_is_not_null, 1, 1),
     "IS TRUE": _Row(lambda form, term: IsTrue(form.predicate(term)), 1, 1),
     "IS FALSE": _Row(lambda form, term: IsTrue(~form.predicate(term)), 1, 1),
-    "STARTS WITH": _Row(partial(_tested, StartsWith), 2, 2),
-    "ENDS WITH": _Row(partial(_tested, _ends_with), 2, 2),
-    "CONTAINS": _Row(partial(_tested, _contains), 2, 2),
-    "LIKE": _Row(_like, 2, 3),
+    "STARTS WITH": _Row(partial(_test_text, StartsWith), 2, 2),
+    "ENDS WITH": _Row(partial(_test_text, _ends_with), 2, 2),
+    "CONTAINS": _Row(partial(_test_text, _contains), 2, 2),
+    "LIKE": _Row(_translate_like, 2, 3),
 }

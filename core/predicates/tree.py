@@ -1,9 +1,9 @@
-"""Predicates as frozen trees: what a read depends on, and what prunes files (spec 1.3, 9.4, 9.5).
+"""Predicates as frozen trees: the reads of a transaction, and the pruning of files (spec 1.3, 9.4).
 
 The nodes cover the comparisons whose meaning this engine knows exactly. Everything else (functions,
 arithmetic, subqueries) is an `Opaque` leaf: its columns are known, its value is not, and it never
-prunes. Comparisons follow SQL's three-valued logic with Spark's order of values: NaN equals NaN and
-is greater than every other number; -0.0 equals 0.0.
+prunes (spec 9.5). Comparisons follow SQL's three-valued logic with Spark's order of values: NaN
+equals NaN and is greater than every other number; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _NAN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column or a struct field, by its path of names as they were written."""
+    """A column or a struct field, by its path of names as written."""
 
     path: ColumnPath
 
@@ -101,8 +101,8 @@ class Literal:
     """A constant.
 
     `value` is None, bool, int, Decimal, float, str, bytes, date or datetime, as `kind` says. A
-    `timestamp` with a zone is an instant; one without is read in the session's zone. Text must hold
-    no half characters, which UTF-8 can't encode.
+    `timestamp` with a zone is an instant. One without a zone is read in the session's zone. Text
+    must hold no half characters, which UTF-8 can't encode.
     """
 
     value: bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | None
@@ -123,10 +123,10 @@ Operand: TypeAlias = Column | Literal
 
 
 class Predicate:
-    """A condition on rows; the base of all nodes. Values are frozen and may be shared.
+    """A condition on rows, and the base of all nodes. Values are frozen and may be shared.
 
-    Build one with `Predicate.parse("month = 1 AND delay > 60")` or with `col("month") == 1`;
-    combine with `&`, `|` and `~`. `str(predicate)` is SQL that parses back to an equal tree.
+    Build one with `Predicate.parse("month = 1 AND delay > 60")` or with `col("month") == 1`.
+    Combine them with `&`, `|` and `~`. `str(predicate)` is SQL that parses back to an equal tree.
     """
 
     __slots__ = ()
@@ -142,25 +142,25 @@ class Predicate:
 
         Raises:
             UsageError: The text is not a predicate (kind `OPTIMIST_INVALID_PREDICATE`; fields
-                `predicate`, and, if the place is known, `line` and `column`, counted from 1), or
+                `predicate`, and, if the position is known, `line` and `column`, counted from 1), or
                 holds half a character (kind `OPTIMIST_INVALID_TEXT`).
         """
-        # Imported only here, because the parser imports this module's nodes.
+        # The import is here, because the parser imports this module's nodes.
         from optimist.core.predicates.parsing import parse_predicate
 
         return parse_predicate(sql)
 
     @staticmethod
     def of(given: object, argument: str = "predicate") -> Predicate:
-        """Return what a caller means by a predicate or by SQL text.
+        """Return the predicate that a caller gave, as a predicate or as SQL text.
 
         Args:
-            given: What the caller gave.
-            argument: What the caller calls it, for the error.
+            given: The caller's value.
+            argument: The name of the caller's argument, for the error.
 
         Raises:
-            ArgumentTypeError: It is neither (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`), as is the
-                answer of Python's own `is`, `not` and `==` between predicates.
+            ArgumentTypeError: The value is neither (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+                Python's own `is`, `not` and `==` between predicates give such a value.
             UsageError: As `parse`.
         """
         if isinstance(given, str):
@@ -173,34 +173,34 @@ class Predicate:
         return And((*_parts(self, And), *_parts(_operand_of("&", other), And)))
 
     def __rand__(self, other: object) -> NoReturn:
-        raise no_predicate(other, "What stands beside &", "other")
+        raise no_predicate(other, "An operand of &", "other")
 
     def __or__(self, other: Predicate) -> Predicate:
         return Or((*_parts(self, Or), *_parts(_operand_of("|", other), Or)))
 
     def __ror__(self, other: object) -> NoReturn:
-        raise no_predicate(other, "What stands beside |", "other")
+        raise no_predicate(other, "An operand of |", "other")
 
     def __invert__(self) -> Predicate:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
-        # `a and b` asks `a` for its truth, and would be `b` alone; `1 < col < 5` likewise.
+        # `a and b` asks for the truth of `a`, and would be `b` alone. So does `1 < col < 5`.
         raise no_truth_value(str(self))
 
     def __contains__(self, item: object) -> NoReturn:
         raise no_truth_value(str(self))
 
     def children(self) -> tuple[Predicate, ...]:
-        """The predicates directly below this one."""
+        """Return the predicates directly below this one."""
         return ()
 
     def own_columns(self) -> frozenset[ColumnPath]:
-        """The columns that this node itself names, without those of its children."""
+        """Return the columns that this node itself names, without those of its children."""
         return frozenset()
 
     def columns(self) -> frozenset[ColumnPath]:
-        """The paths of all columns that the predicate names, as they were written."""
+        """Return the paths of all columns that the predicate names, as written."""
         return frozenset(path for node in self.walk() for path in node.own_columns())
 
     def walk(self) -> Iterator[Predicate]:
@@ -213,16 +213,16 @@ class Predicate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every part is understood, so that no leaf is opaque."""
+        """Whether every part has a known meaning, so that no leaf is opaque."""
         return not any(isinstance(node, Opaque) for node in self.walk())
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether equal rows always get equal answers; with an unknown function, it is False."""
+        """Whether equal rows always get equal answers. With an unknown function, it is False."""
         return all(node.deterministic for node in self.walk() if isinstance(node, Opaque))
 
     def conjuncts(self) -> tuple[Predicate, ...]:
-        """The predicates that this one joins by AND; itself if there is no AND, none for TRUE."""
+        """Return the predicates that this one joins by AND, itself without AND, none for TRUE."""
         if self == Predicate.TRUE:
             return ()
         return self.children() if isinstance(self, And) else (self,)
@@ -230,7 +230,7 @@ class Predicate:
 
 def _operand_of(operator: str, other: object) -> Predicate:
     if not isinstance(other, Predicate):
-        raise no_predicate(other, f"What stands beside {operator}", "other")
+        raise no_predicate(other, f"An operand of {operator}", "other")
     return other
 
 
@@ -314,7 +314,7 @@ class IsTrue(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
-    """`left op right`; a literal is always on the right."""
+    """`left op right`, with a literal always on the right."""
 
     op: ComparisonOp
     left: Column
@@ -330,10 +330,10 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class CastComparison(Predicate):
-    """`CAST(column AS target) op right`; `casts.without_cast` removes the cast if it can.
+    """`CAST(column AS target) op right`. `casts.without_cast` removes the cast if it can.
 
     Attributes:
-        target: One of Delta's type names, for a decimal with precision and scale.
+        target: One of Delta's type names. A decimal's name has precision and scale.
     """
 
     op: ComparisonOp
@@ -380,7 +380,7 @@ class IsNull(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class In(Predicate):
-    """`column IN (values)`; there is at least one value, and values may be null."""
+    """`column IN (values)`, with at least one value. Values may be null."""
 
     column: Column
     values: tuple[Literal, ...]
@@ -436,7 +436,7 @@ class Like(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(Predicate):
-    """A condition that is not understood: it never prunes, and may hold for any row.
+    """A condition without a known meaning: it never prunes, and may hold for any row.
 
     Attributes:
         sql: Its SQL text.
