@@ -1,1 +1,1 @@
-"""Which files can hold rows that a predicate is true for: partition values and statistics."""
+"""The files that can hold rows of a predicate, by partition values and statistics."""

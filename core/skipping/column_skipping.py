@@ -1,4 +1,4 @@
-"""What one column's statistics say of comparisons with constants (spec 9.5)."""
+"""Answers to comparisons with constants from one column's statistics (spec 9.5)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ColumnSkipper:
     Attributes:
         statistics: The statistics of the column.
         num_records: How many rows each file has.
-        zone: The zone in which times without one are read.
-        trust_float_maximum: Whether a file whose maximum is not NaN is taken to hold no NaN. Some
+        zone: The zone of times without one.
+        trust_float_maximum: Whether a maximum that is not NaN proves that a file has no NaN. Some
             writers ignore NaN, which is greater than any bound that they write.
     """
 
@@ -57,36 +57,36 @@ class ColumnSkipper:
     trust_float_maximum: bool
 
     def answer(self, leaf: Predicate, *, is_negated: bool) -> Mask:
-        """For each file, whether the leaf, or its negation, may be true for some row."""
+        """Return for each file whether the leaf, or its negation, may be true for some row."""
         if isinstance(leaf, IsNull):
             return self._may_have_values() if is_negated else self._may_have_nulls()
         if self.statistics.low is None:
             return True
         mask: Mask = True
         if isinstance(leaf, Comparison):
-            mask = self._comparison(leaf)
+            mask = self._may_match_comparison(leaf)
         elif isinstance(leaf, In):
-            mask = self._not_in(leaf) if is_negated else self._in(leaf)
+            mask = self._may_match_not_in(leaf) if is_negated else self._may_match_in(leaf)
         elif isinstance(leaf, StartsWith) and not is_negated:
-            mask = self._starts_with(leaf.prefix)
+            mask = self._may_match_prefix(leaf.prefix)
         elif isinstance(leaf, Like) and not is_negated:
-            mask = self._like(leaf)
-        # Each of these is null, and so not true, for a row without a value.
+            mask = self._may_match_like(leaf)
+        # Each of these is null, so not true, for a row without a value.
         values = self._may_have_values()
         return values if mask is True else mask if mask is False else pc.and_(mask, values)
 
     def has_no_nulls(self) -> Array:
-        """For each file, whether it is known that every row has a value."""
+        """Return for each file whether every row certainly has a value."""
         return pc.fill_null(pc.equal(self.statistics.null_count, 0), False)
 
     def _may_have_nulls(self) -> Array:
-        # Also right where bounds are not tight: then 0 still means none (spec 9.5).
+        # This also holds if bounds are not tight: 0 still means none then (spec 9.5).
         return pc.fill_null(pc.not_equal(self.statistics.null_count, 0), True)
 
     def _may_have_values(self) -> Array:
         return pc.fill_null(pc.not_equal(self.statistics.null_count, self.num_records), True)
 
-    def _comparison(self, leaf: Comparison) -> Mask:
+    def _may_match_comparison(self, leaf: Comparison) -> Mask:
         if not isinstance(leaf.right, Literal) or leaf.right.value is None:
             return True
         data_type = self.statistics.column.data_type
@@ -96,40 +96,40 @@ class ColumnSkipper:
         return self._may_compare(answer.op, answer.value)
 
     def _may_compare(self, op: ComparisonOp, value: BoundValue) -> Mask:
-        below, above = _slack(value, self.statistics.column)
+        below, above = _rounding_range(value, self.statistics.column)
         if self._may_hide_nan(op, value):
             return True
         if op == "=":
-            return pc.and_(self._low("<=", above), self._high(">=", below))
+            return pc.and_(self._low_may_be("<=", above), self._high_may_be(">=", below))
         if op == "<>":
-            return pc.or_(self._low("<", above), self._high(">", below))
+            return pc.or_(self._low_may_be("<", above), self._high_may_be(">", below))
         if op in ("<", "<="):
-            return self._low(op, above)
-        return self._high(op, below)
+            return self._low_may_be(op, above)
+        return self._high_may_be(op, below)
 
     def _may_hide_nan(self, op: ComparisonOp, value: BoundValue) -> bool:
-        """Whether a NaN that the maximum does not show would pass `column op value`."""
+        """Return whether a NaN that the maximum does not show would pass `column op value`."""
         if self.trust_float_maximum or self.statistics.column.data_type not in _FLOATS:
             return False
         is_nan = value != value
         return op in ("<>", ">", ">=") or (op == "=" and is_nan)
 
-    def _low(self, op: ComparisonOp, value: BoundValue) -> Array:
+    def _low_may_be(self, op: ComparisonOp, value: BoundValue) -> Array:
         column = TypedArray(self.statistics.low, self.statistics.column.data_type)
         return pc.fill_null(compare(op, column, value), True)
 
-    def _high(self, op: ComparisonOp, value: BoundValue) -> Array:
+    def _high_may_be(self, op: ComparisonOp, value: BoundValue) -> Array:
         data_type = self.statistics.column.data_type
         values = self.statistics.high
         if data_type in _TIMES:
-            # Bounds are cut down to milliseconds, so a value may lie above its upper bound.
+            # Writers cut bounds to milliseconds, so a value may lie above its upper bound.
             values = pc.add(values, _MILLISECOND)
         return pc.fill_null(compare(op, TypedArray(values, data_type), value), True)
 
-    def _in(self, leaf: In) -> Mask:
-        values = self._listed(leaf)
+    def _may_match_in(self, leaf: In) -> Mask:
+        values = self._bind_list(leaf)
         if values is None or len(values) > _MAX_LISTED:
-            return True if values is None else self._in_range(values)
+            return True if values is None else self._may_match_range(values)
         mask: Mask = False
         for value in values:
             one = self._may_compare("=", value)
@@ -138,20 +138,20 @@ class ColumnSkipper:
             mask = one if mask is False else pc.or_(mask, one)
         return mask
 
-    def _in_range(self, values: tuple[BoundValue, ...]) -> Mask:
-        # With a NaN in the list, or hidden in the file, a least and a greatest value prove nothing.
+    def _may_match_range(self, values: tuple[BoundValue, ...]) -> Mask:
+        # A NaN in the list, or hidden in the file, makes the least and greatest values useless.
         if self.statistics.column.data_type in _FLOATS:
             return True
         low: Any = min(values)
         high: Any = max(values)
         below, above = (
-            _slack(low, self.statistics.column)[0],
-            _slack(high, self.statistics.column)[1],
+            _rounding_range(low, self.statistics.column)[0],
+            _rounding_range(high, self.statistics.column)[1],
         )
-        return pc.and_(self._low("<=", above), self._high(">=", below))
+        return pc.and_(self._low_may_be("<=", above), self._high_may_be(">=", below))
 
-    def _not_in(self, leaf: In) -> Mask:
-        values = self._listed(leaf)
+    def _may_match_not_in(self, leaf: In) -> Mask:
+        values = self._bind_list(leaf)
         if values is None or len(values) > _MAX_LISTED:
             return True
         mask: Mask = True
@@ -161,33 +161,39 @@ class ColumnSkipper:
                 mask = one if mask is True else pc.and_(mask, one)
         return mask
 
-    def _listed(self, leaf: In) -> tuple[BoundValue, ...] | None:
+    def _bind_list(self, leaf: In) -> tuple[BoundValue, ...] | None:
         listed = tuple(value for value in leaf.values if value.value is not None)
         return bind_values(listed, self.statistics.column.data_type, session_zone(self.zone))
 
-    def _like(self, leaf: Like) -> Mask:
+    def _may_match_like(self, leaf: Like) -> Mask:
         if not leaf.parts:
             return self._may_compare("=", "") if self._is_text() else True
         is_wild, prefix = leaf.parts[0]
         if is_wild or not self._is_text():
             return True
-        return self._starts_with(prefix) if len(leaf.parts) > 1 else self._may_compare("=", prefix)
+        return (
+            self._may_match_prefix(prefix)
+            if len(leaf.parts) > 1
+            else self._may_compare("=", prefix)
+        )
 
-    def _starts_with(self, prefix: str) -> Mask:
+    def _may_match_prefix(self, prefix: str) -> Mask:
         if not prefix or not self._is_text():
             return True
         length = len(prefix)
         low = pc.utf8_slice_codeunits(self.statistics.low, start=0, stop=length)
-        return pc.and_(pc.fill_null(pc.less_equal(low, prefix), True), self._high(">=", prefix))
+        return pc.and_(
+            pc.fill_null(pc.less_equal(low, prefix), True), self._high_may_be(">=", prefix)
+        )
 
     def _is_text(self) -> bool:
         return self.statistics.column.data_type == PrimitiveType("string")
 
 
-def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, BoundValue]:
-    """The constant, moved slightly down and up if the bounds may have been rounded.
+def _rounding_range(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, BoundValue]:
+    """Return the constant, moved slightly down and up if the bounds may have been rounded.
 
-    Some writers put decimals into the statistics as doubles, which hold 15 digits.
+    Some writers write decimals into the statistics as doubles, which hold 15 digits.
     """
     data_type = column.data_type
     if not isinstance(data_type, DecimalType) or not isinstance(value, Decimal):

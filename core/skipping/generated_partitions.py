@@ -1,11 +1,12 @@
-"""Conditions on generated partition columns that follow from conditions on their sources (9.4).
+"""Conditions on generated partition columns that follow from their source columns (spec 9.4).
 
-Say a table partitioned by `date GENERATED ALWAYS AS (CAST(ts AS DATE))` is asked for `ts > ...`.
-Files of older dates hold no such row, and their statistics need not be read to know that.
+For example, a table is partitioned by `date GENERATED ALWAYS AS (CAST(ts AS DATE))`, and a query
+asks for `ts > ...`. Files of older dates hold no such row, and this is known without their
+statistics.
 
-The log does not record in which zone a writer computed dates. So an instant tells its date only up
-to the widest offset there is, to either side, and a partition is kept if any writer may have put a
-matching row there.
+The log does not record the zone in which a writer computed dates. So an instant's date is known
+only up to the widest possible offset, on either side. A partition is kept if any writer may have
+put a matching row there.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _FORMATTED = (("yyyy", "year", 4), ("MM", "month", 2), ("dd", "day", 2), ("HH", 
 
 @dataclass(frozen=True, slots=True)
 class _Generated:
-    """A generated partition column, and what it is made from."""
+    """A generated partition column, and its source."""
 
     name: str
     data_type: DataType
@@ -70,7 +71,7 @@ class _Generated:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Values of a source from `low` to `high`, both included; None for an open end."""
+    """Values of a source from `low` to `high`, both included. None means an open end."""
 
     low: Any = None
     high: Any = None
@@ -81,16 +82,17 @@ class GeneratedPartitions:
 
     def __init__(self, schema: StructType, partition_columns: Sequence[str]) -> None:
         fields = [field for name in partition_columns if (field := schema.find(name)) is not None]
-        found = [_generated(field, schema) for field in fields]
+        found = [_generated_column(field, schema) for field in fields]
         self._columns = tuple(item for item in found if item is not None)
 
     def implied_by(self, leaf: Predicate, schema: StructType, zone: dt.tzinfo) -> Predicate:
-        """What is true of the partition of every row that the leaf is true for; TRUE if nothing is.
+        """Return a condition on partitions that follows from the leaf, or TRUE.
 
         Args:
-            leaf: A leaf of a predicate in positive form, or the negation of one.
+            leaf: A leaf of a predicate in positive form, or the negation of a leaf. The result is
+                true of the partition of every row for which the leaf is true.
             schema: The table's schema.
-            zone: The zone in which the leaf's times without one are read.
+            zone: The zone of the leaf's times without one.
         """
         paths = leaf.columns()
         if not self._columns or len(paths) != 1:
@@ -99,10 +101,10 @@ class GeneratedPartitions:
         if source is None or not source.has_plain_order:
             return Predicate.TRUE
         mine = tuple(item for item in self._columns if item.source.path == source.path)
-        return _implied(mine, leaf, source.data_type, zone) if mine else Predicate.TRUE
+        return _implied_condition(mine, leaf, source.data_type, zone) if mine else Predicate.TRUE
 
 
-def _generated(field: StructField, schema: StructType) -> _Generated | None:
+def _generated_column(field: StructField, schema: StructType) -> _Generated | None:
     sql = generation_expression(field)
     rule = None if sql is None else generation_rule(sql)
     source = None if rule is None else resolve_column(rule.path, schema)
@@ -111,7 +113,7 @@ def _generated(field: StructField, schema: StructType) -> _Generated | None:
         return None
     source_name, result = str(source.data_type), str(field.data_type)
     if rule.kind == "identity":
-        # The log may spell a timestamp without its zone, to be read as another instant elsewhere.
+        # The log may hold a timestamp without its zone, which is another instant elsewhere.
         fits = source.data_type == field.data_type and source_name != "timestamp"
     else:
         sources = frozenset({"string"}) if rule.kind == "prefix" else _TIMES
@@ -119,23 +121,25 @@ def _generated(field: StructField, schema: StructType) -> _Generated | None:
     return _Generated(field.name, field.data_type, source, rule) if fits else None
 
 
-def _implied(
+def _implied_condition(
     columns: tuple[_Generated, ...], leaf: Predicate, data_type: DataType, zone: dt.tzinfo
 ) -> Predicate:
     if isinstance(leaf, IsNull):
         return conjunction(tuple(IsNull(item.column) for item in columns))
-    conditions = [_renamed(leaf, item) for item in columns if item.rule.kind == "identity"]
-    conditions += [_by_beginning(leaf, item) for item in columns if item.rule.kind == "prefix"]
-    ranges = _ranges(leaf, data_type, zone)
+    conditions = [_rename_column(leaf, item) for item in columns if item.rule.kind == "identity"]
+    conditions += [
+        _condition_on_prefix(leaf, item) for item in columns if item.rule.kind == "prefix"
+    ]
+    ranges = _ranges_of_leaf(leaf, data_type, zone)
     if ranges is not None:
-        alternatives = [_in_range(columns, item) for item in ranges]
+        alternatives = [_condition_on_range(columns, item) for item in ranges]
         if Predicate.TRUE not in alternatives:
             conditions.append(reduce(or_, alternatives))
     return conjunction(tuple(item for item in conditions if item != Predicate.TRUE))
 
 
-def _renamed(leaf: Predicate, item: _Generated) -> Predicate:
-    """The same condition on the generated column, which has the same values."""
+def _rename_column(leaf: Predicate, item: _Generated) -> Predicate:
+    """Return the same condition on the generated column, which has the same values."""
     inner = leaf.child if isinstance(leaf, Not) else leaf
     if isinstance(inner, Comparison) and isinstance(inner.right, Literal):
         inner = replace(inner, left=item.column)
@@ -146,8 +150,8 @@ def _renamed(leaf: Predicate, item: _Generated) -> Predicate:
     return _or_null(Not(inner) if isinstance(leaf, Not) else inner, item)
 
 
-def _by_beginning(leaf: Predicate, item: _Generated) -> Predicate:
-    """What `LIKE 'abc%'` says of the first characters."""
+def _condition_on_prefix(leaf: Predicate, item: _Generated) -> Predicate:
+    """Return what `LIKE 'abc%'` implies for the first characters."""
     prefix = ""
     if isinstance(leaf, StartsWith):
         prefix = leaf.prefix
@@ -161,8 +165,8 @@ def _by_beginning(leaf: Predicate, item: _Generated) -> Predicate:
     return _or_null(Comparison("=", item.column, Literal(prefix[:length], "string")), item)
 
 
-def _ranges(leaf: Predicate, data_type: DataType, zone: dt.tzinfo) -> list[_Range] | None:
-    """Ranges, one of which holds the row's value; None if that can't be told."""
+def _ranges_of_leaf(leaf: Predicate, data_type: DataType, zone: dt.tzinfo) -> list[_Range] | None:
+    """Return ranges, one of which holds the row's value, or None if unknown."""
     if isinstance(leaf, In):
         listed = tuple(value for value in leaf.values if value.value is not None)
         values = bind_values(listed, data_type, zone)
@@ -176,43 +180,48 @@ def _ranges(leaf: Predicate, data_type: DataType, zone: dt.tzinfo) -> list[_Rang
     answer = bind(leaf.op, leaf.right, data_type, zone)
     if not isinstance(answer, Bound) or answer.op == "<>":
         return None
-    return [_range(answer.op, answer.value)]
+    return [_open_range(answer.op, answer.value)]
 
 
-def _range(op: ComparisonOp, value: BoundValue) -> _Range:
+def _open_range(op: ComparisonOp, value: BoundValue) -> _Range:
     return _Range(None if op.startswith("<") else value, None if op.startswith(">") else value)
 
 
-def _in_range(columns: tuple[_Generated, ...], values: _Range) -> Predicate:
-    """What is true of the partition of a row whose source is in the range."""
+def _condition_on_range(columns: tuple[_Generated, ...], values: _Range) -> Predicate:
+    """Return a condition on the partition of every row whose source is in the range."""
     conditions = [
-        _between(item, values.low, values.high) for item in columns if item.rule.kind == "prefix"
+        _condition_between(item, values.low, values.high)
+        for item in columns
+        if item.rule.kind == "prefix"
     ]
     timed = [item for item in columns if item.rule.kind not in ("identity", "prefix")]
     if timed:
-        low, high = _clock(values.low, -_WIDEST_OFFSET), _clock(values.high, _WIDEST_OFFSET)
-        conditions += [_between(item, low, high) for item in timed]
-        conditions.append(_between_parts(timed, low, high))
+        low, high = (
+            _extreme_wall_clock(values.low, -_WIDEST_OFFSET),
+            _extreme_wall_clock(values.high, _WIDEST_OFFSET),
+        )
+        conditions += [_condition_between(item, low, high) for item in timed]
+        conditions.append(_condition_on_parts(timed, low, high))
     return conjunction(tuple(item for item in conditions if item != Predicate.TRUE))
 
 
-def _clock(value: Any, offset: dt.timedelta) -> dt.datetime | None:
-    """The latest that a clock may show at that time; with a negative offset, the earliest."""
+def _extreme_wall_clock(value: Any, offset: dt.timedelta) -> dt.datetime | None:
+    """Return the latest wall-clock time at an instant, or the earliest for a negative offset."""
     if not isinstance(value, dt.datetime):
         return None if value is None else dt.datetime.combine(value, dt.time())
     if value.tzinfo is None:
         return value
-    return _moved(value.replace(tzinfo=None), offset)
+    return _move_time(value.replace(tzinfo=None), offset)
 
 
-def _moved(value: dt.datetime, by: dt.timedelta) -> dt.datetime | None:
+def _move_time(value: dt.datetime, by: dt.timedelta) -> dt.datetime | None:
     try:
         return value + by
     except OverflowError:
         return None
 
 
-def _between(item: _Generated, low: Any, high: Any) -> Predicate:
+def _condition_between(item: _Generated, low: Any, high: Any) -> Predicate:
     compute = _FUNCTIONS.get(item.rule.kind)
     if compute is None:
         return Predicate.TRUE
@@ -228,11 +237,11 @@ def _between(item: _Generated, low: Any, high: Any) -> Predicate:
     return _or_null(_or_long_year(found, item) if is_open else found, item)
 
 
-def _date(_item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
+def _date_literal(_item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
     return Literal(value.date(), "date")
 
 
-def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
+def _format_literal(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
     text = item.rule.pattern
     for letters, part, digits in _FORMATTED:
         text = text.replace(letters, f"{getattr(value, part):0{digits}d}")
@@ -240,18 +249,18 @@ def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | No
 
 
 def _or_long_year(condition: Predicate, item: _Generated) -> Predicate:
-    """Keeps years of five digits, whose texts alone are longer than the pattern.
+    """Keep years of five digits, whose texts alone are longer than the pattern.
 
-    They sort before all others: Java writes `+10000-01`, once `10000-01`.
+    They sort before all others: Java writes `+10000-01`, and once wrote `10000-01`.
     """
     any_character = (True, "_")
     return condition | Not(Like(item.column, (any_character,) * len(item.rule.pattern)))
 
 
-def _truncate(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | None:
-    # A unit begins at most its own length earlier, and a text without a zone may be of any zone.
+def _truncated_literal(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | None:
+    # A unit begins at most its own length earlier, and a text without a zone may mean any zone.
     slack = dt.timedelta(days=item.rule.amount) + _WIDEST_OFFSET
-    moved = _moved(value, -slack if is_low else _WIDEST_OFFSET)
+    moved = _move_time(value, -slack if is_low else _WIDEST_OFFSET)
     if moved is None:
         return None
     kind: LiteralKind = str(item.data_type)  # type: ignore[assignment]  # one of `_TIMES`
@@ -261,22 +270,22 @@ def _truncate(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | N
     return Literal(moved.replace(tzinfo=zone), kind)
 
 
-def _prefix(item: _Generated, value: str, _is_low: bool) -> Literal | None:
+def _prefix_literal(item: _Generated, value: str, _is_low: bool) -> Literal | None:
     return Literal(value[: item.rule.amount], "string")
 
 
 _FUNCTIONS: dict[str, Callable[[_Generated, Any, bool], Literal | None]] = {
-    "date": _date,
-    "format": _format,
-    "truncate": _truncate,
-    "prefix": _prefix,
+    "date": _date_literal,
+    "format": _format_literal,
+    "truncate": _truncated_literal,
+    "prefix": _prefix_literal,
 }
 
 
-def _between_parts(
+def _condition_on_parts(
     columns: Sequence[_Generated], low: dt.datetime | None, high: dt.datetime | None
 ) -> Predicate:
-    """A condition on year, or year and month, and so on, compared like the digits of a number."""
+    """Return a condition on year, or year and month, and so on, like the digits of a number."""
     by_kind = {item.rule.kind: item for item in columns}
     parts: list[_Generated] = []
     for kind in _PARTS:
@@ -285,13 +294,13 @@ def _between_parts(
         parts.append(by_kind[kind])
     if not parts:
         return Predicate.TRUE
-    from_low = Predicate.TRUE if low is None else _ordered(parts, ">", low)
-    to_high = Predicate.TRUE if high is None else _ordered(parts, "<", high)
+    from_low = Predicate.TRUE if low is None else _compare_parts(parts, ">", low)
+    to_high = Predicate.TRUE if high is None else _compare_parts(parts, "<", high)
     return conjunction(tuple(item for item in (from_low, to_high) if item != Predicate.TRUE))
 
 
-def _ordered(parts: list[_Generated], op: ComparisonOp, moment: dt.datetime) -> Predicate:
-    """`(year, month, ...) >= (...)`, spelled out from the last part to the first."""
+def _compare_parts(parts: list[_Generated], op: ComparisonOp, moment: dt.datetime) -> Predicate:
+    """Return `(year, month, ...) >= (...)` as ORs and ANDs, from the last part to the first."""
     found = Predicate.TRUE
     for item in reversed(parts):
         value = Literal(getattr(moment, item.rule.kind), "integer")
@@ -303,5 +312,5 @@ def _ordered(parts: list[_Generated], op: ComparisonOp, moment: dt.datetime) -> 
 
 
 def _or_null(condition: Predicate, item: _Generated) -> Predicate:
-    # An empty text, and what could not be computed, stands as null in the log.
+    # The log has null for an empty text, and for a value that could not be computed.
     return condition | IsNull(item.column)

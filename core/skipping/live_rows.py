@@ -1,4 +1,4 @@
-"""How many rows of each file are left, by the log alone (spec 9.5, 10.10)."""
+"""The number of rows left in each file, from the log alone (spec 9.5, 10.10)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Array: TypeAlias = Any
 
 
 def live_rows(files: pa.Table, num_records: Array) -> Array:
-    """The rows of each file less the deleted ones; null where only who reads the file can tell.
+    """Return the rows of each file without deleted ones, or null where the log can't tell.
 
-    That is so where a vector claims to delete more rows than the file has, or others than it has.
-    Vectors in files of their own are not looked at: each would cost a request.
+    The log can't tell if a vector claims to delete more rows than the file has, or rows that the
+    file lacks. The function does not read vectors in files of their own: each would cost a request.
 
     Args:
         files: The files.
-        num_records: How many rows each has, deleted ones included; null where unknown.
+        num_records: The rows of each file, deleted ones included; null where unknown.
     """
     if "deletionVector" not in files.column_names:
         return num_records
     vectors = files.column("deletionVector").combine_chunks()
-    # A vector that does not say how many rows it deletes leaves their number unknown.
+    # A vector without a count of its rows leaves the number unknown.
     counts = pc.struct_field(vectors, "cardinality").cast(pa.int64())
     deleted = pc.if_else(pc.is_valid(vectors), counts, 0)
     fits = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, num_records))
@@ -40,12 +40,12 @@ def live_rows(files: pa.Table, num_records: Array) -> Array:
 
 
 def _last_deleted(vectors: Array) -> Array:
-    """The last row that each vector names, as far as the log tells; else -1."""
+    """Return the last row that each vector names, if the log shows it, or else -1."""
     last = pc.fill_null(pc.struct_field(vectors, "maxRowIndex"), -1)
     is_inline = pc.fill_null(pc.equal(pc.struct_field(vectors, "storageType"), "i"), False)
     if not is_inline.true_count:
         return last
-    # A value per vector that the log holds: a commit has few of these, as they make it longer.
+    # A loop over inline vectors: a commit has few of these, because they make it longer.
     found = [_last_row(vector) for vector in vectors.filter(is_inline).to_pylist()]
     return pc.replace_with_mask(last, is_inline, pa.array(found, pa.int64()))
 
@@ -57,5 +57,5 @@ def _last_row(vector: Any) -> int:
     try:
         rows = inline_rows(descriptor)
     except TableError:
-        return LARGEST_LONG  # whoever reads the file says what is wrong
+        return LARGEST_LONG  # the reader of the file reports the error
     return min(rows.max(), LARGEST_LONG) if rows else -1

@@ -1,7 +1,7 @@
-"""Which files a predicate needs: by partition values and statistics (spec 2.8, 9.4, 9.5).
+"""The files that a predicate needs, by partition values and statistics (spec 2.8, 9.4, 9.5).
 
-A file is left out only if it is certain that no row of it makes the predicate true. What is unknown
-(an opaque part, a missing statistic, a doubtful cast) keeps the file.
+The pruner leaves a file out only if certainly no row of it makes the predicate true. Anything
+unknown (an opaque part, a missing statistic, a doubtful cast) keeps the file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
 def keep_mask(
     conjuncts: Sequence[Predicate], files: pa.Table, schema: StructType
 ) -> pa.BooleanArray:
-    """For each file, whether its statistics allow a row for which all conjuncts are true."""
+    """Return for each file whether statistics allow a row for which all conjuncts are true."""
     return FilePruner(files, schema, ()).keep_mask(conjunction(tuple(conjuncts)))
 
 
@@ -63,7 +63,7 @@ def prune(
     use_statistics: bool = True,
     statistics: FileStatistics | None = None,
 ) -> pa.Table:
-    """The files that may hold a row for which the predicate is true, in their order.
+    """Return the files that may hold a row for which the predicate is true, in order.
 
     `statistics` are those of `files`, if the caller keeps them between calls.
     """
@@ -80,7 +80,7 @@ def may_match(
     *,
     use_statistics: bool,
 ) -> pa.BooleanArray:
-    """For each file of a concurrent commit, whether a read with this predicate may have missed it.
+    """Return for each file of a concurrent commit whether this read may have missed a row of it.
 
     Without statistics only the partition conjuncts count, as in Delta (spec 2.8).
     """
@@ -91,11 +91,11 @@ def may_match(
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """An answer to `count(*)` from the log alone, as far as it goes.
+    """An answer to `count(*)` from the log alone, for the files that it decides.
 
     Attributes:
-        rows: How many rows match in the files that the log alone decides.
-        undecided: The files whose rows must be looked at, as rows of the files table.
+        rows: The number of matching rows in the files that the log alone decides.
+        undecided: The files whose rows must be read, as rows of the files table.
     """
 
     rows: int
@@ -103,12 +103,12 @@ class RowCount:
 
     @property
     def total(self) -> int | None:
-        """The count if no file needs to be read, else None."""
+        """The count if all files are decided, else None."""
         return None if self.undecided.num_rows else self.rows
 
 
 class FilePruner:
-    """Prunes one files table by any number of predicates; parsed values are kept between calls.
+    """Prunes one files table by any number of predicates, and keeps parsed values between calls.
 
     Args:
         files: The files table, with `partitionValues` and `stats`.
@@ -117,7 +117,7 @@ class FilePruner:
         zone: The session's time zone.
         statistics: The statistics of `files`, if the caller keeps them.
         trust_float_maximum: Whether upper bounds of float columns count as proof. Some writers
-            ignore NaN, which is greater than any bound that they write; where none of them has
+            ignore NaN, which is greater than any bound that they write. If no such writer has
             written to the table, this skips more.
     """
 
@@ -142,13 +142,13 @@ class FilePruner:
         self._partitions: dict[str, TypedArray] = {}
 
     def prune(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.Table:
-        """The files that may hold a row for which the predicate is true, in their order."""
+        """Return the files that may hold a row for which the predicate is true, in order."""
         mask = self.keep_mask(predicate, use_statistics=use_statistics)
         return self.files if pc.all(mask, min_count=0).as_py() else self.files.filter(mask)
 
     def keep_mask(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.BooleanArray:
-        """For each file, whether it may hold a row for which the predicate is true."""
-        positive = self._prepared(predicate)
+        """Return for each file whether it may hold a row for which the predicate is true."""
+        positive = self._prepare(predicate)
         mask = combine_masks(positive, self._answer_by_partition)
         keep = full_mask(mask, self.files.num_rows)
         needed = self._data_paths(positive) if use_statistics else []
@@ -160,16 +160,16 @@ class FilePruner:
         return full_mask(combine_masks(positive, self._answer_leaf), self.files.num_rows)
 
     def count(self, predicate: Predicate) -> RowCount:
-        """How many rows make the predicate true, as far as the log knows (spec 9.5)."""
+        """Count the rows that make the predicate true, as far as the log knows (spec 9.5)."""
         keep = self.keep_mask(predicate)
         certain = pc.and_(keep, self._certain_mask(predicate))
         rows = exact_sum(self._live_rows().filter(certain))
-        if rows > LARGEST_LONG:  # so large a claim must be counted
+        if rows > LARGEST_LONG:  # such a claim is false, so read the files
             return RowCount(0, self.files.filter(keep))
         return RowCount(rows, self.files.filter(pc.and_not(keep, certain)))
 
     def enough(self, predicate: Predicate, limit: int) -> pa.Table:
-        """Some of the files that `prune` keeps, if these surely hold `limit` matches; else all."""
+        """Return files that surely hold `limit` matches, or all files that `prune` keeps."""
         kept = self.prune(predicate)
         certain = self._certain_mask(predicate)
         files, rows = self.files.filter(certain), self._live_rows().filter(certain)
@@ -180,24 +180,24 @@ class FilePruner:
         return files.filter(pc.less(before, limit))
 
     def _certain_mask(self, predicate: Predicate) -> pa.BooleanArray:
-        """For each file, whether all of its rows match and their number is known."""
-        plain = self._plain(predicate)
+        """Return for each file whether all of its rows match and their number is known."""
+        plain = self._remove_casts(predicate)
         self.statistics.load(self._data_paths(plain))
         sure = full_mask(combine_masks(plain, self._is_sure), self.files.num_rows)
         return pc.and_(sure, pc.is_valid(self._live_rows()))
 
     def _live_rows(self) -> pa.Array:
-        """Rows of each file without the deleted ones; null where unknown."""
+        """Return the rows of each file without the deleted ones, null where unknown."""
         if self._rows is None:
             physical = self.statistics.num_records.combine_chunks()
             self._rows = live_rows(self.files, physical)
         return self._rows
 
-    def _prepared(self, predicate: Predicate) -> Predicate:
-        """The positive form, without casts, with what follows from it for generated partitions."""
-        return map_leaves(self._plain(predicate), self._with_implied)
+    def _prepare(self, predicate: Predicate) -> Predicate:
+        """Return the positive form without casts, with the conditions on generated partitions."""
+        return map_leaves(self._remove_casts(predicate), self._add_implied)
 
-    def _plain(self, predicate: Predicate) -> Predicate:
+    def _remove_casts(self, predicate: Predicate) -> Predicate:
         return map_leaves(positive_form(predicate), self._without_cast)
 
     def _without_cast(self, leaf: Predicate) -> Predicate:
@@ -207,13 +207,13 @@ class FilePruner:
         plain = without_cast(leaf, column.data_type, session_zone(self._zone))
         return leaf if plain is None else plain
 
-    def _with_implied(self, leaf: Predicate) -> Predicate:
+    def _add_implied(self, leaf: Predicate) -> Predicate:
         zone = session_zone(self._zone)
         implied = self._generated.implied_by(leaf, self.schema, zone)
         return leaf if implied == Predicate.TRUE else leaf & implied
 
     def _is_worth_narrowing(self, keep: pa.BooleanArray, needed: list[tuple[str, ...]]) -> bool:
-        """Whether so few files are left that only theirs should be parsed, without keeping it."""
+        """Return whether so few files are left that only theirs should be parsed."""
         return keep.true_count < len(keep) // 4 and not self.statistics.is_loaded(needed)
 
     def _keep_among(self, keep: pa.BooleanArray, predicate: Predicate) -> pa.BooleanArray:
@@ -277,7 +277,7 @@ class FilePruner:
         return ColumnSkipper(found, self.statistics.num_records, self._zone, trust_float_maximum)
 
     def _is_sure(self, leaf: Predicate) -> Mask:
-        """For each file, whether the leaf is true for all of its rows."""
+        """Return for each file whether the leaf is true for all of its rows."""
         columns = [self._resolve(path) for path in leaf.columns()]
         if any(column is not None and self._is_partition(column) for column in columns):
             answer = evaluate_leaf(leaf, self._partition_values, session_zone(self._zone))
@@ -286,7 +286,7 @@ class FilePruner:
         inner = opposite.child if isinstance(opposite, Not) else opposite
         skipper = self._skipper(inner, False)
         if skipper is None or (isinstance(inner, In) and _has_null(inner)):
-            # A value that a list with a null lacks makes the leaf null: neither true nor false.
+            # With a null in the list, other values make the leaf null: neither true nor false.
             return False
         may_fail = skipper.answer(inner, is_negated=inner is not opposite)
         if isinstance(may_fail, bool):

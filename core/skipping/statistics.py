@@ -1,7 +1,7 @@
 """The statistics of a files table as typed Arrow columns (spec 9.1).
 
-The texts of all files are read as one stream of JSON lines. Texts that can't be read that way are
-read again one by one; what is damaged there counts as absent. Absent statistics never skip a file.
+The reader reads the texts of all files as one stream of JSON lines. It reads texts that this can't
+handle again, one by one. Damaged parts count as absent, and absent statistics never skip a file.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """One column's statistics, one value per file; null where a file has none.
+    """One column's statistics, one value per file, null where a file has none.
 
-    `low` and `high` are of the column's Arrow type, and as wide as their texts may be meant; they
-    are None for a type without bounds.
+    `low` and `high` have the column's Arrow type, and are as wide as their texts may mean. They are
+    None for a type without bounds.
     """
 
     column: ResolvedColumn
@@ -58,10 +58,10 @@ class ColumnStatistics:
 
 
 class FileStatistics:
-    """The statistics of one files table, parsed when first asked for and kept.
+    """The statistics of one files table, parsed on first use and kept.
 
     Keep it together with the table, for example in a snapshot, so that the second scan parses
-    nothing. Threads may share it: at worst two of them parse the same column.
+    nothing. Threads may share it. At worst, two of them parse the same column.
     """
 
     def __init__(self, files: pa.Table, schema: StructType) -> None:
@@ -76,7 +76,7 @@ class FileStatistics:
         return self._parse([]) if self._num_records is None else self._num_records
 
     def is_loaded(self, paths: Iterable[ColumnPath]) -> bool:
-        """Whether the columns of these paths, in the schema's spelling, are parsed already."""
+        """Return whether the columns of these paths (in the schema's spelling) are parsed."""
         return all(path in self._columns for path in paths)
 
     def load(self, paths: Iterable[ColumnPath]) -> None:
@@ -87,7 +87,7 @@ class FileStatistics:
             self._parse(missing)
 
     def column(self, path: ColumnPath) -> ColumnStatistics | None:
-        """A leaf column's statistics, by its logical path in any case; None if there is none."""
+        """Return a leaf column's statistics, by its logical path in any case, or None."""
         resolved = _resolve_leaf(path, self.schema)
         if resolved is None:
             return None
@@ -109,12 +109,11 @@ class FileStatistics:
 
 
 def stats_table(files: pa.Table, paths: Sequence[ColumnPath], schema: StructType) -> pa.Table:
-    """The statistics of the given columns as one table, one row per file.
+    """Return the statistics of the given columns as one table, one row per file.
 
-    Columns: `numRecords` (int64), `tightBounds` (bool, null where absent, which means true; false
-    where a bound is wider than it is written), and for the i-th path `min.i` and `max.i` (of the
-    column's type; absent for types without bounds) and `nullCount.i` (int64). Paths are logical, in
-    any case.
+    Columns: `numRecords` (int64), and `tightBounds` (bool: null if absent, which means true; false
+    if a bound is wider than written). For the i-th path: `min.i` and `max.i` (of the column's type,
+    absent for types without bounds) and `nullCount.i` (int64). Paths are logical, in any case.
 
     Raises:
         KeyError: The schema has no such leaf column.
@@ -145,31 +144,31 @@ def _parse_columns(texts: pa.ChunkedArray, columns: Sequence[ResolvedColumn]) ->
     table = pa.concat_tables(tables) if tables else reader.schema.empty_table()
     for position, column in enumerate(columns):
         if has_bounds(column.data_type):
-            table = _with_wide_bounds(table, column, position)
+            table = _widen_bounds(table, column, position)
     return table
 
 
-def _with_wide_bounds(table: pa.Table, column: ResolvedColumn, position: int) -> pa.Table:
+def _widen_bounds(table: pa.Table, column: ResolvedColumn, position: int) -> pa.Table:
     names = (f"min.{position}", f"max.{position}")
     low, high = (table.column(name) for name in names)
     wide_low, wide_high = widened(low, high, column)
     for name, values in zip(names, (wide_low, wide_high), strict=True):
-        table = _replaced(table, name, values)
+        table = _replace_column(table, name, values)
     if not column.was_float:
         return table
-    # Only a bound that some row meets may be given out as the least or the greatest value.
+    # Only a bound that equals some row's value may count as the least or the greatest value.
     is_met = pc.and_kleene(pc.equal(low, wide_low), pc.equal(high, wide_high))
     tight = pc.if_else(pc.fill_null(is_met, True), table.column("tightBounds"), False)
-    return _replaced(table, "tightBounds", tight)
+    return _replace_column(table, "tightBounds", tight)
 
 
-def _replaced(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+def _replace_column(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), name, values)
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One wanted value: its place in the JSON, how it is read there, and what it becomes."""
+    """One wanted value: its path in the JSON, its type there, and its final type."""
 
     name: str
     path: ColumnPath
@@ -190,7 +189,7 @@ class _Reader:
     """Reads batches of statistics texts into tables of one schema."""
 
     def __init__(self, columns: Sequence[ResolvedColumn]) -> None:
-        self.items = (_NUM_RECORDS, _TIGHT_BOUNDS, *_items(columns))
+        self.items = (_NUM_RECORDS, _TIGHT_BOUNDS, *_items_of_columns(columns))
         self.schema = pa.schema([(item.name, item.arrow_type) for item in self.items])
         self._json_schema = pa.schema(
             [("s", _nested_type([(i.path, i.json_type) for i in self.items]))]
@@ -198,7 +197,7 @@ class _Reader:
         self._has_floats = any(pa.types.is_floating(item.json_type) for item in self.items)
 
     def read(self, texts: pa.Array) -> pa.Table:
-        """One row per text, in order, whatever the texts hold."""
+        """Return one row per text, in order, for any texts."""
         texts = texts.cast(pa.string()) if texts.type != pa.string() else texts
         if not self._may_need_slow_read(texts):
             return self._read_or_split(texts)
@@ -206,12 +205,12 @@ class _Reader:
         plain = self._read_or_split(texts.filter(pc.invert(odd)))
         slow = self._read_slowly(texts.filter(odd))
         # Sorting by `odd` lists plain rows before odd ones, as the two tables do. The inverse of
-        # that sort gives the place of each row.
-        places = pc.sort_indices(pc.sort_indices(odd))
-        return pa.concat_tables([plain, slow]).combine_chunks().take(places)
+        # that sort gives the index of each row.
+        indices = pc.sort_indices(pc.sort_indices(odd))
+        return pa.concat_tables([plain, slow]).combine_chunks().take(indices)
 
     def _may_need_slow_read(self, texts: pa.Array) -> bool:
-        """Look at all bytes at once, which is much faster than looking at each text."""
+        """Search all bytes at once, which is much faster than a search in each text."""
         data = bytes_of(texts)
         marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
         return any(mark in data for mark in marks)
@@ -219,7 +218,7 @@ class _Reader:
     def _needs_slow_read(self, texts: pa.Array) -> pa.Array:
         odd = pc.or_(pc.match_substring(texts, "\n"), pc.match_substring(texts, "\r"))
         if self._has_floats:
-            # NaN and the infinities stand as text, which the fast reader takes for another type.
+            # NaN and the infinities are texts, which the fast reader rejects in a number's column.
             odd = pc.or_(odd, pc.match_substring_regex(texts, r'"-?(NaN|Infinity)"'))
         return pc.fill_null(odd, False)
 
@@ -229,13 +228,13 @@ class _Reader:
             return table
         if len(texts) <= _SMALLEST_BATCH:
             return self._read_slowly(texts)
-        # One damaged text spoils its whole batch: halving leaves few texts to the slow reader.
+        # One damaged text spoils its whole batch. Halving leaves few texts to the slow reader.
         middle = len(texts) // 2
         halves = (texts.slice(0, middle), texts.slice(middle))
         return pa.concat_tables([self._read_or_split(half) for half in halves])
 
     def _read_fast(self, texts: pa.Array) -> pa.Table | None:
-        # Each text is wrapped, so that one which holds no object, or two, breaks the line or the
+        # Each text is wrapped. A text without an object, or with two, then breaks the line or the
         # count, and never shifts the rows after it.
         filled = pc.if_else(pc.equal(pc.utf8_trim_whitespace(texts), ""), "null", texts)
         filled = pc.fill_null(filled, "null")
@@ -258,7 +257,7 @@ class _Reader:
         if table.num_rows != len(texts):
             return None
         root = table.column("s")
-        values = [_typed(self._extract(root, item), item) for item in self.items]
+        values = [_to_column_type(self._extract(root, item), item) for item in self.items]
         return pa.table(values, schema=self.schema)
 
     def _extract(self, root: pa.ChunkedArray, item: _Item) -> pa.ChunkedArray:
@@ -271,13 +270,15 @@ class _Reader:
     def _read_slowly(self, texts: pa.Array) -> pa.Table:
         rows = [_parse_text(text) for text in texts.to_pylist()]
         columns = [
-            _typed(pa.array([_lenient(row, item) for row in rows], type=item.json_type), item)
+            _to_column_type(
+                pa.array([_find_value(row, item) for row in rows], type=item.json_type), item
+            )
             for item in self.items
         ]
-        return pa.table([_chunked(column) for column in columns], schema=self.schema)
+        return pa.table([_to_chunked(column) for column in columns], schema=self.schema)
 
 
-def _items(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:
+def _items_of_columns(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:
     for position, column in enumerate(columns):
         path, data_type = column.physical_path, column.data_type
         if has_bounds(data_type):
@@ -310,25 +311,25 @@ def _nested_type(items: Sequence[tuple[ColumnPath, pa.DataType]]) -> pa.DataType
     return pa.struct(fields)
 
 
-def _typed(values: Any, item: _Item) -> Any:
-    """The values that were read, in the column's own type; those that do not fit become null."""
+def _to_column_type(values: Any, item: _Item) -> Any:
+    """Convert the values to the column's own type. Values that do not fit become null."""
     name = str(item.data_type)
     if item.is_count:
         return pc.if_else(pc.greater_equal(values, 0), values, pa.scalar(None, values.type))
     if values.type == item.arrow_type and not isinstance(item.data_type, DecimalType):
         return values
     if name in ("date", "timestamp", "timestamp_ntz"):
-        return _parsed_times(values, name, item.arrow_type)
+        return _parse_times(values, name, item.arrow_type)
     if isinstance(item.data_type, DecimalType):
         values = credible_decimals(values, item.data_type)
     try:
         return values.cast(item.arrow_type)
     except pa.ArrowInvalid:
-        fitting = [_fit(value, item.arrow_type) for value in values.to_pylist()]
-        return _chunked(pa.array(fitting, type=item.arrow_type))
+        fitting = [_value_or_null(value, item.arrow_type) for value in values.to_pylist()]
+        return _to_chunked(pa.array(fitting, type=item.arrow_type))
 
 
-def _fit(value: object, arrow_type: pa.DataType) -> object:
+def _value_or_null(value: object, arrow_type: pa.DataType) -> object:
     try:
         pa.scalar(value, type=arrow_type)
     except (pa.ArrowInvalid, OverflowError):
@@ -336,11 +337,11 @@ def _fit(value: object, arrow_type: pa.DataType) -> object:
     return value
 
 
-def _parsed_times(texts: Any, name: str, arrow_type: pa.DataType) -> Any:
+def _parse_times(texts: Any, name: str, arrow_type: pa.DataType) -> Any:
     patterns = {"date": _DATE_PATTERN, "timestamp": _INSTANT_PATTERN}
     pattern = patterns.get(name, _WALL_CLOCK_PATTERN)
     if name == "timestamp_ntz":
-        # Some writers put a Z behind wall-clock times, or a bare date after a column was widened.
+        # Some writers put a Z after wall-clock times, or a bare date after a column was widened.
         texts = pc.replace_substring_regex(texts, pattern="Z$", replacement="")
         is_date = pc.match_substring_regex(texts, _DATE_PATTERN)
         texts = pc.if_else(is_date, pc.binary_join_element_wise(texts, "T00:00:00", ""), texts)
@@ -351,7 +352,7 @@ def _parsed_times(texts: Any, name: str, arrow_type: pa.DataType) -> Any:
         return texts.cast(arrow_type)
     except pa.ArrowInvalid:
         parsed = [_cast_one(text, arrow_type) for text in texts.to_pylist()]
-        return _chunked(pa.array(parsed, type=arrow_type))
+        return _to_chunked(pa.array(parsed, type=arrow_type))
 
 
 def _cast_one(text: str | None, arrow_type: pa.DataType) -> object:
@@ -361,7 +362,7 @@ def _cast_one(text: str | None, arrow_type: pa.DataType) -> object:
         return None
 
 
-def _chunked(values: Any) -> pa.ChunkedArray:
+def _to_chunked(values: Any) -> pa.ChunkedArray:
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
 
@@ -373,8 +374,8 @@ def _parse_text(text: str | None) -> Mapping[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _lenient(row: Mapping[str, Any], item: _Item) -> Any:
-    """The value if it is what it should be, else None."""
+def _find_value(row: Mapping[str, Any], item: _Item) -> Any:
+    """Return the item's value in a row if it has the right type, else None."""
     value: Any = row
     for name in item.path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -384,43 +385,45 @@ def _lenient(row: Mapping[str, Any], item: _Item) -> Any:
         return None
     if pa.types.is_string(item.json_type):
         return value if isinstance(value, str) and _is_unicode(value) else None
-    number = _number(value, is_text_allowed=pa.types.is_floating(item.json_type))
-    return None if number is None else _as_type(number, item.json_type)
+    number = _parse_number(value, is_text_allowed=pa.types.is_floating(item.json_type))
+    return None if number is None else _to_json_type(number, item.json_type)
 
 
 def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _number(value: Any, *, is_text_allowed: bool) -> Decimal | None:
+def _parse_number(value: Any, *, is_text_allowed: bool) -> Decimal | None:
     if isinstance(value, Decimal):
         return value
-    if isinstance(value, float):  # NaN and the infinities, written bare
+    if isinstance(value, float):  # NaN and the infinities, written without quotes
         return Decimal.from_float(value)
     if is_text_allowed and value in ("NaN", "Infinity", "-Infinity"):
         return Decimal(value)
     return None
 
 
-def _as_type(number: Decimal, json_type: pa.DataType) -> Any:
+def _to_json_type(number: Decimal, json_type: pa.DataType) -> Any:
     if pa.types.is_floating(json_type):
         return float(number)
     if not number.is_finite():
         return None
     if pa.types.is_integer(json_type):
-        # The size comes first: of 1e999999999, the digits alone would fill the memory.
+        # Check the size first: the digits of 1e999999999 alone would fill the memory.
         is_whole = number.adjusted() < _LONG_DIGITS and number == int(number)
-        return _fit(int(number), json_type) if is_whole and not _is_rounded(number) else None
-    return _as_decimal(number, json_type.scale)
+        return (
+            _value_or_null(int(number), json_type) if is_whole and not _is_rounded(number) else None
+        )
+    return _to_decimal(number, json_type.scale)
 
 
 def _is_rounded(number: Decimal) -> bool:
-    """Whether a whole number may have been a double on its way: then it is large, and shows it."""
+    """Return whether a whole number may have been a double: it is large, and has an exponent."""
     return number.as_tuple().exponent != 0 and number.adjusted() >= _DOUBLE_DIGITS
 
 
-def _as_decimal(number: Decimal, scale: int) -> Decimal | None:
-    # Arrow would write the digits out before it finds that there are too many.
+def _to_decimal(number: Decimal, scale: int) -> Decimal | None:
+    # Arrow would write all digits out before it finds that they are too many.
     try:
         return exactly_at_scale(number, scale) if _has_room(number, scale) else None
     except InvalidOperation:

@@ -1,9 +1,9 @@
-"""Bounds as wide as all that their writers may have meant (spec 9.5).
+"""Bounds as wide as their writers may have meant them (spec 9.5).
 
-A bound in the log is text, and need not be exact for the type that it is read as. What may lie
-beyond the text is taken to lie there: a file too many costs time, and one too few is a wrong
-answer. Bounds of decimals stay as they are written; the constant that they are compared with is
-moved instead (`column_skipping.py`), and so it is for times that were cut to milliseconds.
+A bound in the log is text, and may be inexact for the type that readers give it. If a value may lie
+beyond the text, the bound is moved there: one file too many costs time, and one too few is a wrong
+answer. Bounds of decimals stay as written. Instead, the constant that is compared with them is
+moved (`column_skipping.py`). The same goes for times that were cut to milliseconds.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Array: TypeAlias = Any
 _LONG_DIGITS = 19
 _UNREADABLE = "\ufffd"
 _TOP = "\U0010ffff" * 32
-"""Above every text that goes on in the same way, but for one that no query will ever name."""
+"""A text above every text with the same beginning, except texts that no query will ever name."""
 _LAST_ODD_OFFSET = dt.datetime(1972, 1, 8, tzinfo=dt.timezone.utc)
 _MINUTE = pa.scalar(60_000_000, pa.duration("us"))
 
 
 def widened(low: Array, high: Array, column: ResolvedColumn) -> tuple[Array, Array]:
-    """The least and the greatest value that the bounds of a column can mean, file by file.
+    """Return the least and the greatest value that the bounds of a column can mean, per file.
 
     Args:
         low: Lower bounds in the column's own type, null where unknown.
@@ -41,20 +41,20 @@ def widened(low: Array, high: Array, column: ResolvedColumn) -> tuple[Array, Arr
         column: The column.
     """
     if column.was_float:
-        return _of_floats(low, high)
+        return _widen_floats(low, high)
     if pa.types.is_string(low.type):
-        return _of_texts(low, high)
+        return _widen_texts(low, high)
     if str(column.data_type) == "timestamp":
-        return _of_old_instants(low, high)
+        return _widen_old_instants(low, high)
     return low, high
 
 
 def credible_decimals(values: Array, data_type: DecimalType) -> Array:
-    """Bounds of decimals, without those that can't be true or may have been cut off.
+    """Return bounds of decimals without those that can't be true or may have been cut off.
 
     delta-rs writes them as doubles, which may round beyond the type's largest number. It writes
-    those of whole numbers as 64-bit integers, cut off at the ends of their range; a column with
-    places behind the point may have had none when they were written.
+    those of whole numbers as 64-bit integers, cut off at the ends of their range. A column that now
+    has a scale may have had none when they were written.
     """
     limit = largest(data_type.precision, data_type.scale)
     is_credible = pc.and_(
@@ -67,23 +67,23 @@ def credible_decimals(values: Array, data_type: DecimalType) -> Array:
     return pc.if_else(is_credible, values, pa.scalar(None, values.type))
 
 
-def _of_floats(low: Array, high: Array) -> tuple[Array, Array]:
-    """Of a double that was a float: Spark writes 0.7 for the float nearest to it, which is less."""
+def _widen_floats(low: Array, high: Array) -> tuple[Array, Array]:
+    """Widen bounds of a double that was a float, as Spark writes 0.7 for a smaller float."""
     as_floats = (values.cast(pa.float32(), safe=False).cast(pa.float64()) for values in (low, high))
     least, greatest = as_floats
-    return _chosen(pc.less, least, low), _chosen(pc.greater, greatest, high)
+    return _choose_values(pc.less, least, low), _choose_values(pc.greater, greatest, high)
 
 
-def _chosen(compare: Any, candidate: Array, value: Array) -> Array:
-    # Not the lesser by `min_element_wise`, which passes over NaN.
+def _choose_values(compare: Any, candidate: Array, value: Array) -> Array:
+    # `min_element_wise` would ignore NaN.
     return pc.if_else(compare(candidate, value), candidate, value)
 
 
-def _of_texts(low: Array, high: Array) -> tuple[Array, Array]:
-    """Texts up to the first U+FFFD, which stands for whatever their writer could not write.
+def _widen_texts(low: Array, high: Array) -> tuple[Array, Array]:
+    """Cut texts at the first U+FFFD, which stands for bytes that their writer could not write.
 
-    Spark puts it for bytes that are no UTF-8. Some writers end shortened texts with it, and take it
-    for the last character; those that take two UTF-16 units follow it.
+    Spark writes it for bytes that are not UTF-8. Some writers end shortened texts with it, because
+    they take it for the last character. Characters of two UTF-16 units sort after it.
     """
     if _has_unreadable(low):
         low = pc.replace_substring_regex(low, pattern=f"(?s){_UNREADABLE}.*$", replacement="")
@@ -96,8 +96,8 @@ def _has_unreadable(texts: Array) -> bool:
     return bool(pc.any(pc.match_substring(texts, _UNREADABLE), min_count=0).as_py())
 
 
-def _of_old_instants(low: Array, high: Array) -> tuple[Array, Array]:
-    """Instants of a time when clocks were off by seconds, which early writers cut off an offset."""
+def _widen_old_instants(low: Array, high: Array) -> tuple[Array, Array]:
+    """Widen instants from when clocks were off by seconds, which early writers cut."""
     last = pa.scalar(_LAST_ODD_OFFSET, low.type)
     return (
         pc.if_else(pc.less(low, last), pc.subtract(low, _MINUTE), low),

@@ -1,4 +1,4 @@
-"""One version of a table: finding it, its files, and its rows in this process."""
+"""One version of a table: how to find it, its files, and its rows in this process."""
 
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.scan import Scan

@@ -31,20 +31,21 @@ _NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
 
 
 class FilesView:
-    """Files that are read like a table: those of a table version, or of half of a change feed.
+    """Files that are read like a table: of a table version, or of one part of a change feed.
 
-    Threads may share it; what it shows never changes.
+    Threads may share it, and its content never changes.
 
     Attributes:
-        table_path: The table's directory, which relative paths start from.
-        version: The version of the table that the view is made from, -1 where there is no table.
+        table_path: The table's directory. Relative paths start from it.
+        version: The version of the table that the view is made from, or -1 without a table.
         protocol: The table's protocol.
         metadata: Schema, partitioning and properties of the files.
-        schema: The columns, partition columns included, with the keys that count for this table.
+        schema: The columns, partition columns included, with the metadata keys that count for this
+            table.
         partition_columns: The logical names of the partition columns, in order.
         properties: The table properties, parsed.
-        log_identity: Tells the log of this version from others that were or will be at the path: a
-            text for keys, empty where nothing is known that does.
+        log_identity: A text for keys that distinguishes the log of this version from earlier and
+            later logs at the path. Empty if unknown.
     """
 
     def __init__(
@@ -76,33 +77,33 @@ class FilesView:
 
     @cached_property
     def data_paths(self) -> DataPaths:
-        """What the paths in `files` mean, and which of them may be opened."""
+        """The meaning of the paths in `files`, and the rule which of them may be opened."""
         path, store = self.table_path, self._store
         origin = store.data_origin(path) if store else DataOrigin.of(path)
         return DataPaths(path, origin, self._options.paths_outside_table)
 
     def has_active(self, feature: str) -> bool:
-        """Whether a table feature is there and in use, not only a property that asks for it."""
+        """Return whether a table feature is present and in use, not just set by a property."""
         return is_active(feature, self.protocol, self.metadata)
 
     @property
     def files(self) -> pa.Table:
-        """The files, one row each, columns of `FILES_SCHEMA` (path as it stands in the log)."""
+        """The files, one row each, columns of `FILES_SCHEMA` (path as in the log)."""
         return self._read_files()
 
     @property
     def num_files(self) -> int:
-        """How many files there are."""
+        """The number of files."""
         return int(self.files.num_rows)
 
     @property
     def size_in_bytes(self) -> int:
-        """The sizes of the files, summed."""
+        """The sum of the files' sizes."""
         return exact_sum(self.files.column("size"))
 
     @property
     def has_zoned_partitions(self) -> bool:
-        """Whether partition values may be times without a zone, which are read in the session's."""
+        """Whether partition values may be times without a zone, which need the session's zone."""
         return any(str(item.data_type) == "timestamp" for item in self.partition_schema)
 
     @property
@@ -116,23 +117,23 @@ class FilesView:
         return StructType(tuple(self._field(name) for name in self.partition_columns))
 
     def physical_name(self, column: str) -> str:
-        """The name of a column in data files, statistics and partition values (spec 10.8).
+        """Return the name of a column in data files, statistics and partition values (spec 10.8).
 
         Raises:
-            SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND`).
+            SchemaError: The column does not exist (kind `DELTA_COLUMN_NOT_FOUND`).
         """
         return self._field(column).physical_name
 
     def scan(self, predicate: str | Predicate | None = None, *, limit: int | None = None) -> Scan:
-        """The files that may hold matching rows; all of them without a predicate.
+        """Return the files that may hold matching rows, or all of them without a predicate.
 
-        Conjuncts on partition columns decide exactly; statistics only leave out files that can't
+        Conjuncts on partition columns decide exactly. Statistics only leave out files that can't
         match.
 
         Args:
             predicate: SQL text or a tree.
-            limit: How many matching rows are enough: if statistics prove that some of the files
-                hold so many, only those files are returned.
+            limit: The number of matching rows that are enough. If statistics prove that some of the
+                files hold so many, only those files are returned.
 
         Raises:
             UsageError: The predicate does not parse or names an unknown column.
@@ -140,7 +141,7 @@ class FilesView:
         return self._scanner.scan(predicate, limit)
 
     def count(self, predicate: str | Predicate | None = None) -> RowCount:
-        """How many rows match, as far as the log tells without a look at them (spec 9.5).
+        """Count the rows that match, as far as the log shows without reading them (spec 9.5).
 
         Deleted rows are not counted. A file is undecided unless partition values and statistics
         prove that all of its rows match, or none.
@@ -151,10 +152,10 @@ class FilesView:
         return self._scanner.count(predicate)
 
     def pruner(self, *, zone: str = "UTC") -> FilePruner:
-        """A new pruner of all files, by the engine's options.
+        """Return a new pruner of all files, by the engine's options.
 
         Args:
-            zone: The time zone of predicates that speak of days or of local times.
+            zone: The time zone for days and local times in predicates.
         """
         return self._scanner.pruner(zone)
 

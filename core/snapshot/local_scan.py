@@ -1,4 +1,4 @@
-"""The rows of a table as Arrow, and how many there are, without Spark and without a JVM."""
+"""The rows of a table as Arrow, and their number, without Spark and without a JVM."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def to_arrow(
     limit: int | None = None,
     access: DataAccess | None = None,
 ) -> pa.Table:
-    """The rows of a version for which a predicate is true; see `DeltaLog.to_arrow`.
+    """Return the rows of a version for which a predicate is true (see `DeltaLog.to_arrow`).
 
-    1. The log leaves out the files that can't hold such a row, and with a limit those that are not
-       needed for it.
-    2. The rest is read: the columns asked for, and those that the predicate names.
-    3. Every row is judged by the predicate itself, so the answer is exact.
+    1. The log leaves out the files that can't hold such a row. With a limit it also leaves out
+       files that the limit does not need.
+    2. The reader reads the other files: the requested columns, and those that the predicate names.
+    3. The predicate is evaluated for every row, so the answer is exact.
     """
     _ensure_count(limit)
     scan = view.scan(predicate, limit=limit)
-    wanted = _fields(view, columns)
+    wanted = _find_columns(view, columns)
     found = _matching_rows(view, scan, wanted, access)
-    batches = list(found if limit is None else _first(found, limit))
+    batches = list(found if limit is None else _take_first(found, limit))
     return pa.Table.from_batches(batches, schema=RowLayout(wanted).arrow_schema)
 
 
 def read_rows(
     view: FilesView, columns: StructType, *, access: DataAccess | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of a version, batch by batch; only the columns given are read, at least one."""
+    """Yield all rows of a version in batches, with only the given columns (at least one)."""
     return _matching_rows(view, view.scan(None), columns, access)
 
 
@@ -68,12 +68,12 @@ def count_rows(
     *,
     access: DataAccess | None = None,
 ) -> int:
-    """How many rows of a version match; reads only the files that the log does not decide."""
+    """Count the matching rows of a version, and read only files that the log does not decide."""
     counted = view.count(predicate)
     if counted.total is not None:
         return counted.total
     scan = replace(view.scan(predicate), files=counted.undecided)
-    # Without a predicate, too, something must be read to know how many rows there are.
+    # Even without a predicate, one column must be read to count the rows.
     named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
     found = _matching_rows(view, scan, wanted, access)
@@ -83,22 +83,22 @@ def count_rows(
 def _matching_rows(
     view: FilesView, scan: Scan, wanted: StructType, access: DataAccess | None
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of a scan's files; a few files are read ahead of the caller."""
+    """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
     ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK)
     read = with_columns_of(scan.predicate, wanted, view.schema)
     layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
     names = list(wanted.names)
 
-    def rows_of(part: FilePart) -> list[pa.RecordBatch]:
-        batches = (_matching(batch, scan.predicate) for batch in read_batches(part, layout))
+    def read_part(part: FilePart) -> list[pa.RecordBatch]:
+        batches = (_filter_batch(batch, scan.predicate) for batch in read_batches(part, layout))
         return [batch.select(names) for batch in batches if batch.num_rows]
 
     parts = parts_of(file_parts(view.data_paths, scan.files))
-    for batches in read_ahead(rows_of, parts, threads=_READERS, ahead=2 * _READERS):
+    for batches in read_ahead(read_part, parts, threads=_READERS, ahead=2 * _READERS):
         yield from batches
 
 
-def _first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+def _take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     missing = limit
     while missing > 0 and (batch := next(batches, None)) is not None:
         yield batch.slice(0, missing)
@@ -114,7 +114,7 @@ def _ensure_count(limit: int | None) -> None:
         )
 
 
-def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
+def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
     if columns is None:
         return view.schema
     found: dict[str, StructField] = {}
@@ -140,5 +140,5 @@ def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
     return StructType(tuple(found.values()))
 
 
-def _matching(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
+def _filter_batch(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     return batch if predicate == Predicate.TRUE else batch.filter(row_mask(predicate, batch))

@@ -2,8 +2,8 @@
 
 The newest version comes from the newest commit, or from a checkpoint that follows it: a store may
 show the checkpoint first, and a commit may have been lost after its checkpoint was made. But a file
-that is a checkpoint only by its name, such as `9223372036854775807.checkpoint.parquet`, must not
-hide a log whose commits are all there: if it can't be read, it is passed over.
+that only looks like a checkpoint by its name, such as `9223372036854775807.checkpoint.parquet`,
+must not hide a log whose commits are all present. If it can't be read, the engine ignores it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _LOG = logging.getLogger(__name__)
 def load_newest(
     store: LogStore, table_path: str, *, options: EngineOptions, clock: Clock
 ) -> Snapshot | None:
-    """The newest version, or None when there is no table; its files are read when asked for.
+    """Return the newest version, or None without a table. Its files are read on first use.
 
-    1. List from the checkpoint that the hint names; see `list_segment` for a hint that is wrong.
+    1. List from the checkpoint that the hint names (see `list_segment` for a wrong hint).
     2. Read the version. A checkpoint that can't be read gives way to the next best.
-    3. If that version can't be read from any checkpoint, and has no commit either, fall back to the
-       version of the newest commit, with a warning that names the file.
+    3. If no checkpoint gives that version, and no commit has it either, fall back to the version of
+       the newest commit, with a warning that names the file.
 
     Raises:
         TableError, ProtocolError, StorageError: See `list_segment` and `Snapshot.load`.
@@ -64,10 +64,10 @@ def _to_newest_commit(
     with suppress(TableError):
         found = list_segment(store, segment.log_path, version=newest, hint=hint)
     if found is None:
-        raise reason from None  # the commits are not all there: the checkpoint is what is missing
+        raise reason from None  # some commits are missing, so the table needs the checkpoint
     _LOG.warning(
         "The log %s has a checkpoint for version %d that can't be read, and no commit of that "
-        "version. The checkpoint is ignored; the newest commit is version %d. Remove the "
+        "version. The checkpoint is ignored. The newest commit is version %d. Remove the "
         "checkpoint. %s",
         without_secrets(segment.log_path),
         segment.version,

@@ -1,4 +1,4 @@
-"""One version of a table by its number (spec 5.6), and the error where there is no table at all."""
+"""One version of a table by its number (spec 5.6), and the error for a path without a table."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NOT_RECREATABLE = (
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
     "DELTA_VERSION_NOT_FOUND",
 )
-"""The kinds of errors for a version that the log no longer tells."""
+"""The kinds of errors for a version that the log can no longer give."""
 
 
 def load_version(table: TableRef, version: int, *, latest: Snapshot | None = None) -> Snapshot:
-    """The table as it was at a version; its files are read when they are asked for.
+    """Return the table at a version. Its files are read on first use.
 
     Args:
         table: The table.
-        version: The version wanted.
-        latest: The newest version, if it could be loaded: it is returned if it is the one wanted,
-            and it lets an error say which versions there are.
+        version: The wanted version.
+        latest: The newest version, if it could be loaded. It is returned if it is the wanted one,
+            and an error then names the existing versions.
 
     Raises:
-        TableNotFoundError: There is no table.
-        TableError: The version is outside what the log still holds, or the log is damaged.
+        TableNotFoundError: The path has no table.
+        TableError: The log no longer holds the version, or is damaged.
         ProtocolError: The version demands a feature that this engine can't read.
     """
     if latest is not None and latest.version == version:
@@ -40,7 +40,7 @@ def load_version(table: TableRef, version: int, *, latest: Snapshot | None = Non
         segment = list_segment(table.store, table.log_path, version=version)
     except TableError:
         if latest is not None:
-            # The version may only be out of reach: say which ones can be read.
+            # The log may be fine but lack the version: name the versions that it has.
             ensure_version_exists(
                 table.store, table.log_path, version, latest_version=latest.version
             )
@@ -53,13 +53,13 @@ def load_version(table: TableRef, version: int, *, latest: Snapshot | None = Non
 
 
 def table_not_found(table: TableRef) -> TableNotFoundError:
-    """The error for a path without a table; looks once more, to say what is there instead."""
+    """Return the error for a path without a table, after a look at what the path holds."""
     path = table.table_path
     try:
         has_files = next(iter(table.store.list_from(join(path, ""))), None)
     except LogFileNotFoundError:
         return TableNotFoundError(
-            f"Path does not exist: {path}. Check the path; to create a table there, write to it.",
+            f"Path does not exist: {path}. Check the path. To create a table there, write to it.",
             kind="PATH_NOT_FOUND",
             path=path,
         )

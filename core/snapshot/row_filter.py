@@ -1,4 +1,4 @@
-"""Predicates judged row by row in this process, where that gives Spark's own answer."""
+"""Evaluation of predicates row by row in this process, where it gives Spark's own answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from optimist.core.schema.types import StructType
 __all__ = ["READ_WITH_SPARK", "ensure_exact", "is_exact", "row_mask", "with_columns_of"]
 
 READ_WITH_SPARK = "Read with optimist.spark.read and filter there, or leave the part out."
-"""What to do with a predicate that this engine can't judge, where rows are only read."""
+"""The remedy for a predicate that this engine can't evaluate, in a command that only reads."""
 
 
 def ensure_exact(predicate: Predicate, schema: StructType, *, remedy: str) -> None:
-    """Refuse a predicate with a part that this engine can't judge row by row.
+    """Refuse a predicate with a part that this engine can't evaluate row by row.
 
     Args:
         predicate: The predicate, its columns in the schema's spelling.
@@ -25,7 +25,7 @@ def ensure_exact(predicate: Predicate, schema: StructType, *, remedy: str) -> No
         remedy: The end of the message: what to do instead.
 
     Raises:
-        UsageError: There is such a part (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
+        UsageError: The predicate has such a part (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
     """
     for part in predicate.conjuncts():
         if not is_exact(part, schema):
@@ -33,7 +33,7 @@ def ensure_exact(predicate: Predicate, schema: StructType, *, remedy: str) -> No
 
 
 def is_exact(predicate: Predicate, schema: StructType, *, zone: str = "UTC") -> bool:
-    """Whether the predicate's value is known for every row of these columns.
+    """Return whether the predicate's value is known for every row of these columns.
 
     Args:
         predicate: The predicate, its columns in the schema's spelling.
@@ -54,10 +54,10 @@ def row_mask(
     zone: str = "UTC",
     remedy: str = READ_WITH_SPARK,
 ) -> pa.BooleanArray:
-    """The predicate's value for each row: true, false or null.
+    """Return the predicate's value for each row: true, false or null.
 
     Raises:
-        UsageError: It is not known (kind `OPTIMIST_NEEDS_SPARK`); see `ensure_exact`.
+        UsageError: The value is unknown (kind `OPTIMIST_NEEDS_SPARK`; see `ensure_exact`).
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     mask = evaluate(predicate, table, zone=zone)
@@ -67,7 +67,7 @@ def row_mask(
 
 
 def with_columns_of(predicate: Predicate, wanted: StructType, schema: StructType) -> StructType:
-    """The columns wanted, and after them those of the schema that only the predicate names."""
+    """Return the wanted columns, and after them those that only the predicate names."""
     names = {path[0].lower() for path in predicate.columns()}
     missing = (item for item in schema if item.name.lower() in names)
     return StructType((*wanted, *(item for item in missing if wanted.find(item.name) is None)))

@@ -1,4 +1,4 @@
-"""What the reader of data files must know of the table."""
+"""The facts about a table that the reader of data files needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def row_layout(
     batch_rows: int = 32_768,
     access: DataAccess | None = None,
 ) -> RowLayout:
-    """The layout for reading some columns of a view; see `RowLayout` for the arguments."""
+    """Return the layout for reading some columns of a view (see `RowLayout`)."""
     return RowLayout(
         schema,
         view.partition_columns,

@@ -1,4 +1,4 @@
-"""Which files of a version may hold the rows that a predicate asks for (spec 9)."""
+"""The files of a version that may hold the rows of a predicate (spec 9)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Scan:
 
     Attributes:
         files: One row per file, columns as in `Snapshot.files`.
-        predicate: The predicate with its columns in the schema's spelling; `Predicate.TRUE` for all
-            rows.
+        predicate: The predicate with its columns in the schema's spelling, or `Predicate.TRUE` for
+            all rows.
         split: Its conjuncts, split into those on partition columns, which decide exactly, and the
             others.
     """
@@ -34,15 +34,15 @@ class Scan:
 
 
 class Scanner:
-    """Scans the same files any number of times; what one scan parses of statistics is kept.
+    """Scans the same files any number of times, and keeps the parsed statistics.
 
-    Threads may share it: their scans wait for each other, and nothing else waits for them.
+    Threads may share it. Their scans wait for each other, and nothing else waits for them.
 
     Args:
-        files: How to get the files, columns of `FILES_SCHEMA`.
+        files: Returns the files, columns of `FILES_SCHEMA`.
         schema: The columns of their rows.
-        partition_columns: The names of the columns that the files are partitioned by.
-        options: How statistics are used.
+        partition_columns: The names of the partition columns.
+        options: The options for the use of statistics.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Scanner:
         self._lock = ForkSafeLock()
 
     def scan(self, predicate: str | Predicate | None, limit: int | None) -> Scan:
-        """See `FilesView.scan`."""
+        """Scan the files (see `FilesView.scan`)."""
         if predicate is None and limit is None:
             return Scan(self._files(), Predicate.TRUE, SplitPredicate())
-        resolved = self._resolved(predicate)
+        resolved = self._resolve(predicate)
         split = split_conjuncts(resolved, self._partition_columns)
         use_statistics = self._options.stats_skipping
         with self._lock:
@@ -74,15 +74,15 @@ class Scanner:
         return Scan(files, resolved, split)
 
     def count(self, predicate: str | Predicate | None) -> RowCount:
-        """See `FilesView.count`."""
-        resolved = self._resolved(predicate)
+        """Count the matching rows (see `FilesView.count`)."""
+        resolved = self._resolve(predicate)
         if not self._options.stats_skipping:
             return RowCount(0, self.scan(resolved, None).files)
         with self._lock:
             return self._shared_pruner().count(resolved)
 
     def pruner(self, zone: str) -> FilePruner:
-        """See `FilesView.pruner`."""
+        """Return a new pruner (see `FilesView.pruner`)."""
         return FilePruner(
             self._files(),
             self._schema,
@@ -96,7 +96,7 @@ class Scanner:
             self._pruner = self.pruner("UTC")
         return self._pruner
 
-    def _resolved(self, predicate: str | Predicate | None) -> Predicate:
+    def _resolve(self, predicate: str | Predicate | None) -> Predicate:
         if predicate is None:
             return Predicate.TRUE
         parsed = Predicate.of(predicate)

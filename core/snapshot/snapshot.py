@@ -50,7 +50,7 @@ class KnownCommit:
         version: Its version.
         actions: All of its actions.
         status: Its file.
-        files: Its files where these are columns, and not among the actions.
+        files: Its files, if these are columns and not among the actions.
     """
 
     version: int
@@ -60,15 +60,15 @@ class KnownCommit:
 
 
 class Snapshot(FilesView):
-    """One version of a table: its files, and all else that its log says of it.
+    """One version of a table: its files, and all else in its log.
 
-    The small parts are there from the start; the files are read when they are first asked for. Get
-    one from `DeltaLog`, or from `load`, `absent`, `with_commits` and `updated_to`.
+    The small parts are loaded at once. The files are read on first use. Get a snapshot from
+    `DeltaLog`, or from `load`, `absent`, `with_commits` and `updated_to`.
 
     Attributes:
         log_path: The table's `_delta_log`.
-        segment: The files of the log that the version is made of; None where there is no table.
-        known_log: The log; snapshots that share it are versions of one table.
+        segment: The files of the log that make up the version, or None without a table.
+        known_log: The log. Snapshots that share it are versions of one table.
         set_transactions: The last unexpired transaction of each application id.
     """
 
@@ -120,13 +120,13 @@ class Snapshot(FilesView):
         options: EngineOptions,
         clock: Clock,
     ) -> Snapshot:
-        """Read the version that the segment describes; its files only when they are asked for.
+        """Read the version that the segment describes. Its files are read on first use.
 
         Raises:
             TableError: A file of the log is damaged, or the state lacks protocol or metadata (kind
                 `DELTA_STATE_RECOVER_ERROR`).
-            ProtocolError: The table demands what this engine can't read, or uses features that its
-                protocol does not list.
+            ProtocolError: The table demands features that this engine lacks, or uses features that
+                its protocol does not list.
         """
         state = replay(
             store,
@@ -136,7 +136,7 @@ class Snapshot(FilesView):
             limits=LogLimits.of(options),
         )
         context = _Context(store, options, clock)
-        return cls._gated(table_path, segment, state, context)
+        return cls._checked_by_gates(table_path, segment, state, context)
 
     @classmethod
     def absent(
@@ -146,22 +146,23 @@ class Snapshot(FilesView):
         options: EngineOptions | None = None,
         clock: Clock | None = None,
     ) -> Snapshot:
-        """A stand-in for a table that does not exist: version -1, no files, an empty schema."""
+        """Return a stand-in for a missing table: version -1, no files, an empty schema."""
         context = _Context(None, options or EngineOptions(), clock or SystemClock())
         return cls(table_path, None, state=LogState.empty(), context=context)
 
     def with_commits(self, commits: Sequence[KnownCommit]) -> Snapshot:
-        """The version after commits whose actions are known: nothing is read (spec 1.15).
+        """Return the version after commits with known actions, without reading (spec 1.15).
 
-        They are in the table already, so no gate is asked whether this engine can read them. The
-        cost does not depend on the number of files.
+        They are in the table already, so no gate checks whether this engine can read them. The cost
+        does not depend on the number of files.
 
         Args:
-            commits: At least one; the first follows this version, each other the one before it.
+            commits: At least one. The first follows this version, and each other follows the one
+                before it.
         """
         table = self._state.table
         for version, commit in enumerate(commits, self.version + 1):
-            if commit.version != version:  # the state would be that of no version
+            if commit.version != version:  # the state would belong to no version
                 raise ValueError(f"{commit.version} does not follow {version - 1}")
             table = table.after(commit.actions)
         state = replace(self._state, table=table)
@@ -192,14 +193,14 @@ class Snapshot(FilesView):
         return derive_checksum(previous, changes, state=state.table, options=options)
 
     def is_same_version(self, other: Snapshot) -> bool:
-        """Whether both are one version of one log, and not of two that were at one path."""
+        """Return whether both are the same version of the same log, not of two logs at one path."""
         return (self.known_log, self.version) == (other.known_log, other.version)
 
     def confirmed(self, commits: Sequence[FileStatus]) -> Snapshot:
-        """The same version once a listing has shown the commits of our own that it is made of.
+        """Return the same version after a listing has shown our own commits in it.
 
         Args:
-            commits: The statuses of the last commits up to this version, and with them their times.
+            commits: The statuses of the last commits up to this version, which give their times.
         """
         segment = self.segment
         if segment is None or segment.last_commit is None or is_listed(segment.last_commit):
@@ -217,17 +218,18 @@ class Snapshot(FilesView):
         )
 
     def made_from(self, store: LogStore, checkpoint: Checkpoint) -> Snapshot:
-        """The same version, made from a checkpoint that is newer than its own.
+        """Return the same version, made from a checkpoint that is newer than its own.
 
-        Nothing older than the checkpoint is held on to, so that a handle that lives long needs the
-        same memory after any number of commits, and no file that cleanup has removed. Reads the
-        commits after the checkpoint; itself where the checkpoint is no newer, or above it.
+        The result holds nothing older than the checkpoint. So a long-lived handle needs the same
+        memory after any number of commits, and no file that cleanup has removed. Reads the commits
+        after the checkpoint. Returns the snapshot itself if the checkpoint is not newer, or is
+        above the version.
         """
         mine = self.segment
         if mine is None or not mine.checkpoint_version < checkpoint.version <= self.version:
             return self
         segment, options = mine.from_checkpoint(checkpoint), self._context.options
-        live = dict(self.set_transactions)  # as the checkpoint has them
+        live = dict(self.set_transactions)  # the checkpoint has only these
         state = on_checkpoint(
             replace(self._state, table=replace(self._state.table, set_transactions=live)),
             store,
@@ -245,16 +247,16 @@ class Snapshot(FilesView):
         )
 
     def provisional(self, version: int, actions: Sequence[Action]) -> Snapshot:
-        """The table as it would be after actions that no log has yet.
+        """Return the table after actions that no log has yet.
 
-        It can be read like a version, but is none: it is of a log of its own, so that nothing that
-        is remembered of a version is taken for it, or of it for a version.
+        It can be read like a version, but belongs to a log of its own. So caches never confuse it
+        with a version of the table.
 
         Args:
-            version: The version that it goes by.
-            actions: What changes.
+            version: Its version number.
+            actions: The actions to apply.
         """
-        # In-commit timestamps need one; nobody has committed this yet, so time has not gone on.
+        # In-commit timestamps need one. Nobody has committed this yet, so the last time counts.
         info = CommitInfo(in_commit_timestamp=self.timestamp_ms)
         files = [each for each in actions if isinstance(each, AddFile | RemoveFile)]
         state = replace(self._state, table=self._state.table.after((*actions, info)))
@@ -269,10 +271,10 @@ class Snapshot(FilesView):
         return found
 
     def updated_to(self, store: LogStore, segment: LogSegment) -> Snapshot:
-        """The version that a newer segment describes; reads only the commits since this one.
+        """Return the version of a newer segment, and read only the commits since this one.
 
-        Where the segment does not continue this snapshot (the table was made anew, or its
-        checkpoint is newer than this version), everything is read as by `load`.
+        If the segment does not continue this snapshot (the table was made anew, or its checkpoint
+        is newer than this version), everything is read as by `load`.
 
         Raises:
             TableError, ProtocolError: As `load`.
@@ -290,9 +292,9 @@ class Snapshot(FilesView):
             segment.commits_after(self.version),
             LogLimits.of(self._context.options),
         )
-        # Where this version has a checksum, the newer one likely has one, too.
+        # If this version has a checksum, the newer one likely has one, too.
         had_checksum = self.checksum is not None
-        return Snapshot._gated(
+        return Snapshot._checked_by_gates(
             self.table_path,
             segment,
             state,
@@ -301,15 +303,15 @@ class Snapshot(FilesView):
         )
 
     def with_other_files(self, metadata: Metadata, files: pa.Table) -> FilesView:
-        """A view of files that are not this version's, under metadata that describes their rows.
+        """Return a view of files outside this version, under metadata that describes their rows.
 
-        The view can be scanned like a table version, but is not one: nothing may be committed on
-        it. A change feed is read through two of these.
+        The view can be scanned like a table version, but nothing may be committed on it. A change
+        feed is read through two of these.
 
         Args:
-            metadata: Schema and partitioning of the files; its id must differ from the table's,
+            metadata: Schema and partitioning of the files. Its id must differ from the table's,
                 since scans of equal id and version count as equal.
-            files: Columns of `FILES_SCHEMA`; a path may occur more than once.
+            files: Columns of `FILES_SCHEMA`. A path may occur more than once.
         """
         table = replace(self._state.table, metadata=metadata)
         view = FilesView(
@@ -325,29 +327,29 @@ class Snapshot(FilesView):
 
     @property
     def files(self) -> pa.Table:
-        """The live files, one row each, columns of `FILES_SCHEMA` (path as it stands in the log).
+        """The live files, one row each, columns of `FILES_SCHEMA` (path as in the log).
 
-        If the files disagree with the version checksum beside the commit, that is logged as a
-        warning, once. A caller that builds a write on them calls `ensure_intact`.
+        If the files disagree with the version checksum beside the commit, a warning is logged once.
+        A caller that bases a write on them calls `ensure_intact`.
 
         Raises:
-            TableError: The checkpoint is damaged and no older one serves; or the files do not agree
-                with the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
+            TableError: The checkpoint is damaged and no older one helps. Or the files disagree with
+                the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
                 `checksum.mismatchFatalForReads` is set.
         """
         return self._checked.table()
 
     def ensure_intact(self) -> None:
-        """Refuse to build on files that were found to disagree with the version checksum.
+        """Refuse to write on top of files that disagree with the version checksum.
 
         Raises:
-            TableError: They do not (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
+            TableError: They disagree (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
                 `checksum.mismatch.fatal` is not switched off.
         """
         self._checked.ensure_intact()
 
     def ensure_agrees(self, *, num_files: int, size_bytes: int) -> None:
-        """Compare the checksum, if any, with what a caller counted while streaming the files.
+        """Compare the checksum, if any, with the counts of a caller that streamed the files.
 
         Raises:
             TableError: They differ (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
@@ -361,14 +363,14 @@ class Snapshot(FilesView):
 
     @property
     def checksum(self) -> VersionChecksum | None:
-        """The checksum of exactly this version, where it is known without looking at all files."""
+        """The checksum of exactly this version, if it is known without reading all files."""
         return self._checked.checksum
 
     @property
     def tombstones(self) -> pa.Table:
         """The removed files that are still kept (spec 5.6), columns of `TOMBSTONES_SCHEMA`.
 
-        Which of them have expired is decided by the clock, when they are first asked for.
+        The clock decides at the first use which of them have expired.
         """
         with self._lock:
             if self._tombstones is None:
@@ -377,25 +379,25 @@ class Snapshot(FilesView):
             return self._tombstones
 
     def iter_files(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The live files in batches of at most `max_rows`, for a caller that needs each only once.
+        """Yield the live files in batches of at most `max_rows`, for a caller that needs each once.
 
-        What is not in memory is read batch by batch and not kept, however large the table is.
+        Files outside memory are read batch by batch and not kept, however large the table is.
 
         Raises:
-            TableError, LogFileNotFoundError: The checkpoint is damaged; `files` may find a
+            TableError, LogFileNotFoundError: The checkpoint is damaged. `files` may find a
                 replacement.
         """
-        return _in_slices(self._checked.batches(), max_rows)
+        return _slice_batches(self._checked.batches(), max_rows)
 
     def iter_tombstones(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The removed files that are still kept, as `iter_files`."""
+        """Yield the removed files that are still kept, in batches like `iter_files`."""
         with self._lock:
             known = self._tombstones
         if known is not None:
-            return _in_slices(known.to_batches(), max_rows)
+            return _slice_batches(known.to_batches(), max_rows)
         is_unexpired = self._is_unexpired()
         batches = (batch.filter(is_unexpired) for batch in self._state.tombstones.stream())
-        return _in_slices(batches, max_rows)
+        return _slice_batches(batches, max_rows)
 
     def _is_unexpired(self) -> pc.Expression:
         oldest_ms = self._context.clock.now_ms() - self.properties.deleted_file_retention_ms
@@ -408,20 +410,20 @@ class Snapshot(FilesView):
 
     @property
     def stored_domains(self) -> Mapping[str, DomainMetadata]:
-        """The live metadata domains as the log has them, those without their feature too."""
+        """All live metadata domains in the log, also those without their feature."""
         return MappingProxyType(dict(self._state.table.domain_metadata))
 
     @property
     def txn_id(self) -> str | None:
-        """The id of the transaction that made the version, where its commit was read or is ours."""
+        """The id of the transaction that made the version, if its commit was read or is ours."""
         info = self._state.table.commit_info
         return info.txn_id if info else None
 
     @property
     def timestamp_ms(self) -> int:
-        """When the version was made: its in-commit timestamp, else its file's modification time.
+        """The time of the version: its in-commit timestamp, else its file's modification time.
 
-        0 where there is no table. Reads the commit at most once.
+        0 without a table. Reads the commit at most once.
 
         Raises:
             TableError: In-commit timestamps are on, but the commit has none (kind
@@ -437,7 +439,7 @@ class Snapshot(FilesView):
             return self._timestamp_ms
 
     @classmethod
-    def _gated(
+    def _checked_by_gates(
         cls,
         table_path: str,
         segment: LogSegment,
@@ -468,7 +470,7 @@ class Snapshot(FilesView):
         )
 
     def _is_continued_by(self, segment: LogSegment) -> bool:
-        """Whether the segment is of the same table and needs nothing older than this version."""
+        """Return whether the segment has the same table and needs nothing older than this."""
         mine = self.segment
         if mine is None or segment.log_path != self.log_path:
             return False
@@ -516,7 +518,7 @@ class Snapshot(FilesView):
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a snapshot needs besides its state; the store is None if no table was ever read."""
+    """The other inputs of a snapshot. The store is None if no table was ever read."""
 
     store: LogStore | None
     options: EngineOptions
@@ -525,9 +527,9 @@ class _Context:
 
 
 def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
-    """The adds and removes of commits in order, as batches of `ACTIONS_SCHEMA`.
+    """Yield the adds and removes of commits in order, as batches of `ACTIONS_SCHEMA`.
 
-    Those of commits without files as columns are one batch.
+    Consecutive commits without files as columns give one batch.
     """
     waiting: list[AddFile | RemoveFile] = []
     for commit in commits:
@@ -541,7 +543,7 @@ def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
         yield file_actions_batch(waiting)
 
 
-def _in_slices(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
+def _slice_batches(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for start in range(0, batch.num_rows, max_rows):
             yield batch.slice(start, max_rows)

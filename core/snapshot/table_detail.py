@@ -1,4 +1,4 @@
-"""`DeltaLog.detail`: what there is to know of a table apart from its rows, as plain values."""
+"""`DeltaLog.detail`: the facts of a table apart from its rows, as plain values."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ __all__ = ["TableDetail", "table_detail"]
 
 @dataclass(frozen=True, slots=True)
 class TableDetail:
-    """One table at one version; the fields are the columns of Delta's DESCRIBE DETAIL.
+    """One table at one version. The fields are the columns of Delta's DESCRIBE DETAIL.
 
     Attributes:
         format: Always `delta`.
         id: The table's id.
-        name: Its name, if somebody gave it one.
-        description: Its description, likewise.
-        location: Its directory, as the handle was given it.
-        created_at_ms: When it was created, in epoch milliseconds; None if its metadata do not say.
+        name: Its name, or None.
+        description: Its description, or None.
+        location: Its directory, as the handle's caller gave it.
+        created_at_ms: When it was created, in epoch milliseconds. None if its metadata does not
+            say.
         last_modified_ms: When the version was made, in epoch milliseconds.
         partition_columns: The partition columns, by logical name, in order.
         clustering_columns: The clustering columns, nested ones joined by dots.
-        num_files: How many live files there are.
-        size_in_bytes: Their sizes, summed.
-        properties: The table properties as they stand in the log.
+        num_files: The number of live files.
+        size_in_bytes: The sum of their sizes.
+        properties: The table properties as in the log.
         min_reader_version: The reader version of the protocol.
         min_writer_version: The writer version of the protocol.
         table_features: The features that the protocol lists or implies, sorted.
@@ -52,7 +53,7 @@ class TableDetail:
 
 
 def table_detail(snapshot: Snapshot) -> TableDetail:
-    """The details of a version. Counting its files reads the checkpoint."""
+    """Return the details of a version. Counting its files reads the checkpoint."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
     return TableDetail(
         format="delta",

@@ -1,4 +1,4 @@
-"""Versions by time, the versions that can still be recreated, and the history (spec 5.7)."""
+"""Versions by time, the versions that can be recreated, and the history (spec 5.7)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """One line of the history: a version, its commitInfo if it has one, and when it was made."""
+    """One line of the history: a version, its commitInfo if it has one, and its time."""
 
     version: int
     info: CommitInfo | None
@@ -48,10 +48,10 @@ class CommitRecord:
 
 
 def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
-    """The oldest version that can still be recreated from the log.
+    """Return the oldest version that can still be recreated from the log.
 
     Raises:
-        TableError: There is no commit (kind `DELTA_NO_COMMITS_FOUND`), or no version can be
+        TableError: The log has no commit (kind `DELTA_NO_COMMITS_FOUND`), or no version can be
             recreated (kind `DELTA_NO_RECREATABLE_HISTORY_FOUND`).
     """
     return _History.listed(store, log_path).earliest_recreatable()
@@ -60,10 +60,10 @@ def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
 def ensure_version_exists(
     store: LogStore, log_path: str, version: int, *, latest_version: int
 ) -> None:
-    """Make sure that a version lies between the earliest that can be recreated and the latest.
+    """Refuse a version outside the range from the earliest recreatable one to the latest.
 
     Raises:
-        TableError: It does not (kind `DELTA_VERSION_NOT_FOUND`, fields `version`, `earliest`,
+        TableError: It is outside (kind `DELTA_VERSION_NOT_FOUND`, fields `version`, `earliest`,
             `latest`).
     """
     earliest = earliest_recreatable_version(store, log_path)
@@ -89,16 +89,16 @@ def version_at_timestamp(
     accept_last: bool = False,
     must_be_recreatable: bool = True,
 ) -> int:
-    """The newest version made at a given time or before.
+    """Return the newest version that was made at or before a given time.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         log_path: The log directory.
         timestamp_ms: Epoch milliseconds.
-        latest: The newest snapshot; its properties tell since when there are in-commit timestamps.
+        latest: The newest snapshot. Its properties give the start of in-commit timestamps.
         accept_last: Whether a time after the last commit means the last commit, as for RESTORE.
-        must_be_recreatable: Whether only versions count that can be loaded; else all whose commits
-            are in the log, which is enough for who reads just these.
+        must_be_recreatable: Whether only versions that can be loaded count. Else all versions whose
+            commits are in the log count, which is enough for a caller that reads only these.
 
     Raises:
         TableError: The time is before the first of these versions (kind
@@ -110,12 +110,12 @@ def version_at_timestamp(
     earliest = 0 if is_any_enough else history.earliest_recreatable()
     commits = [(number, status) for number, status in history.commits if number >= earliest]
     times = _times_around(store, commits, latest, timestamp_ms)
-    position = bisect_right(range(len(times)), timestamp_ms, key=times.at) - 1
-    if position < 0:
+    index = bisect_right(range(len(times)), timestamp_ms, key=times.at) - 1
+    if index < 0:
         raise _too_early(timestamp_ms, times.versions[0], times.at(0))
-    version = times.versions[position]  # some between may be lost
-    if version == commits[-1][0] and timestamp_ms > times.at(position) and not accept_last:
-        raise _too_late(timestamp_ms, version, times.at(position))
+    version = times.versions[index]  # some in between may be lost
+    if version == commits[-1][0] and timestamp_ms > times.at(index) and not accept_last:
+        raise _too_late(timestamp_ms, version, times.at(index))
     return version
 
 
@@ -123,12 +123,12 @@ def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> N
     """Refuse an older version whose files VACUUM may have deleted (spec 5.7).
 
     Args:
-        snapshot: The version asked for.
-        latest: The newest version; its `delta.deletedFileRetentionDuration` counts.
+        snapshot: The requested version.
+        latest: The newest version. Its `delta.deletedFileRetentionDuration` counts.
         now_ms: The time, in epoch milliseconds.
 
     Raises:
-        TableError: The version is older than deleted files are kept (kind
+        TableError: The version is older than the retention of deleted files (kind
             `DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION`).
     """
     kept_ms = latest.properties.deleted_file_retention_ms
@@ -138,8 +138,8 @@ def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> N
         f"Version {snapshot.version} of {snapshot.table_path} is from "
         f"{format_timestamp(snapshot.timestamp_ms)}, and deleted files are kept for "
         f"{kept_ms // _HOUR_MS} hours, so VACUUM may have removed some of its files. Set the table "
-        "property delta.deletedFileRetentionDuration to keep them longer; to read what is still "
-        "there, set "
+        "property delta.deletedFileRetentionDuration to keep them longer. To read the files that "
+        "are left, set "
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration to "
         "false.",
         kind="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
@@ -151,10 +151,10 @@ def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> N
 def commit_history(
     store: LogStore, log_path: str, *, limit: int | None = None, latest_version: int
 ) -> list[CommitRecord]:
-    """The commits, newest first; reads no more of them than asked for.
+    """Return the commits, newest first, and read no more of them than requested.
 
-    The time is the in-commit timestamp where the commit has one, else the modification time of its
-    file, adjusted within the part that is listed.
+    The time is the in-commit timestamp if the commit has one. Else it is the modification time of
+    its file, adjusted within the listed part.
     """
     first = 0 if limit is None else max(0, latest_version - limit + 1)
     history = _History.listed(store, log_path, first, latest_version)
@@ -172,7 +172,7 @@ def commit_history(
         try:
             info = next(reads)
         except LogFileNotFoundError:
-            break  # cleaned up while we were reading; what is older is gone, too
+            break  # cleaned up while we were reading: all older ones are gone, too
         in_commit_ms = info.in_commit_timestamp if info else None
         records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
     return records
@@ -181,12 +181,12 @@ def commit_history(
 def list_commit_files(
     store: LogStore, log_path: str, first: int, last: int
 ) -> tuple[tuple[int, FileStatus], ...]:
-    """The commits from one version to another that the log still has, ascending."""
+    """Return the commits from one version to another that the log still has, ascending."""
     return _History.listed(store, log_path, first, last).commits
 
 
 def adjusted_timestamps(modified_ms: Iterable[int]) -> list[int]:
-    """Modification times made strictly increasing in version order: 5, 3, 3 become 5, 6, 7."""
+    """Make modification times strictly increasing in version order: 5, 3, 3 become 5, 6, 7."""
     adjusted: list[int] = []
     for time_ms in modified_ms:
         adjusted.append(max(time_ms, adjusted[-1] + 1) if adjusted else time_ms)
@@ -242,7 +242,7 @@ class _History:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """The times of a run of versions, looked up one by one as a search needs them."""
+    """The times of a run of versions, each looked up when a search needs it."""
 
     versions: Sequence[int]
     at: Callable[[int], int]
@@ -257,7 +257,7 @@ def _times_around(
     latest: Snapshot,
     timestamp_ms: int,
 ) -> _Times:
-    """The part of the history to search: with in-commit timestamps, or before there were any."""
+    """Return the part of the history to search: with or before in-commit timestamps."""
     properties = latest.properties
     if not latest.has_active("inCommitTimestamp"):
         return _modification_times(commits)
@@ -266,7 +266,7 @@ def _times_around(
     before = [entry for entry in commits if entry[0] < enabled_at]
     since = [entry for entry in commits if entry[0] >= enabled_at]
     is_before = enabled_ms is not None and timestamp_ms < enabled_ms
-    if before and (is_before or not since):  # the property may name a version yet to come
+    if before and (is_before or not since):  # the property may name a future version
         return _modification_times(before)
     return _Times(
         [version for version, _ in since],
