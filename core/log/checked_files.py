@@ -37,17 +37,18 @@ _Part = TypeVar("_Part")
 class CheckedFiles:
     """The live files of one version, compared once with its checksum when they are read.
 
-    What this engine derived may be wrong without harm: a checksum beside one of its own commits
-    that disagrees is dropped, and the commits decide. Another engine's stops those who build on the
-    files. Nothing is read before somebody asks. Threads may share it.
+    A checksum that this engine derived may be wrong without harm: a wrong checksum beside one of
+    its own commits is dropped, and the commits decide. A wrong checksum of another engine stops
+    callers that write on top of the files. Nothing is read before somebody asks. Threads may share
+    it.
 
     Args:
         state: The state of the version.
-        segment: The files of the log that the version is made of; None where there is no table.
-        store: Where the log is; None where no table was ever read.
-        options: Whether a disagreement is an error, and how large a checksum is read.
+        segment: The files of the log that make up the version, or None without a table.
+        store: The store of the log. None if no table was ever read.
+        options: Whether a disagreement is an error, and the largest checksum that is read.
         checksum: The version's checksum, if it was derived from the one before.
-        expects_checksum: Whether to look for the checksum's file though no listing showed it.
+        expects_checksum: Whether to read the checksum's file even though no listing showed it.
     """
 
     def __init__(
@@ -72,11 +73,11 @@ class CheckedFiles:
         self._lock = ForkSafeRLock()
 
     def table(self) -> pa.Table:
-        """The files, one row each, columns of `FILES_SCHEMA`; kept once they are read.
+        """Return the files, one row each, columns of `FILES_SCHEMA`, and keep them.
 
         Raises:
-            TableError: The checkpoint is damaged and no older one serves; or the files do not agree
-                with the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
+            TableError: The checkpoint is damaged and no older one helps. Or the files disagree with
+                the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
                 `checksum.mismatchFatalForReads` is set.
         """
         with self._lock:
@@ -92,27 +93,28 @@ class CheckedFiles:
         return self._state
 
     def read(self, part: Callable[[LogState], _Part]) -> _Part:
-        """A part of the state, which reads it; from a newer checkpoint where its own is gone.
+        """Read a part of the state, from a newer checkpoint if its own is gone.
 
-        Whoever holds a version for long may hold one whose checkpoint cleanup has removed since.
-        The version itself may still be in the log, made from a checkpoint above that one.
+        A program may keep a version for so long that cleanup has removed its checkpoint. The
+        version itself may still be in the log, made from a newer checkpoint.
 
         Raises:
-            TableError, LogFileNotFoundError: It can't be read, and is not in the log any more.
+            TableError, LogFileNotFoundError: The part can't be read, and the log no longer has the
+                version.
         """
         with self._lock:
             try:
                 return part(self._state)
             except LogFileNotFoundError as error:
-                self._state = self._state_as_listed(error)
+                self._state = self._state_from_listing(error)
             except TableError as error:
                 if error.kind not in UNREADABLE_CHECKPOINT:
                     raise
-                self._state = self._state_as_listed(error)
+                self._state = self._state_from_listing(error)
             return part(self._state)
 
-    def _state_as_listed(self, error: OptimistError) -> LogState:
-        """The state made from the newest checkpoint that there is; raises the error without one."""
+    def _state_from_listing(self, error: OptimistError) -> LogState:
+        """Return the state made from the newest existing checkpoint, or raise the error."""
         mine, store = self._segment, self._store
         if mine is None or store is None or mine.checkpoint is None:
             raise error
@@ -132,19 +134,19 @@ class CheckedFiles:
         one, other = mine.last_commit, found.last_commit
         if one is None or other is None or is_listed(one):
             return one is not None and other is not None and one.is_same_file(other)
-        # No listing has shown our own commit yet: its transaction's id tells it.
+        # No listing has shown our own commit yet, so compare the ids of the transactions.
         here, there = self._state.table.commit_info, read_commit_info(store, other.path)
         return here is not None and there is not None and here.txn_id == there.txn_id
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The files batch by batch; what is not in memory is not kept, and not compared."""
+        """Yield the files in batches, and neither keep nor compare files read from the store."""
         with self._lock:
             known = self._table
         return self._state.files.stream() if known is None else iter(known.to_batches())
 
     @property
     def expects_checksum(self) -> bool:
-        """Whether the checksum's file is still to be looked for though no listing showed it."""
+        """Whether the checksum's file must still be read though no listing showed it."""
         return self._expects_checksum
 
     @property
@@ -154,26 +156,26 @@ class CheckedFiles:
 
     @property
     def checksum(self) -> VersionChecksum | None:
-        """The checksum of the version, where it is known without looking at all files."""
+        """The checksum of the version, if it is known without reading all files."""
         with self._lock:
             if self._checksum is None:
                 self._checksum = self._known_checksum()
             return self._checksum
 
     def ensure_intact(self) -> None:
-        """Refuse to build on files that were found to disagree with another engine's checksum.
+        """Refuse to write on top of files that disagree with another engine's checksum.
 
         Raises:
-            TableError: They do not (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
+            TableError: They disagree (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
                 `checksum.mismatch.fatal` is not switched off.
         """
         with self._lock:
             if self._disagreement and self._options.checksum_mismatch_fatal:
-                # The error is kept, and each raise would make its traceback longer.
+                # The error is kept, and each raise would lengthen its traceback.
                 raise self._disagreement.with_traceback(None)
 
     def ensure_agrees(self, *, num_files: int, size_bytes: int) -> None:
-        """Compare the checksum, if any, with what a caller counted while streaming the files.
+        """Compare the checksum, if any, with the counts of a caller that streamed the files.
 
         Raises:
             TableError: As `ensure_intact`.
@@ -185,7 +187,7 @@ class CheckedFiles:
         self.ensure_intact()
 
     def _compare_as_read(self, num_files: int, size_bytes: int) -> None:
-        """Compare what was read with the checksum, where the listing showed one."""
+        """Compare the files that were read with the checksum, if the listing showed one."""
         segment = self._segment
         if segment is None or segment.checksum_file is None:
             return
@@ -201,7 +203,7 @@ class CheckedFiles:
     def _compare(
         self, segment: LogSegment, noted: VersionChecksum, *, num_files: int, size_bytes: int
     ) -> str:
-        """Drop the checksum if it is wrong, and say how; note whether that must stop writers."""
+        """Drop a wrong checksum, return the difference, and note whether it must stop writers."""
         state = self._state.table
         wrong = differences(noted, state, num_files=num_files, size_bytes=size_bytes)
         if not wrong:
@@ -216,9 +218,9 @@ class CheckedFiles:
         return wrong
 
     def _is_own_commit(self, segment: LogSegment) -> bool:
-        """Whether this engine made the version, and so derived its checksum."""
+        """Return whether this engine made the version, and so derived its checksum."""
         info = self._state.table.commit_info
-        if info is None and self._store is not None:  # a checkpoint stands for the commit
+        if info is None and self._store is not None:  # a checkpoint replaces the commit
             try:
                 path = commit_path(segment.log_path, segment.version)
                 info = read_commit_info(self._store, path)
@@ -230,8 +232,8 @@ class CheckedFiles:
         if self._segment is None:
             return None
         found = None
-        is_there = self._segment.checksum_file is not None or self._expects_checksum
-        if is_there and not self._is_refuted:
+        may_exist = self._segment.checksum_file is not None or self._expects_checksum
+        if may_exist and not self._is_refuted:
             found = self._read_checksum()
         self._expects_checksum = False
         if found is None and self._state.files.is_resolved:

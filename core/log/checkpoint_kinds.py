@@ -1,4 +1,4 @@
-"""Which checkpoints of a listing are complete, and which of them is preferred (spec 5.1, 5.3)."""
+"""The complete checkpoints of a listing, and the preferred one among them (spec 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHECKPOINT_KINDS: Mapping[LogFileKind, int] = {
     LogFileKind.MULTI_PART_CHECKPOINT: 1,
     LogFileKind.V2_CHECKPOINT: 2,
 }
-"""The rank of each kind: of several checkpoints of one version, the highest is taken."""
+"""The rank of each kind: of several checkpoints of one version, the highest rank wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Checkpoint:
 
     @property
     def rank(self) -> CheckpointRank:
-        """The sort key: the newest checkpoint is greatest, within a version the preferred one."""
+        """The sort key: newer checkpoints are greater, and within a version the preferred one."""
         return self.version, CHECKPOINT_KINDS[self.kind], len(self.files), self.files[-1].name
 
     def open(self, store: LogStore, limits: LogLimits = DEFAULT_LIMITS) -> CheckpointReader:
-        """A reader of its content, which reads no more of it than `limits` allows."""
+        """Return a reader of its content, which reads no more of it than `limits` allows."""
         return CheckpointReader(store, self.version, self.files, limits)
 
 
 def complete_checkpoints(files: Iterable[FileStatus]) -> tuple[Checkpoint, ...]:
-    """The complete checkpoints among files of a log, least preferred first (spec 5.3 step 4).
+    """Return the complete checkpoints among log files, least preferred first (spec 5.3 step 4).
 
     Files of zero length and multi-part checkpoints that lack a part don't count.
     """
@@ -78,11 +78,11 @@ def complete_checkpoints(files: Iterable[FileStatus]) -> tuple[Checkpoint, ...]:
 
 
 def written_checkpoint(log_path: str, last: LastCheckpoint, now_ms: int) -> Checkpoint:
-    """The checkpoint that this process has just written, without a listing.
+    """Return the checkpoint that this process has just written, without a listing.
 
     Args:
         log_path: The log directory.
-        last: What was written of it into `_last_checkpoint`.
+        last: The written content of `_last_checkpoint`.
         now_ms: The time, in epoch milliseconds.
     """
     named = last.extra.get("v2Checkpoint")

@@ -1,11 +1,11 @@
-"""Reading a checkpoint of any kind (spec 5.6, 5.8).
+"""The reader of checkpoints of all kinds (spec 5.6, 5.8).
 
 All kinds are read alike: top-level files (one, or the parts of a multi-part checkpoint; Parquet or
-JSON), and the sidecars that they name, none or many. The non-file actions stand in top-level files;
-adds and removes may stand in both.
+JSON), and the sidecars that they name, if any. The non-file actions are in top-level files. Adds
+and removes may be in both.
 
-A reader is asked for three things separately, because they cost differently: the non-file actions,
-the live files, and the tombstones, which only the writer of the next checkpoint wants.
+A reader gives three parts separately, because they cost differently: the non-file actions, the live
+files, and the tombstones, which only the writer of the next checkpoint needs.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ _DAMAGED_CONTENT = frozenset({MALFORMED_ACTION, MALFORMED_COMMIT})
 
 
 class CheckpointReader:
-    """Reads one checkpoint; what its top level says is read once and kept. Threads may share it.
+    """Reads one checkpoint, and keeps the content of its top level. Threads may share it.
 
     Every method raises `TableError` of kind `OPTIMIST_MALFORMED_CHECKPOINT` for a damaged file, and
-    of kind `DELTA_MISSING_PART_FILES` for a sidecar that is not there.
+    of kind `DELTA_MISSING_PART_FILES` for a missing sidecar.
 
     Args:
-        store: Where the log is.
-        version: The version that the checkpoint's name says.
-        files: The top-level files, as they were listed.
-        limits: How much of it is read at most.
+        store: The store of the log.
+        version: The version in the checkpoint's name.
+        files: The top-level files, as listed.
+        limits: The most that is read of it.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class CheckpointReader:
         self._files = {status.path: status for status in files}
         self._limits = limits
         self._lock = ForkSafeLock()
-        self._content: _Content | None = None
+        self._combine_tops: _Content | None = None
 
     def sidecars(self) -> tuple[Sidecar, ...]:
-        """The sidecars that the top level names; none unless it is a V2 checkpoint."""
+        """Return the sidecars that the top level names (none unless it is a V2 checkpoint)."""
         return self._top_level().sidecars
 
     def manifest(self) -> Manifest | None:
-        """How the top level describes its sidecars; None where files stand in itself, too."""
+        """Return the top level's description of its sidecars, or None if it holds file actions."""
         content = self._top_level()
         if any(top.has_files for top in content.tops):
             return None
@@ -108,14 +108,14 @@ class CheckpointReader:
         return Manifest(content.sidecars, tags)
 
     def state_actions(self) -> tuple[Action, ...]:
-        """Protocol, metadata, application transactions and domain metadata."""
+        """Return protocol, metadata, application transactions and domain metadata."""
         return tuple(action for top in self._top_level().tops for action in top.actions)
 
     def live_files(self) -> Iterator[pa.RecordBatch]:
-        """The live files as batches of `FILES_SCHEMA`."""
+        """Yield the live files as batches of `FILES_SCHEMA`."""
         expected = self._top_level().num_adds
         found = 0
-        with _explained(self._first_path):
+        with _explaining_errors(self._first_path):
             batches = self._file_actions(add_batches, FILES_SCHEMA, is_add=True)
             for batch in distinct(batches, self._limits):
                 found += batch.num_rows
@@ -123,13 +123,13 @@ class CheckpointReader:
                     break
                 yield batch
         if expected is not None and found != expected:
-            there = f"more than {expected}" if found > expected else found
-            raise _malformed(
-                self._first_path, f"it holds {there} files, but claims to hold {expected}"
+            actual = f"more than {expected}" if found > expected else found
+            raise _malformed_checkpoint(
+                self._first_path, f"it holds {actual} files, but claims to hold {expected}"
             )
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """The removed files as batches of `TOMBSTONES_SCHEMA`."""
+        """Return the removed files as batches of `TOMBSTONES_SCHEMA`."""
         batches = self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
         return counted(batches, self._limits)
 
@@ -146,21 +146,21 @@ class CheckpointReader:
         footers |= {join(directory, item.file_name): None for item in content.sidecars}
         if len(footers) == 1:
             ((path, footer),) = footers.items()
-            yield from self._batches(path, footer, read)
+            yield from self._read_batches(path, footer, read)
             return
 
         def read_whole(path: str) -> tuple[pa.RecordBatch, ...]:
-            return tuple(self._batches(path, footers[path], read))
+            return tuple(self._read_batches(path, footers[path], read))
 
         for batches in read_ahead(
             read_whole, footers, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
         ):
             yield from batches
 
-    def _batches(
+    def _read_batches(
         self, path: str, footer: pq.FileMetaData | None, read: _BatchesOf
     ) -> Iterator[pa.RecordBatch]:
-        with self._opened(path, footer) as (file, size_bytes):
+        with self._open(path, footer) as (file, size_bytes):
             yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
 
     @property
@@ -169,9 +169,9 @@ class CheckpointReader:
 
     def _top_level(self) -> _Content:
         with self._lock:
-            if self._content is None:
-                self._content = self._read_top_level()
-            return self._content
+            if self._combine_tops is None:
+                self._combine_tops = self._read_top_level()
+            return self._combine_tops
 
     def _read_top_level(self) -> _Content:
         if len(self._files) == 1:
@@ -183,14 +183,14 @@ class CheckpointReader:
                 )
             )
         try:
-            return _content(self._version, tops)
+            return _combine_tops(self._version, tops)
         except ValueError as error:
-            raise _malformed(self._first_path, str(error)) from None
+            raise _malformed_checkpoint(self._first_path, str(error)) from None
 
     def _read_top(self, path: str) -> _Top:
         if path.endswith(".json"):
             return self._read_json(path)
-        with self._opened(path, None) as (file, size_bytes):
+        with self._open(path, None) as (file, size_bytes):
             actions = tuple(
                 action_from_dict({column: row})
                 for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
@@ -202,13 +202,13 @@ class CheckpointReader:
     def _read_json(self, path: str) -> _Top:
         ensure_readable_size(self._files[path], self._limits)
         data = self._store.read_bytes(path)
-        with _explained(path):
+        with _explaining_errors(path):
             lines = parse_commit_lines(data, path)
             files = file_actions_batch(lines.file_actions)
             return _Top(path, lines.actions, files=files, has_files=files.num_rows > 0)
 
     @contextmanager
-    def _opened(
+    def _open(
         self, path: str, footer: pq.FileMetaData | None
     ) -> Iterator[tuple[pq.ParquetFile, int]]:
         try:
@@ -217,7 +217,7 @@ class CheckpointReader:
             if path in self._files:
                 raise
             raise _missing_sidecar(path, self._version) from error
-        with source, _explained(path), open_parquet(source, footer) as file:
+        with source, _explaining_errors(path), open_parquet(source, footer) as file:
             yield file, source.seek(0, os.SEEK_END)
 
 
@@ -234,7 +234,7 @@ class _Top:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The top level as a whole; `num_adds` is None unless the checkpoint states it."""
+    """The whole top level. `num_adds` is None unless the checkpoint states it."""
 
     tops: tuple[_Top, ...]
     sidecars: tuple[Sidecar, ...]
@@ -242,8 +242,8 @@ class _Content:
     num_adds: int | None
 
 
-def _content(version: int, tops: Sequence[_Top]) -> _Content:
-    """Put the top level together; ValueError if it lacks something or contradicts the name."""
+def _combine_tops(version: int, tops: Sequence[_Top]) -> _Content:
+    """Combine the top-level files, or raise ValueError if they lack or contradict something."""
     actions = [action for top in tops for action in top.actions]
     for cls in (Protocol, Metadata):
         if not any(isinstance(action, cls) for action in actions):
@@ -255,16 +255,16 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
             sidecar = Sidecar.of(action.body)
             sidecars[sidecar.file_name] = sidecar
         elif isinstance(action, UnknownAction) and action.key == "checkpointMetadata":
-            tags = _tags(version, action.body)
+            tags = _read_tags(version, action.body)
     known = tuple(
         replace(top, actions=tuple(a for a in top.actions if not isinstance(a, UnknownAction)))
         for top in tops
     )
-    num_adds = _num_adds(tags, has_sidecars=bool(sidecars))
+    num_adds = _read_num_adds(tags, has_sidecars=bool(sidecars))
     return _Content(known, tuple(sidecars.values()), tags, num_adds)
 
 
-def _tags(version: int, body: Any) -> Mapping[str, object]:
+def _read_tags(version: int, body: Any) -> Mapping[str, object]:
     if not isinstance(body, Mapping) or body.get("version") != version:
         raise ValueError(f"its name says version {version}, but its content is for another version")
     tags = body.get("tags") or {}
@@ -273,9 +273,9 @@ def _tags(version: int, body: Any) -> Mapping[str, object]:
     return tags
 
 
-def _num_adds(tags: Mapping[str, object], *, has_sidecars: bool) -> int | None:
+def _read_num_adds(tags: Mapping[str, object], *, has_sidecars: bool) -> int | None:
     if has_sidecars and tags.get("sidecarNumActions") == "0":
-        return None  # a sum over other files than those that stand beside it: some writers did that
+        return None  # some writers wrote a sum over other files
     number = tags.get("numOfAddFiles")
     return None if number is None else int(str(number))
 
@@ -285,14 +285,14 @@ def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def _explaining_errors(path: str) -> Iterator[None]:
     """Turn any error that a damaged file causes into one clear error."""
     try:
         yield
     except OptimistError as error:
         if error.kind not in _DAMAGED_CONTENT:
             raise
-        raise _malformed(path, str(error.args[0])) from error
+        raise _malformed_checkpoint(path, str(error.args[0])) from error
     except (
         pa.ArrowException,
         OSError,
@@ -303,10 +303,10 @@ def _explained(path: str) -> Iterator[None]:
         ValueError,
     ) as error:
         # pyarrow reports a damaged file by any of these, most of them builtin errors.
-        raise _malformed(path, str(error)) from error
+        raise _malformed_checkpoint(path, str(error)) from error
 
 
-def _malformed(path: str, reason: str) -> TableError:
+def _malformed_checkpoint(path: str, reason: str) -> TableError:
     return TableError(
         f"The checkpoint {shown(path)} can't be read: {shown(reason).rstrip('.')}. Delete it if "
         "the commits before it are still there, or restore it from a backup.",

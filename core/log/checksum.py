@@ -1,7 +1,7 @@
-"""`N.crc`, the version checksum: what a version's state sums up to (spec 5.9).
+"""`N.crc`, the version checksum: the sums of a version's state (spec 5.9).
 
-It is derived from the checksum of the version before and the commits since, as far as these tell
-for certain which files came and went; readers work without it.
+It is derived from the checksum of the version before and the commits since, if these show for
+certain which files came and went. Readers work without it.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _Item = TypeVar("_Item", Metadata, Protocol, SetTransaction, DomainMetadata)
 class VersionChecksum:
     """The sums of one version.
 
-    `set_transactions` and `domain_metadata` are None where they are unknown, too many to write
-    down, or not certain; the sums of deletion vectors and the histograms are None where an earlier
-    writer left them out.
+    `set_transactions` and `domain_metadata` are None if they are unknown, too many to write, or not
+    certain. The sums of deletion vectors and the histograms are None if an earlier writer left them
+    out.
     """
 
     table_size_bytes: int
@@ -73,7 +73,7 @@ class VersionChecksum:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The one line of the file, without its newline."""
+        """Return the one line of the file, without its newline."""
         deleted = self.deleted_record_counts
         entries: dict[str, object] = {
             "txnId": self.txn_id,
@@ -84,8 +84,8 @@ class VersionChecksum:
             "numMetadata": 1,
             "numProtocol": 1,
             "inCommitTimestampOpt": self.in_commit_timestamp,
-            "setTransactions": _bodies(self.set_transactions),
-            "domainMetadata": _bodies(self.domain_metadata),
+            "setTransactions": _action_bodies(self.set_transactions),
+            "domainMetadata": _action_bodies(self.domain_metadata),
             "fileSizeHistogram": self.file_sizes.to_json() if self.file_sizes else None,
             "deletedRecordCountsHistogramOpt": deleted.to_json() if deleted else None,
             "metadata": action_to_dict(self.metadata)[Metadata.KEY],
@@ -100,10 +100,10 @@ class VersionChecksum:
         """Parse the file.
 
         Raises:
-            ValueError: It is not a version checksum.
+            ValueError: The text is not a version checksum.
         """
         try:
-            return _from_parsed(parse_log_json(text))
+            return _decode_checksum(parse_log_json(text))
         except (TableError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"it is not a version checksum ({shown(error)})") from None
 
@@ -115,13 +115,13 @@ def derive_checksum(
     state: TableState,
     options: EngineOptions,
 ) -> VersionChecksum | None:
-    """The checksum after some commits, or None where they do not say enough (spec 5.9).
+    """Return the checksum after some commits, or None if they do not show enough (spec 5.9).
 
     Args:
-        previous: The checksum of the version before them; None before version 0.
-        changes: The files that came and went since; None where that is not certain.
+        previous: The checksum of the version before them. None before version 0.
+        changes: The files that came and went since. None if that is not certain.
         state: The table's state after them.
-        options: Limits of the lists that are written down.
+        options: The limits of the lists in the checksum.
     """
     if changes is None:
         return None
@@ -132,21 +132,21 @@ def derive_checksum(
 def checksum_of_files(
     files: pa.Table, *, state: TableState, options: EngineOptions
 ) -> VersionChecksum | None:
-    """The checksum summed up anew from the live files; None without protocol or metadata."""
+    """Sum the checksum up anew from the live files, or return None without protocol or metadata."""
     return _with_state(FileSums.of(files), state, options)
 
 
 def read_checksum(
     store: LogStore, log_path: str, version: int, *, txn_id: str | None = None
 ) -> VersionChecksum | None:
-    """The checksum of a version, or None if it is absent or can't be read: it is never needed.
+    """Return the checksum of a version, or None if it is absent or unreadable: it is optional.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         log_path: The log directory.
         version: The version.
-        txn_id: The txnId of the commit that is there now, if known: a checksum that an overwritten
-            commit left behind is passed over.
+        txn_id: The txnId of the commit that the log has now, if known. A checksum that an
+            overwritten commit left behind is ignored.
     """
     path = join(log_path, checksum_name(version))
     try:
@@ -168,7 +168,7 @@ def read_checksum(
 def write_checksum(
     store: LogStore, log_path: str, version: int, checksum: VersionChecksum
 ) -> PutOutcome:
-    """Create `N.crc`. One that exists is left alone, whoever wrote it."""
+    """Create `N.crc`, unless one exists, whoever wrote it."""
     data = f"{checksum.to_json()}\n".encode()
     return store.put_if_absent(join(log_path, checksum_name(version)), data)
 
@@ -190,7 +190,7 @@ def _with_state(
     if state.metadata is None or state.protocol is None or not sums.are_possible:
         return None
     info, properties = state.commit_info, TableMetadata.of(state.metadata).properties
-    # Which transactions have expired depends on when one looks, and a checkpoint drops them.
+    # The clock decides which transactions have expired, and a checkpoint drops them.
     expire = properties.set_transaction_retention_ms is not None
     transactions = tuple(state.set_transactions.values())
     has_time = properties.enable_in_commit_timestamps
@@ -206,19 +206,19 @@ def _with_state(
         deleted_record_counts=sums.deleted_record_counts,
         in_commit_timestamp=info.in_commit_timestamp if info and has_time else None,
         set_transactions=(
-            None if expire else _at_most(options.set_transactions_in_crc_max, transactions)
+            None if expire else _unless_too_many(options.set_transactions_in_crc_max, transactions)
         ),
-        domain_metadata=_at_most(
+        domain_metadata=_unless_too_many(
             options.domain_metadatas_in_crc_max, tuple(state.domain_metadata.values())
         ),
     )
 
 
-def _at_most(limit: int, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
+def _unless_too_many(limit: int, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
     return items if len(items) <= limit else None
 
 
-def _bodies(
+def _action_bodies(
     actions: tuple[SetTransaction, ...] | tuple[DomainMetadata, ...] | None,
 ) -> list[object] | None:
     if actions is None:
@@ -226,22 +226,22 @@ def _bodies(
     return [action_to_dict(item)[item.KEY] for item in actions]
 
 
-def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
+def _decode_checksum(parsed: dict[str, Any]) -> VersionChecksum:
     rest = dict(parsed)
     for constant in ("numMetadata", "numProtocol"):
         rest.pop(constant, None)
     return VersionChecksum(
-        table_size_bytes=_needed_count(rest.pop("tableSizeBytes")),
-        num_files=_needed_count(rest.pop("numFiles")),
-        metadata=_decoded(Metadata, rest.pop("metadata")),
-        protocol=_decoded(Protocol, rest.pop("protocol")),
-        txn_id=_if_fitting("str", rest.pop("txnId", None)),
-        num_deleted_records=_if_fitting("Count", rest.pop("numDeletedRecordsOpt", None)),
-        num_deletion_vectors=_if_fitting("Count", rest.pop("numDeletionVectorsOpt", None)),
-        in_commit_timestamp=_if_fitting("Long", rest.pop("inCommitTimestampOpt", None)),
-        set_transactions=_decoded_list(SetTransaction, rest.pop("setTransactions", None)),
-        domain_metadata=_decoded_list(DomainMetadata, rest.pop("domainMetadata", None)),
-        file_sizes=_histogram(rest),
+        table_size_bytes=_decode_count(rest.pop("tableSizeBytes")),
+        num_files=_decode_count(rest.pop("numFiles")),
+        metadata=_decode(Metadata, rest.pop("metadata")),
+        protocol=_decode(Protocol, rest.pop("protocol")),
+        txn_id=_value_if_fitting("str", rest.pop("txnId", None)),
+        num_deleted_records=_value_if_fitting("Count", rest.pop("numDeletedRecordsOpt", None)),
+        num_deletion_vectors=_value_if_fitting("Count", rest.pop("numDeletionVectorsOpt", None)),
+        in_commit_timestamp=_value_if_fitting("Long", rest.pop("inCommitTimestampOpt", None)),
+        set_transactions=_decode_list(SetTransaction, rest.pop("setTransactions", None)),
+        domain_metadata=_decode_list(DomainMetadata, rest.pop("domainMetadata", None)),
+        file_sizes=_pop_histogram(rest),
         deleted_record_counts=DeletedRecordCounts.from_json(
             rest.pop("deletedRecordCountsHistogramOpt", None)
         ),
@@ -249,31 +249,31 @@ def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
     )
 
 
-def _histogram(rest: dict[str, Any]) -> FileSizeHistogram | None:
-    """Take the histogram out of the rest; older writers use the second key."""
+def _pop_histogram(rest: dict[str, Any]) -> FileSizeHistogram | None:
+    """Remove the histogram from the rest and return it. Older writers use the second key."""
     bodies = [rest.pop(key, None) for key in ("fileSizeHistogram", "histogramOpt")]
     return next(filter(None, map(FileSizeHistogram.from_json, bodies)), None)
 
 
-def _needed_count(value: object) -> int:
+def _decode_count(value: object) -> int:
     if not isinstance(value, int) or not fitting("Count")(value):
         raise TypeError(f"{quoted(value)} is not a count")
     return value
 
 
-def _if_fitting(kind: str, value: Any) -> Any:
-    """An optional entry; None also if its value is of another type."""
+def _value_if_fitting(kind: str, value: Any) -> Any:
+    """Return an optional entry, or None if its value has another type."""
     return value if fitting(kind)(value) else None
 
 
-def _decoded(cls: type[_Item], body: object) -> _Item:
+def _decode(cls: type[_Item], body: object) -> _Item:
     action = action_from_dict({cls.KEY: body})
     if not isinstance(action, cls):
         raise TypeError(f"it holds no {cls.KEY}")
     return action
 
 
-def _decoded_list(cls: type[_Item], bodies: object) -> tuple[_Item, ...] | None:
+def _decode_list(cls: type[_Item], bodies: object) -> tuple[_Item, ...] | None:
     if not isinstance(bodies, list):
         return None
-    return tuple(_decoded(cls, body) for body in bodies)
+    return tuple(_decode(cls, body) for body in bodies)

@@ -1,7 +1,7 @@
-"""The lines of a commit, or of a JSON checkpoint, sorted into file actions and others (spec 5.6).
+"""The lines of a commit or a JSON checkpoint, sorted into file actions and others (spec 5.6).
 
-There may be many file actions: they stay parsed bodies, on their way to Arrow. Everything else
-becomes an action. Unknown fields, unknown actions and blank lines are passed over.
+File actions may be many, so they stay parsed bodies until they become Arrow. All other lines become
+actions. Unknown fields, unknown actions and blank lines are ignored.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from optimist.core.values.foreign_json import parse_log_json
 __all__ = ["CommitLines", "FileBody", "parse_commit_lines"]
 
 FileBody: TypeAlias = AddFile | RemoveFile | Mapping[str, Any]
-"""An add or remove: as a value, or as the parsed body with the key `isAdd` beside its own."""
+"""An add or remove: as a value, or as the parsed body with the additional key `isAdd`."""
 
 _INFO = b'{"commitInfo":'
 
 
 @dataclass(frozen=True, slots=True)
 class CommitLines:
-    """What a commit holds.
+    """The content of a commit.
 
     Attributes:
-        actions: All actions but adds and removes, in the order of the lines.
+        actions: All actions except adds and removes, in the order of the lines.
         file_actions: The adds and removes, in the order of the lines.
     """
 
@@ -49,9 +49,9 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
     Args:
         data: The content of the file.
         path: Its path, for errors.
-        with_info: Whether the commitInfo is wanted. It is often the longest line, and a table's
-            state needs only that of the newest commit. It may be skipped unread where its line has
-            an end, because such a line is not torn.
+        with_info: Whether the caller wants the commitInfo. It is often the longest line, and a
+            table's state needs only that of the newest commit. A line with an end is not torn, so
+            it may be skipped unread.
 
     Raises:
         TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
@@ -65,9 +65,9 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
         if not line or line.isspace():
             continue
         try:
-            _sort(parse_log_json(line), actions, file_actions)
+            _sort_line(parse_log_json(line), actions, file_actions)
         except (ValueError, TypeError) as error:
-            reason = f"the line {quoted(_text(line))} does not parse ({shown(error)})"
+            reason = f"the line {quoted(_decode_line(line))} does not parse ({shown(error)})"
             raise malformed_commit(path, reason) from None
         except TableError as error:
             raise malformed_commit(path, str(error.args[0])) from None
@@ -76,7 +76,7 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
     return CommitLines(tuple(actions), tuple(file_actions))
 
 
-def _sort(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> None:
+def _sort_line(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> None:
     if not isinstance(parsed, dict):
         raise TypeError("it is not a JSON object")
     if len(parsed) == 1:
@@ -86,7 +86,7 @@ def _sort(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> N
             body["isAdd"] = key == "add"
             file_actions.append(body)
             return
-    # Some writers put every kind of action in every line, all but one of them null.
+    # Some writers put every kind of action in every line, all null except one.
     action = action_from_dict(parsed)
     if isinstance(action, AddFile | RemoveFile):
         file_actions.append(action)
@@ -102,5 +102,5 @@ def _ensure_complete(key: str, body: Any) -> None:
     ensure_types(key, body)
 
 
-def _text(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     return line.decode("utf-8", "replace")

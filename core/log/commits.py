@@ -1,4 +1,4 @@
-"""Reading commit files: as actions, or only their commitInfo (spec 5.6, 1.10)."""
+"""The reading of commit files: as actions, or only their commitInfo (spec 5.6, 1.10)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _LONGEST_RUN = 64
 
 
 def read_commit(store: LogStore, path: str) -> tuple[Action, ...]:
-    """The actions of a commit file, in the order of its lines.
+    """Return the actions of a commit file, in the order of its lines.
 
     Raises:
-        LogFileNotFoundError: There is no such commit.
+        LogFileNotFoundError: The commit does not exist.
         TableError: The file is empty or torn (kind `OPTIMIST_MALFORMED_COMMIT`).
     """
     return actions_from_bytes(store.read_bytes(path), path)
 
 
 def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
-    """The commitInfo of a commit, or None if it has none; reads no further than that line.
+    """Return the commitInfo of a commit, or None, and read no further than its line.
 
     Raises:
-        LogFileNotFoundError: There is no such commit.
+        LogFileNotFoundError: The commit does not exist.
         TableError: The line with it is damaged, or the file is empty (kind
             `OPTIMIST_MALFORMED_COMMIT`).
     """
@@ -43,8 +43,8 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
     with store.open_read(path) as file:
         for line in file:
             is_empty = is_empty and not line.strip()
-            # Some writers put every kind of action in every line, all but one of them null.
-            if b'"commitInfo"' in line and (info := _commit_info(line, path)):
+            # Some writers put every kind of action in every line, all null except one.
+            if b'"commitInfo"' in line and (info := _parse_commit_info(line, path)):
                 return info
     if is_empty:
         raise malformed_commit(path, "it is empty")
@@ -52,14 +52,15 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
 
 
 def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterator[bytes]:
-    """The content of each commit in order; several are fetched at a time, for stores far away.
+    """Yield the content of each commit in order, and read several at a time.
 
-    Only a few runs of commits are fetched ahead, so that memory stays flat.
+    Parallel reads help with stores far away. Only a few runs of commits are read ahead, so memory
+    stays flat.
     """
     if len(commits) <= 2:
         yield from (store.read_bytes(status.path) for status in commits)
         return
-    # Handing a file to a thread costs more than reading it from a disk: threads get runs of them.
+    # Handing a file to a thread costs more than reading it from a disk, so threads get runs.
     length = max(1, min(_LONGEST_RUN, len(commits) // (4 * _PARALLEL_READS)))
     runs = (commits[start : start + length] for start in range(0, len(commits), length))
 
@@ -70,7 +71,7 @@ def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterat
         yield from contents
 
 
-def _commit_info(line: bytes, path: str) -> CommitInfo | None:
+def _parse_commit_info(line: bytes, path: str) -> CommitInfo | None:
     try:
         action = action_from_json(line.decode("utf-8"))
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """Compacted commits: files that hold the net effect of several commits (spec 5.3 step 11).
 
-They only save requests: the commits they stand for remain in the log, and can be read instead. That
-is done, too, if a writer has merely strung together all that the commits said, so that a file
-occurs as added and as removed: nobody can tell in which order such a writer puts its lines.
+They only save requests: the commits that they stand for remain in the log. The engine reads those
+instead if a writer has merely put all actions of the commits in one file, so that a file occurs as
+added and as removed: nobody knows the order in which such a writer puts its lines.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ __all__ = [
 
 
 class NotReconciledError(Exception):
-    """A compacted file says something more than once: its commits must be read instead."""
+    """A compacted file has something more than once, so its commits must be read instead."""
 
 
 def is_compacted(status: FileStatus) -> bool:
-    """Whether the file holds several commits, by its name."""
-    return _range_of(status) is not None
+    """Return whether the file holds several commits, by its name."""
+    return _version_range(status) is not None
 
 
 def compacted_range(status: FileStatus) -> tuple[int, int]:
-    """The first and the last version that a compacted file stands for.
+    """Return the first and the last version that a compacted file stands for.
 
     Raises:
-        ValueError: The file is not named as one.
+        ValueError: The file has another kind of name.
     """
-    found = _range_of(status)
+    found = _version_range(status)
     if found is None:
         raise ValueError(f"{status.name} is not the name of compacted commits")
     return found
 
 
 def choose_compacted(files: Iterable[FileStatus], after: int, upto: int) -> tuple[FileStatus, ...]:
-    """Which compacted files to read between two versions: ascending, without overlap.
+    """Choose the compacted files to read between two versions: ascending, without overlap.
 
-    Of files with the same start, the longest is taken; empty files don't count.
+    Of files with the same start, the longest wins. Empty files don't count.
 
     Args:
         files: The compacted files of a listing.
         after: The last version that is known without them.
-        upto: The last version wanted.
+        upto: The last wanted version.
     """
     ranges = [
         (*compacted_range(status), status)
@@ -81,7 +81,7 @@ def choose_compacted(files: Iterable[FileStatus], after: int, upto: int) -> tupl
 
 
 def state_key(action: Action) -> tuple[str, ...] | None:
-    """The key for which only the last action counts (spec 5.6); None for an action without one."""
+    """Return the key for which only the last action counts (spec 5.6), or None."""
     if isinstance(action, SetTransaction):
         return (action.KEY, action.app_id)
     if isinstance(action, DomainMetadata):
@@ -90,10 +90,10 @@ def state_key(action: Action) -> tuple[str, ...] | None:
 
 
 def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: str) -> None:
-    """Make sure that a compacted file says each thing once, so that its order means nothing.
+    """Refuse a compacted file with anything more than once, because its order would matter.
 
     Args:
-        actions: What it holds beside files.
+        actions: Its actions other than adds and removes.
         files: Its adds and removes, columns of `ACTIONS_SCHEMA`.
         path: The file, for the error.
 
@@ -113,7 +113,7 @@ def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: st
             raise NotReconciledError(f"{path} has more than one action for {quoted(what)}")
 
 
-def _range_of(status: FileStatus) -> tuple[int, int] | None:
+def _version_range(status: FileStatus) -> tuple[int, int] | None:
     name = parse_log_file_name(status.name)
     if name is None or name.kind is not LogFileKind.COMPACTED or name.end_version is None:
         return None

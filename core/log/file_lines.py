@@ -1,7 +1,7 @@
-"""Adds and removes as lines of a commit, rendered from Arrow columns (protocol "Actions").
+"""Adds and removes as lines of a commit, made from Arrow columns (protocol "Actions").
 
-For commits as long as the table, of which no file becomes a value of its own: what is written here
-is, byte for byte, what `actions_to_bytes` makes of the same `AddFile` and `RemoveFile` values.
+It serves commits as long as the table, in which no file becomes a Python value. Its output is, byte
+for byte, the output of `actions_to_bytes` for the same `AddFile` and `RemoveFile` values.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["add_lines", "distinct_partition_columns", "distinct_partitions", "re
 _BATCH_ROWS = 8_192
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"}
 _ESCAPES: Mapping[str, str] = {
-    "\\": "\\\\",  # first, for the others bring more of them
+    "\\": "\\\\",  # first, because the others bring more of them
     '"': '\\"',
     **{char: _SHORT_ESCAPES.get(char, f"\\u{ord(char):04x}") for char in map(chr, range(0x20))},
 }
-"""What JSON can't hold as it is, as Python's `json` escapes it."""
+"""The characters that JSON can't hold, as Python's `json` escapes them."""
 _VECTOR_KEYS = (
     "storageType",
     "pathOrInlineDv",
@@ -65,7 +65,7 @@ _OF_REMOVES = (
 
 
 def add_lines(files: pa.Table) -> Iterator[bytes]:
-    """The lines that add these files with `dataChange` true, many at a time.
+    """Yield the lines that add these files with `dataChange` true, many at a time.
 
     Args:
         files: Rows of `FILES_SCHEMA`.
@@ -73,87 +73,91 @@ def add_lines(files: pa.Table) -> Iterator[bytes]:
     Raises:
         TableError: A text is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
     """
-    yield from _lines("add", _OF_ADDS, files, {"dataChange": "true"})
+    yield from _render_lines("add", _OF_ADDS, files, {"dataChange": "true"})
 
 
 def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[bytes]:
-    """The lines that remove these files with `dataChange` true, many at a time.
+    """Yield the lines that remove these files with `dataChange` true, many at a time.
 
     Args:
-        files: Rows of `FILES_SCHEMA`, as they were added.
-        deletion_timestamp_ms: When they are removed.
+        files: Rows of `FILES_SCHEMA`, as added.
+        deletion_timestamp_ms: The time of their removal.
 
     Raises:
         TableError: As `add_lines`.
     """
     same = {"deletionTimestamp": f"{deletion_timestamp_ms}", "dataChange": "true"}
-    yield from _lines("remove", _OF_REMOVES, files, {**same, "extendedFileMetadata": "true"})
+    yield from _render_lines("remove", _OF_REMOVES, files, {**same, "extendedFileMetadata": "true"})
 
 
 def distinct_partitions(files: pa.Table) -> list[dict[str, str | None]]:
-    """The values of the partition columns that the files have, each combination once."""
+    """Return the values of the files' partition columns, each combination once."""
     chunks = files["partitionValues"].chunks
     texts = [pc.unique(_map_objects(chunk, absent="{}")) for chunk in chunks]
-    return [json.loads(text) for text in _distinct(texts)]
+    return [json.loads(text) for text in _distinct_texts(texts)]
 
 
 def distinct_partition_columns(files: pa.Table) -> list[list[str]]:
-    """The partition columns that the files have values for, each combination once.
+    """Return the partition columns for which files have values, each combination once.
 
-    A column that a file has two values for occurs twice.
+    A column occurs twice if a file has two values for it.
     """
     chunks = files["partitionValues"].chunks
-    texts = [pc.unique(_listed(chunk, _json_texts(_entries(chunk)[0]))) for chunk in chunks]
-    return [json.loads(f"[{text}]") for text in _distinct(texts)]
+    texts = [
+        pc.unique(_join_per_map(chunk, _to_json_texts(_entries(chunk)[0]))) for chunk in chunks
+    ]
+    return [json.loads(f"[{text}]") for text in _distinct_texts(texts)]
 
 
-def _distinct(texts: list[pa.Array]) -> list[str]:
+def _distinct_texts(texts: list[pa.Array]) -> list[str]:
     found: list[str] = pc.unique(pa.chunked_array(texts, pa.string())).to_pylist()
     return found
 
 
-def _json_texts(texts: pa.Array) -> pa.Array:
-    """Each text as a JSON string with its quotes; null for null."""
+def _to_json_texts(texts: pa.Array) -> pa.Array:
+    """Return each text as a JSON string with its quotes, and null for null."""
     data = bytes_of(texts)
     for char, escape in _ESCAPES.items():
         if char.encode() in data:
             texts = pc.replace_substring(texts, char, escape)
-    return _joined('"', texts, '"')
+    return _enclose('"', texts, '"')
 
 
-def _lines(
+def _render_lines(
     action: str, keys: tuple[str, ...], files: pa.Table, same: Mapping[str, str]
 ) -> Iterator[bytes]:
     for batch in files.to_batches(max_chunksize=_BATCH_ROWS):
         members = [
-            pa.scalar(f'"{key}":{same[key]}') if key in same else _member(key, batch.column(key))
+            pa.scalar(f'"{key}":{same[key]}')
+            if key in same
+            else _to_members(key, batch.column(key))
             for key in keys
         ]
         body = pc.binary_join_element_wise(*members, ",", null_handling="skip")
-        lines = _joined(f'{{"{action}":{{', body, "}}\n")
+        lines = _enclose(f'{{"{action}":{{', body, "}}\n")
         _ensure_utf8(lines)
         yield bytes_of(lines)
 
 
 def _ensure_utf8(lines: pa.StringArray) -> None:
-    """Refuse text that no reader of the log could take: the Parquet of a checkpoint may hold any.
+    """Refuse text that is not UTF-8, which the Parquet of a checkpoint may hold.
 
     Raises:
-        TableError: It is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
+        TableError: A text is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
     """
     try:
         lines.validate(full=True)
     except pa.ArrowInvalid as error:
         raise TableError(
-            "The commit names files of which a text (path, partition value, statistics or tag) is "
+            "The commit names files with a text (path, partition value, statistics or tag) that is "
             f"not UTF-8 ({shown(error)}). The checkpoint that holds it is damaged. Nothing was "
             "written. Remove the checkpoint, so that the commits are read in its place.",
             kind=MALFORMED_ACTION,
         ) from None
 
 
-def _member(key: str, values: pa.Array) -> pa.Array:
-    """A column as members `"key":value` of objects; null where it has no value."""
+def _to_members(key: str, values: pa.Array) -> pa.Array:
+    """Return a column as members `"key":value` of objects, null for null."""
     if key == "partitionValues":
         values = _map_objects(values, absent="{}")
     elif pa.types.is_map(values.type):
@@ -161,42 +165,42 @@ def _member(key: str, values: pa.Array) -> pa.Array:
     elif values.type == DELETION_VECTOR_TYPE:
         values = _vector_objects(values)
     elif pa.types.is_string(values.type):
-        values = _json_texts(values)
+        values = _to_json_texts(values)
     else:
         values = values.cast(pa.string())
-    return _joined(f'"{key}":', values, "")
+    return _enclose(f'"{key}":', values, "")
 
 
 def _map_objects(maps: pa.MapArray, *, absent: str | None) -> pa.Array:
-    """Maps of texts as JSON objects."""
+    """Return maps of texts as JSON objects."""
     keys, items = _entries(maps)
-    values = pc.fill_null(_json_texts(items), "null")
-    members = _listed(maps, pc.binary_join_element_wise(_json_texts(keys), values, ":"))
-    return pc.if_else(maps.is_valid(), _joined("{", members, "}"), pa.scalar(absent, pa.string()))
+    values = pc.fill_null(_to_json_texts(items), "null")
+    members = _join_per_map(maps, pc.binary_join_element_wise(_to_json_texts(keys), values, ":"))
+    return pc.if_else(maps.is_valid(), _enclose("{", members, "}"), pa.scalar(absent, pa.string()))
 
 
 def _entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array]:
-    """The keys and the values of all maps, one after the other."""
+    """Return the keys and the values of all maps, one after the other."""
     start, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
     return maps.keys.slice(start, end - start), maps.items.slice(start, end - start)
 
 
-def _listed(maps: pa.MapArray, texts: pa.Array) -> pa.Array:
-    """One text per entry of the maps, as one text per map, with commas between."""
+def _join_per_map(maps: pa.MapArray, texts: pa.Array) -> pa.Array:
+    """Join the texts of a map's entries with commas, one text per map."""
     offsets = pc.subtract(maps.offsets, maps.offsets[0])
     return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
 
 
 def _vector_objects(vectors: pa.StructArray) -> pa.Array:
-    """Descriptions of deletion vectors as JSON objects; null for null."""
+    """Return descriptors of deletion vectors as JSON objects, and null for null."""
     if vectors.null_count == len(vectors):
         return pa.nulls(len(vectors), pa.string())
     fields = dict(zip(DELETION_VECTOR_TYPE.names, vectors.flatten(), strict=True))
-    first, *rest = (_member(key, fields[key]) for key in _VECTOR_KEYS)
-    # Arrow leaves out a row of nothing but nulls, and all later rows would move up.
+    first, *rest = (_to_members(key, fields[key]) for key in _VECTOR_KEYS)
+    # Arrow leaves out a row that has only nulls, and all later rows would move up.
     body = pc.binary_join_element_wise(pc.fill_null(first, ""), *rest, ",", null_handling="skip")
-    return pc.if_else(vectors.is_valid(), _joined("{", body, "}"), pa.scalar(None, pa.string()))
+    return pc.if_else(vectors.is_valid(), _enclose("{", body, "}"), pa.scalar(None, pa.string()))
 
 
-def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
+def _enclose(before: str, texts: pa.Array, after: str) -> pa.Array:
     return pc.binary_join_element_wise(before, texts, after, "")

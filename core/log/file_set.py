@@ -1,8 +1,8 @@
 """The live files of a version, or its tombstones, reconciled at first use (spec 5.6).
 
-Writers that only append never look at the files, and must not pay for them: a commit only puts its
-batch of actions beside those that wait. The first reader pays, once; the result becomes the base of
-the versions that follow.
+Writers that only append never read the files, and must not pay for them: a commit only adds its
+batch of actions to those that wait. The first reader reconciles them, once. The result becomes the
+base of the versions that follow.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _KEPT_ROWS = 4_096
 
 
 class FileSet:
-    """An immutable set of logical files; threads may share it.
+    """An immutable set of logical files. Threads may share it.
 
     Args:
-        schema: `FILES_SCHEMA` or `TOMBSTONES_SCHEMA`: the columns that are kept.
+        schema: `FILES_SCHEMA` or `TOMBSTONES_SCHEMA`: the columns to keep.
         of_adds: Whether adds put files into the set and removes take them out (the live files), or
-            the other way round (the tombstones).
-        load: Reads the base when it is needed. It applies the change that it is given to each
-            batch, so that no batch need stay in memory as it was read. None means an empty base.
+            the reverse (the tombstones).
+        load: Reads the base when it is needed. It applies the given change to each batch, so that
+            no batch need stay in memory unchanged. None means an empty base.
         stream: Reads the base without keeping it, and without a fallback if it is damaged.
     """
 
@@ -51,13 +51,12 @@ class FileSet:
     ) -> None:
         self._schema = schema
         self._of_adds = of_adds
-        # One attribute, so that a reader without the lock sees a base and the actions that belong
-        # to it.
+        # One attribute, so that a reader without the lock sees a base with its own actions.
         self._parts = (_Base(load, stream=stream).used_by(self), _NOTHING_WAITS)
         self._lock = ForkSafeLock()
 
     def with_actions(self, actions: pa.RecordBatch) -> FileSet:
-        """The set after a batch of `ACTIONS_SCHEMA`; costs the same for a set of any size."""
+        """Return the set after a batch of `ACTIONS_SCHEMA`, at a cost independent of its size."""
         changed = FileSet(self._schema, of_adds=self._of_adds)
         base, waiting = self._parts
         needed = actions.select(["isAdd", *self._schema.names])
@@ -66,42 +65,42 @@ class FileSet:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the files are in memory already, so that looking at them costs nothing."""
+        """Whether the files are in memory already, so that reading them costs nothing."""
         base, waiting = self._parts
         return not waiting and base.is_loaded
 
     @property
     def stays_in_memory(self) -> bool:
-        """Whether the set may stay in memory where it could be read again later.
+        """Whether the set may stay in memory although it could be read again later.
 
-        So it is for one that somebody has read, and for a small one. Actions that nobody has
-        looked at would grow with the number of commits.
+        This is true for a set that somebody has read, and for a small one. Actions that nobody has
+        read would grow with the number of commits.
         """
         base, waiting = self._parts
         return base.is_loaded and waiting.num_rows <= max(_KEPT_ROWS, base.num_rows)
 
     def batches(self) -> tuple[pa.RecordBatch, ...]:
-        """The files, reconciled; the order means nothing."""
+        """Return the reconciled files, in no order."""
         with self._lock:
             base, waiting = self._parts
             if waiting:
-                base = _Base(None, self._reconciled(base, waiting)).used_by(self)
+                base = _Base(None, self._reconcile(base, waiting)).used_by(self)
                 self._parts = (base, _NOTHING_WAITS)
         return tuple(chunk.batch for chunk in base.chunks())
 
     def rows_in_memory(self, keys: pa.Array) -> pa.Table | None:
-        """The files with these keys; None where the files would have to be read for that."""
+        """Return the files with these keys, or None if the files would have to be read first."""
         base, waiting = self._parts
         if not base.is_loaded:
             return None
         merged = waiting.reconciled()
         touched = [file_keys(actions) for actions in merged]
         chunks = [chunk.only(keys).without(touched) for chunk in base.chunks()]
-        chunks += [chunk.only(keys) for chunk in self._entering(merged, touched)]
+        chunks += [chunk.only(keys) for chunk in self._files_entering(merged, touched)]
         return pa.Table.from_batches([chunk.batch for chunk in chunks], schema=self._schema)
 
     def stream(self) -> Iterator[pa.RecordBatch]:
-        """The files, reconciled, for a reader that needs them once: what it reads is not kept.
+        """Yield the reconciled files for a reader that needs them once, and keep nothing.
 
         Raises:
             TableError, LogFileNotFoundError: The base is damaged. `batches` may still find a
@@ -115,29 +114,29 @@ class FileSet:
         merged = waiting.reconciled()
         touched = [file_keys(actions) for actions in merged]
         for batch in read():
-            yield _without(batch, file_keys(batch), touched) if touched else batch
-        for chunk in self._entering(merged, touched):
+            yield _remove_keys(batch, file_keys(batch), touched) if touched else batch
+        for chunk in self._files_entering(merged, touched):
             yield chunk.batch
 
     def table(self) -> pa.Table:
-        """The files, reconciled, as one table."""
+        """Return the reconciled files as one table."""
         return pa.Table.from_batches(self.batches(), schema=self._schema)
 
-    def _reconciled(self, base: _Base, waiting: _Waiting) -> tuple[_Chunk, ...]:
+    def _reconcile(self, base: _Base, waiting: _Waiting) -> tuple[_Chunk, ...]:
         merged = waiting.reconciled()
         touched = [file_keys(actions) for actions in merged]
-        chunks = [*base.chunks_without(touched, self), *self._entering(merged, touched)]
-        return _with_merged_tail([chunk for chunk in chunks if chunk.batch.num_rows])
+        chunks = [*base.chunks_without(touched, self), *self._files_entering(merged, touched)]
+        return _merge_small_chunks([chunk for chunk in chunks if chunk.batch.num_rows])
 
-    def _entering(
+    def _files_entering(
         self, merged: Sequence[pa.RecordBatch], touched: Sequence[pa.Array]
     ) -> Iterator[_Chunk]:
-        """What each batch of actions puts into the set, less what later ones take out."""
-        for position, actions in enumerate(merged):
+        """Yield the files that each batch of actions puts into the set and later ones keep."""
+        for index, actions in enumerate(merged):
             arrived = actions.column("isAdd")
             entering = actions.filter(arrived if self._of_adds else pc.invert(arrived))
             added = _Chunk(entering.select(self._schema.names))
-            yield added.without(touched[position + 1 :])
+            yield added.without(touched[index + 1 :])
 
 
 class _Chunk:
@@ -150,21 +149,21 @@ class _Chunk:
         self._keys: pa.Array | None = None
 
     def only(self, wanted: pa.Array) -> _Chunk:
-        """The files with these keys."""
+        """Return the files with these keys."""
         if self._keys is None:
             self._keys = file_keys(self.batch)
         return _Chunk(self.batch.filter(pc.is_in(self._keys, value_set=wanted)))
 
     def without(self, touched: Sequence[pa.Array]) -> _Chunk:
-        """The chunk less the files with these keys; itself, uncopied, if it has none of them."""
+        """Return the chunk without the files with these keys, uncopied if it has none of them."""
         if self._keys is None and touched:
             self._keys = file_keys(self.batch)
-        remaining = _without(self.batch, self._keys, touched)
+        remaining = _remove_keys(self.batch, self._keys, touched)
         return self if remaining is self.batch else _Chunk(remaining)
 
 
 class _Base:
-    """Reconciled files; read when first needed, and shared by all versions built on them."""
+    """Reconciled files, read when first needed, and shared by all versions built on them."""
 
     def __init__(
         self,
@@ -180,7 +179,7 @@ class _Base:
         self._users: weakref.WeakSet[FileSet] = weakref.WeakSet()
 
     def used_by(self, user: FileSet) -> _Base:
-        """Note that a set may look at this base as long as the set lives; return the base."""
+        """Note that a set may read this base as long as the set lives, and return the base."""
         with self._lock:
             self._users.add(user)
         return self
@@ -191,12 +190,12 @@ class _Base:
 
     @property
     def stream(self) -> Stream | None:
-        """How to read the base without keeping it; None if it is in memory."""
+        """The function that reads the base without keeping it, or None if it is in memory."""
         return None if self.is_loaded else self._stream
 
     @property
     def num_rows(self) -> int:
-        """How many files are in memory."""
+        """The number of files in memory."""
         return sum(chunk.batch.num_rows for chunk in self._chunks)
 
     def chunks(self) -> tuple[_Chunk, ...]:
@@ -207,25 +206,25 @@ class _Base:
             return self._chunks
 
     def chunks_without(self, touched: Sequence[pa.Array], user: FileSet) -> list[_Chunk]:
-        """The chunks less the files with these keys.
+        """Return the chunks without the files with these keys.
 
-        If no set but `user` will ask again, each batch is filtered as it is read and not kept as it
-        was: a table of a million files is never in memory twice.
+        If no set other than `user` will ask again, each batch is filtered as it is read and not
+        kept unchanged: a table of a million files is never in memory twice.
         """
         with self._lock:
             load, is_shared = self._load, any(other is not user for other in self._users)
         if load is not None and not is_shared:
-            changed = load(lambda batch: _without(batch, file_keys(batch), touched))
+            changed = load(lambda batch: _remove_keys(batch, file_keys(batch), touched))
             return [_Chunk(batch) for batch in changed]
         return [chunk.without(touched) for chunk in self.chunks()]
 
 
 class _Waiting:
-    """Actions on top of a base, oldest first: the latest as they came, the others merged.
+    """Actions on top of a base, oldest first: the latest unchanged, the others merged.
 
-    In a chain of small commits each costs next to nothing: only every `_MAX_RECENT`-th one merges
-    those before it. Like the digits of a binary counter, larger batches change less often, so that
-    a row is copied few times. Memory stays flat.
+    In a chain of small commits each commit costs almost nothing: only every `_MAX_RECENT`-th one
+    merges those before it. Like the digits of a binary counter, larger batches change less often,
+    so that a row is copied few times. Memory stays flat.
     """
 
     __slots__ = ("_merged", "_recent")
@@ -241,32 +240,32 @@ class _Waiting:
 
     @property
     def num_rows(self) -> int:
-        """How many actions wait."""
+        """The number of waiting actions."""
         return sum(batch.num_rows for batch in (*self._merged, *self._recent))
 
     def with_batch(self, batch: pa.RecordBatch) -> _Waiting:
         recent = (*self._recent, batch)
         if len(recent) < _MAX_RECENT and batch.num_rows < _LARGE_BATCH_ROWS:
             return _Waiting(self._merged, recent)
-        merged = _as_few_as_can_be(recent)
-        return _Waiting(_merged_tail((*self._merged, *merged), _last_of_each_key))
+        merged = _merge_to_few(recent)
+        return _Waiting(_merge_tail((*self._merged, *merged), _last_of_each_key))
 
     def reconciled(self) -> list[pa.RecordBatch]:
-        """As few batches as possible; within a batch only the last row of each key is left."""
-        if not self._recent and len(self._merged) < 2:  # such a batch is not gone through again
+        """Return as few batches as possible, with only the last row of each key within a batch."""
+        if not self._recent and len(self._merged) < 2:  # a single batch is reconciled already
             return list(self._merged)
-        return _as_few_as_can_be((*self._merged, *self._recent))
+        return _merge_to_few((*self._merged, *self._recent))
 
 
 _NOTHING_WAITS = _Waiting()
 
 
-def _merged_tail(
+def _merge_tail(
     batches: tuple[pa.RecordBatch, ...], merge: Callable[..., pa.RecordBatch]
 ) -> tuple[pa.RecordBatch, ...]:
     """Merge batches at the end until each is more than twice as long as the next.
 
-    At most logarithmically many batches remain, apart from those too large to be joined in one.
+    At most logarithmically many batches remain, except those too large to be joined in one.
     """
     merged = list(batches)
     while (
@@ -279,7 +278,7 @@ def _merged_tail(
     return tuple(merged)
 
 
-def _as_few_as_can_be(batches: tuple[pa.RecordBatch, ...]) -> list[pa.RecordBatch]:
+def _merge_to_few(batches: tuple[pa.RecordBatch, ...]) -> list[pa.RecordBatch]:
     groups: list[list[pa.RecordBatch]] = []
     size = 0
     for batch in batches:
@@ -292,21 +291,23 @@ def _as_few_as_can_be(batches: tuple[pa.RecordBatch, ...]) -> list[pa.RecordBatc
 
 
 def _fits_one_batch(batches: list[pa.RecordBatch]) -> bool:
-    # Text in one Arrow array is addressed by 32-bit offsets: 2 GiB at most.
+    # Text in one Arrow array has 32-bit offsets: 2 GiB at most.
     return int(sum(batch.nbytes for batch in batches)) < _MAX_BATCH_BYTES
 
 
-def _with_merged_tail(chunks: list[_Chunk]) -> tuple[_Chunk, ...]:
-    """Small batches at the end merged as in `_merged_tail`; large ones are never copied."""
+def _merge_small_chunks(chunks: list[_Chunk]) -> tuple[_Chunk, ...]:
+    """Merge small batches at the end as in `_merge_tail`, and never copy large ones."""
     large = len(chunks)
     while large and chunks[large - 1].batch.num_rows < _LARGE_BATCH_ROWS:
         large -= 1
-    small = _merged_tail(tuple(chunk.batch for chunk in chunks[large:]), _concat)
+    small = _merge_tail(tuple(chunk.batch for chunk in chunks[large:]), _concat)
     untouched = {id(chunk.batch): chunk for chunk in chunks}
     return (*chunks[:large], *(untouched.get(id(batch)) or _Chunk(batch) for batch in small))
 
 
-def _without(batch: pa.RecordBatch, keys: pa.Array, touched: Sequence[pa.Array]) -> pa.RecordBatch:
+def _remove_keys(
+    batch: pa.RecordBatch, keys: pa.Array, touched: Sequence[pa.Array]
+) -> pa.RecordBatch:
     for gone in touched:
         batch, keys = without_keys(batch, keys, gone)
     return batch

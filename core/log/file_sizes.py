@@ -29,7 +29,8 @@ _BOUNDARIES: tuple[int, ...] = (
     *range(2048 * _MIB, 4096 * _MIB, 256 * _MIB),
     *(_GIB << power for power in range(2, 9)),
 )
-"""Where the bins begin, in bytes; narrow around usual file sizes. Other engines use the same."""
+"""The lower bounds of the bins in bytes, narrow around usual file sizes. Other engines use the
+same."""
 
 
 _MOST_BYTES = 1 << 62
@@ -37,7 +38,7 @@ _MOST_BYTES = 1 << 62
 
 
 def total_bytes(sizes: pa.ChunkedArray) -> int:
-    """The sum of the sizes of a table's live files; no part of them sums up to more than 64 bits.
+    """Return the sum of the sizes of a table's live files, or of any part of them.
 
     Raises:
         TableError: The log claims more than any store holds (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
@@ -51,7 +52,7 @@ def ensure_possible(total: int) -> None:
     """Refuse a sum of sizes that is larger than any store.
 
     Raises:
-        TableError: It is that large (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
+        TableError: The sum is that large (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
     """
     if total > _MOST_BYTES:
         raise TableError(
@@ -65,12 +66,12 @@ def ensure_possible(total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileSizeHistogram:
-    """Counts and bytes per bin; a bin begins at its boundary and ends before the next one's.
+    """Counts and bytes per bin. A bin goes from its boundary to the next one's.
 
     Attributes:
-        boundaries: Where each bin begins, in bytes, ascending from 0.
-        file_counts: How many files are in each.
-        total_bytes: What their sizes sum up to.
+        boundaries: The lower bound of each bin, in bytes, ascending from 0.
+        file_counts: The number of files in each.
+        total_bytes: The sum of their sizes.
     """
 
     boundaries: tuple[int, ...]
@@ -79,22 +80,22 @@ class FileSizeHistogram:
 
     @classmethod
     def of(cls, sizes: pa.ChunkedArray) -> FileSizeHistogram:
-        """The histogram of a column of sizes."""
+        """Return the histogram of a column of sizes."""
         ordered = pc.take(sizes, pc.sort_indices(sizes)) if len(sizes) else sizes
-        places = [bisect_left(_Values(ordered), start) for start in _BOUNDARIES]
-        ends = [*places[1:], len(ordered)]
-        parts = [ordered.slice(start, end - start) for start, end in zip(places, ends, strict=True)]
+        starts = [bisect_left(_Values(ordered), start) for start in _BOUNDARIES]
+        ends = [*starts[1:], len(ordered)]
+        parts = [ordered.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
         sums = tuple(map(exact_sum, parts))
         return cls(_BOUNDARIES, tuple(len(part) for part in parts), sums)
 
     @classmethod
     def empty(cls) -> FileSizeHistogram:
-        """The histogram of no files."""
+        """Return the histogram of no files."""
         return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
 
     @classmethod
     def from_json(cls, body: Any) -> FileSizeHistogram | None:
-        """Parse a checksum's entry; None if it is not a histogram, for nothing depends on one."""
+        """Parse a checksum's entry, or return None if it is not a histogram: it is optional."""
         if not isinstance(body, Mapping):
             return None
         boundaries, counts, totals = (
@@ -109,7 +110,7 @@ class FileSizeHistogram:
         return cls(boundaries, counts, totals)
 
     def to_json(self) -> dict[str, list[int]]:
-        """The value under the key `fileSizeHistogram`."""
+        """Return the value under the key `fileSizeHistogram`."""
         return {
             "sortedBinBoundaries": list(self.boundaries),
             "fileCounts": list(self.file_counts),
@@ -117,13 +118,13 @@ class FileSizeHistogram:
         }
 
     def plus(self, added: Iterable[int], removed: Iterable[int]) -> FileSizeHistogram | None:
-        """The histogram after a commit; None if the commit removes files that it does not count."""
+        """Return the histogram after a commit, or None if it removes files that are not counted."""
         counts, totals = list(self.file_counts), list(self.total_bytes)
         for sign, sizes in ((1, added), (-1, removed)):
             for size in sizes:
-                place = bisect_right(self.boundaries, size) - 1
-                counts[place] += sign
-                totals[place] += sign * size
+                index = bisect_right(self.boundaries, size) - 1
+                counts[index] += sign
+                totals[index] += sign * size
         if min(counts) < 0 or min(totals) < 0:
             return None
         return FileSizeHistogram(self.boundaries, tuple(counts), tuple(totals))
@@ -131,7 +132,7 @@ class FileSizeHistogram:
 
 @dataclass(frozen=True, slots=True)
 class _Values(Sequence[int]):
-    """An Arrow column as a sequence for `bisect`, which looks at few of its values."""
+    """An Arrow column as a sequence for `bisect`, which reads few of its values."""
 
     column: pa.ChunkedArray
 
@@ -143,7 +144,7 @@ class _Values(Sequence[int]):
 
 
 def _whole_numbers(column: object) -> tuple[int, ...]:
-    """The numbers of a list; empty if it is not a list of whole numbers."""
+    """Return the numbers of a list, or none if it is not a list of whole numbers."""
     if not isinstance(column, list) or not all(type(item) is int for item in column):
         return ()
     return tuple(column)

@@ -1,8 +1,8 @@
-"""What a version's live files sum up to, and how a commit changes that (spec 5.9).
+"""The sums over a version's live files, and how a commit changes them (spec 5.9).
 
-Sums are only ever derived from what is certain. A log may add a file that is live, or remove one
-that is not: both are legal, and change nothing that could be counted by looking at the commit
-alone. So the files that go are the rows that were live, not the removes that name them.
+Sums are derived only from certain facts. A log may add a file that is live, or remove one that is
+not. Both are legal, and change nothing, but the commit alone does not show that. So the files that
+go are the rows that were live, not the removes that name them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", r
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """The live files that commits bring, and those that were live before and go.
+    """The live files that commits bring, and the earlier live files that go.
 
-    A file that is added again both goes, as it was, and comes. Both have at least the columns of
-    `FILES_SCHEMA` that are counted.
+    A file that is added again both goes, with its old action, and comes. Both tables have at least
+    the counted columns of `FILES_SCHEMA`.
     """
 
     came: pa.Table
@@ -43,13 +43,13 @@ class FileChanges:
     def of(
         cls, actions: pa.RecordBatch, before: FileSet, *, only_new: bool = False
     ) -> FileChanges | None:
-        """The changes by adds and removes, or None where that can't be told without reading.
+        """Return the changes by adds and removes, or None if finding out needs a read.
 
         Args:
             actions: Adds and removes in order, a batch of `ACTIONS_SCHEMA`.
             before: The live files before them.
-            only_new: Whether they are known to add files that were not live; see
-                `only_adds_new_files`.
+            only_new: Whether they certainly add only files that were not live (see
+                `only_adds_new_files`).
         """
         last = last_per_key(actions.select(["isAdd", *_COUNTED]))
         adds = last if only_new else last.filter(last.column("isAdd"))
@@ -61,9 +61,9 @@ class FileChanges:
 
 
 def only_adds_new_files(actions: Sequence[Action]) -> bool:
-    """Whether a commit changes no file that was live before it.
+    """Return whether a commit changes no file that was live before it.
 
-    A blind append has looked at no file of the table, and the name of a new file is unique.
+    A blind append has read no file of the table, and the name of a new file is unique.
     """
     files = [item for item in actions if isinstance(item, AddFile | RemoveFile)]
     is_blind = any(isinstance(item, CommitInfo) and item.is_blind_append for item in actions)
@@ -77,7 +77,7 @@ def _is_new(item: AddFile | RemoveFile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileSums:
-    """The sums over the live files of one version; None for what an earlier writer left out."""
+    """The sums over the live files of one version, None where an earlier writer left one out."""
 
     size_bytes: int = 0
     num_files: int = 0
@@ -88,8 +88,8 @@ class FileSums:
 
     @classmethod
     def of(cls, files: pa.Table) -> FileSums:
-        """The sums of these live files, columns of `FILES_SCHEMA`."""
-        cardinality = _cardinality(files)
+        """Return the sums of these live files, columns of `FILES_SCHEMA`."""
+        cardinality = _cardinalities(files)
         return cls(
             size_bytes=total_bytes(files.column("size")),
             num_files=files.num_rows,
@@ -110,15 +110,17 @@ class FileSums:
         )
 
     def after(self, changes: FileChanges) -> FileSums:
-        """The sums after commits."""
+        """Return the sums after commits."""
         came, went = changes.came["size"].to_pylist(), changes.went["size"].to_pylist()
-        more, less = _deleted(changes.came), _deleted(changes.went)
+        more, less = _deleted_records(changes.came), _deleted_records(changes.went)
         sizes, deleted = self.file_sizes, self.deleted_record_counts
         return FileSums(
             self.size_bytes + sum(came) - sum(went),
             self.num_files + len(came) - len(went),
-            _plus(self.num_deleted_records, sum(filter(None, more)) - sum(filter(None, less))),
-            _plus(self.num_deletion_vectors, _vectors(more) - _vectors(less)),
+            _add_if_known(
+                self.num_deleted_records, sum(filter(None, more)) - sum(filter(None, less))
+            ),
+            _add_if_known(self.num_deletion_vectors, _count_vectors(more) - _count_vectors(less)),
             sizes and sizes.plus(came, went),
             deleted and deleted.plus((n or 0 for n in more), (n or 0 for n in less)),
         )
@@ -129,21 +131,21 @@ NO_FILES = FileSums(
 )
 
 
-def _cardinality(files: pa.Table) -> pa.Array:
-    """Deleted records per file, null where it has no deletion vector."""
+def _cardinalities(files: pa.Table) -> pa.Array:
+    """Return the deleted records per file, null for a file without a deletion vector."""
     return pc.struct_field(files.column("deletionVector").combine_chunks(), "cardinality")
 
 
-def _deleted(files: pa.Table) -> list[int | None]:
-    """Deleted records of each of a commit's few files, None where it has no deletion vector."""
+def _deleted_records(files: pa.Table) -> list[int | None]:
+    """Return the deleted records of a commit's few files, None without a deletion vector."""
     if files["deletionVector"].null_count == files.num_rows:
         return [None] * files.num_rows
-    return list(_cardinality(files).to_pylist())
+    return list(_cardinalities(files).to_pylist())
 
 
-def _vectors(deleted: list[int | None]) -> int:
+def _count_vectors(deleted: list[int | None]) -> int:
     return len(deleted) - deleted.count(None)
 
 
-def _plus(known: int | None, change: int) -> int | None:
+def _add_if_known(known: int | None, change: int) -> int | None:
     return None if known is None else known + change

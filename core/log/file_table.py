@@ -1,7 +1,7 @@
-"""The live files and tombstones of a table as Arrow: schemas, conversions, the key of a file.
+"""The live files and tombstones of a table as Arrow: schemas, conversions, file keys.
 
-Everything as long as the table's file list stays in Arrow; only the files of one commit, or the few
-that a command touches, become `AddFile` values.
+Everything as long as the table's file list stays in Arrow. Only the files of one commit, or the few
+files that a command touches, become `AddFile` values.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ FILES_SCHEMA = pa.schema(
         ("clusteringProvider", pa.string()),
     ]
 )
-"""One row per live file; column names are the protocol's, `path` as it stands in the log."""
+"""One row per live file. Column names are the protocol's, and `path` is as in the log."""
 TOMBSTONES_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
@@ -79,7 +79,7 @@ TOMBSTONES_SCHEMA = pa.schema(
         ("defaultRowCommitVersion", pa.int64()),
     ]
 )
-"""One row per removed file, less `stats` and `tags`, which no state keeps (spec 5.8)."""
+"""One row per removed file, without `stats` and `tags`, which no state keeps (spec 5.8)."""
 ACTIONS_SCHEMA = pa.schema(
     [
         ("isAdd", pa.bool_()),
@@ -88,7 +88,7 @@ ACTIONS_SCHEMA = pa.schema(
         ("extendedFileMetadata", pa.bool_()),
     ]
 )
-"""Adds and removes as they follow each other in commits: the later row wins."""
+"""Adds and removes in the order of the commits: the later row wins."""
 
 _ABSENT_IN_ADDS: Mapping[str, Any] = {"partitionValues": {}, "modificationTime": 0}
 _KEY_SEPARATOR = "\x00"
@@ -96,58 +96,58 @@ _WORTH_THREADS = 100_000
 
 
 def files_table(adds: Iterable[AddFile]) -> pa.Table:
-    """The files as a table of `FILES_SCHEMA`, in the given order."""
-    rows = [_row(add) for add in adds]
+    """Return the files as a table of `FILES_SCHEMA`, in the given order."""
+    rows = [_row_of_action(add) for add in adds]
     return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
 
 
 def add_files(table: pa.Table) -> tuple[AddFile, ...]:
-    """The rows of a `FILES_SCHEMA` table as values; for the few files that a command touches."""
+    """Return the few rows of a `FILES_SCHEMA` table that a command touches, as values."""
     return tuple(_add_file(row) for row in table.to_pylist(maps_as_pydicts="strict"))
 
 
 def without_vectors(files: pa.Table) -> pa.Table:
-    """A `FILES_SCHEMA` table as if no row of the files were deleted."""
+    """Return a `FILES_SCHEMA` table without deletion vectors, as if no row were deleted."""
     return with_column(files, "deletionVector", pa.nulls(files.num_rows, DELETION_VECTOR_TYPE))
 
 
 def with_column(files: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """A `FILES_SCHEMA` table with other values in one of its columns."""
-    place = files.schema.get_field_index(name)
-    return files.set_column(place, files.schema.field(place), values)
+    """Return a `FILES_SCHEMA` table with other values in one of its columns."""
+    index = files.schema.get_field_index(name)
+    return files.set_column(index, files.schema.field(index), values)
 
 
 def file_actions_batch(
     actions: Iterable[AddFile | RemoveFile | Mapping[str, Any]],
 ) -> pa.RecordBatch:
-    """Adds and removes of commits, in order, as one batch of `ACTIONS_SCHEMA`.
+    """Return adds and removes of commits, in order, as one batch of `ACTIONS_SCHEMA`.
 
-    A mapping is the parsed body of an action with `isAdd` beside its own keys. `dataChange` is
-    false in a table's state, whatever the commit said (spec 5.6).
+    A mapping is the parsed body of an action with the additional key `isAdd`. `dataChange` is false
+    in a table's state, whatever the commit has (spec 5.6).
 
     Raises:
-        pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value is not of the protocol's type.
+        pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value has not the protocol's type.
     """
-    rows = [item if isinstance(item, Mapping) else _row(item) for item in actions]
-    columns = [_column(rows, field) for field in ACTIONS_SCHEMA]
+    rows = [item if isinstance(item, Mapping) else _row_of_action(item) for item in actions]
+    columns = [_build_column(rows, field) for field in ACTIONS_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=ACTIONS_SCHEMA)
 
 
 def conform(array: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
-    """Fields of a struct column as a batch of exactly this schema; absent ones are null."""
+    """Return fields of a struct column as a batch of this schema, with nulls for absent ones."""
     present = {field.name: index for index, field in enumerate(array.type)}
     flat = array.flatten()
     columns = [
         _conform(flat[present[field.name]], field.type)
         if field.name in present
-        else _nulls(len(array), field.type)
+        else _null_array(len(array), field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def deletion_vector_of(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """The descriptor from a `DELETION_VECTOR_TYPE` row in Python form; None for None."""
+    """Return the descriptor from a `DELETION_VECTOR_TYPE` row in Python form, and None for None."""
     if row is None:
         return None
     return DeletionVectorDescriptor(
@@ -161,10 +161,9 @@ def deletion_vector_of(row: Mapping[str, Any] | None) -> DeletionVectorDescripto
 
 
 def file_keys(batch: pa.RecordBatch) -> pa.Array:
-    """What identifies each logical file: its canonical path and its deletion vector (spec 5.6).
+    """Return the key of each logical file: its canonical path and deletion vector (spec 5.6).
 
-    Without escapes and vectors, the usual case, this is the path column itself and nothing is
-    copied.
+    Usually there are no escapes and vectors. Then this is the path column itself, uncopied.
     """
     paths = _canonical_paths(batch.column("path"))
     vectors = batch.column("deletionVector")
@@ -180,32 +179,32 @@ def file_keys(batch: pa.RecordBatch) -> pa.Array:
 
 
 def table_keys(files: pa.Table) -> pa.ChunkedArray:
-    """What identifies each file of a table, see `file_keys`."""
+    """Return the key of each file of a table (see `file_keys`)."""
     return pa.chunked_array([file_keys(batch) for batch in files.to_batches()], pa.string())
 
 
 def canonical_path(path: str) -> str:
-    """One `add.path` in the form in which all spellings of one file are equal (spec 5.6).
+    """Return an `add.path` in the form that all spellings of one file share (spec 5.6).
 
-    Percent-decoded; a `file:` URI as a plain path.
+    The form is percent-decoded, and a `file:` URI becomes a plain path.
     """
     plain = "/" + path[len("file:") :].lstrip("/") if path.startswith("file:/") else path
     return unquote(plain)
 
 
 def canonical_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A column of `add.path` in the form of `canonical_path`; not copied if nothing changes."""
+    """Convert a column of `add.path` as `canonical_path` does, uncopied if nothing changes."""
     if isinstance(paths, pa.ChunkedArray):
         return pa.chunked_array([_canonical_paths(chunk) for chunk in paths.chunks], pa.string())
     return _canonical_paths(paths)
 
 
 def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The last row of each key, in the order of the batch (spec 5.6)."""
+    """Return the last row of each key, in the order of the batch (spec 5.6)."""
     if batch.num_rows < 2:
         return batch
     keyed = pa.table([file_keys(batch), pa.array(range(batch.num_rows))], names=["key", "row"])
-    # For few rows, waking Arrow's threads costs more than grouping; and many writers would do it.
+    # For few rows, waking Arrow's threads costs more than grouping, and many writers would do it.
     grouped = keyed.group_by("key", use_threads=batch.num_rows > _WORTH_THREADS)
     last = grouped.aggregate([("row", "max")])["row_max"]
     if len(last) == batch.num_rows:
@@ -216,12 +215,12 @@ def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
 def without_keys(
     batch: pa.RecordBatch, keys: pa.Array, gone: pa.Array
 ) -> tuple[pa.RecordBatch, pa.Array]:
-    """The batch less the rows whose key is in `gone`, and the keys of what remains.
+    """Return the batch without the rows whose key is in `gone`, and the other keys.
 
-    Both are themselves, uncopied, if there are no such rows.
+    Both are returned uncopied if no row has such a key.
     """
     if len(gone) > len(keys):
-        # Arrow hashes the value set anew in each call, so it had better be the shorter side.
+        # Arrow hashes the value set anew in each call, so make it the shorter side.
         gone = gone.filter(pc.is_in(gone, value_set=keys))
     hit = pc.is_in(keys, value_set=gone)
     if not pc.any(hit, min_count=0).as_py():
@@ -236,11 +235,11 @@ def _canonical_paths(paths: pa.Array) -> pa.Array:
     if b"%" not in bytes_of(paths):  # much faster than asking each path
         return paths
     escaped = pc.match_substring(paths, "%")
-    return pc.replace_with_mask(paths, escaped, _decoded(paths.filter(escaped)))
+    return pc.replace_with_mask(paths, escaped, _decode_paths(paths.filter(escaped)))
 
 
-def _decoded(paths: pa.Array) -> pa.Array:
-    # Escapes stand in directory names, which many files share: decode each distinct one once.
+def _decode_paths(paths: pa.Array) -> pa.Array:
+    # Escapes occur in directory names, which many files share: decode each distinct one once.
     split = pc.extract_regex(paths, r"(?s)^(?P<folder>.*/)?(?P<name>[^/]*)$")
     folders, names = (_decode_distinct(split.field(field)) for field in ("folder", "name"))
     return pc.binary_join_element_wise(folders, names, "")
@@ -254,8 +253,8 @@ def _decode_distinct(texts: pa.Array) -> pa.Array:
     return distinct.take(encoded.indices)
 
 
-def _nulls(length: int, kind: pa.DataType) -> pa.Array:
-    # Batches share one array of nulls: much of a batch is nulls where old writers left columns out.
+def _null_array(length: int, kind: pa.DataType) -> pa.Array:
+    # Batches share one array of nulls, because old writers left out many columns.
     return _shared_nulls(1 << length.bit_length(), kind).slice(0, length)
 
 
@@ -275,12 +274,12 @@ def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return array.cast(wanted)
 
 
-def _column(rows: Sequence[Mapping[str, Any]], field: pa.Field) -> pa.Array:
+def _build_column(rows: Sequence[Mapping[str, Any]], field: pa.Field) -> pa.Array:
     if field.name == "dataChange":
         return pa.repeat(pa.scalar(False), len(rows))
     values = [row.get(field.name) for row in rows]
     if field.name in _ABSENT_IN_ADDS:
-        # Old writers leave these out of adds; a remove may lack them.
+        # Old writers leave these out of adds. A remove may lack them.
         absent = _ABSENT_IN_ADDS[field.name]
         values = [
             absent if value is None and row["isAdd"] else value
@@ -289,7 +288,7 @@ def _column(rows: Sequence[Mapping[str, Any]], field: pa.Field) -> pa.Array:
     return pa.array(values, field.type)
 
 
-def _row(action: AddFile | RemoveFile) -> dict[str, Any]:
+def _row_of_action(action: AddFile | RemoveFile) -> dict[str, Any]:
     row: dict[str, Any] = {
         "isAdd": isinstance(action, AddFile),
         "path": action.path,

@@ -1,6 +1,6 @@
-"""Whether a version agrees with its checksum (spec 5.9).
+"""The comparison of a version with its checksum (spec 5.9).
 
-A commit that was cut off at the end of a line still parses; only here is the loss noticed.
+A commit that was cut off at the end of a line still parses. Only this comparison notices the loss.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["differences", "disagreement"]
 def differences(
     noted: VersionChecksum, state: TableState, *, num_files: int, size_bytes: int
 ) -> str:
-    """Where a version's checksum contradicts its files and state; empty if nowhere.
+    """Describe how a version's checksum contradicts its files and state, or return "".
 
-    The checksum must belong to the commit that is there now; a commit that was overwritten leaves
-    its own checksum behind. What writers may spell differently (the text of a schema, absent fields
-    of the metadata) is compared by its meaning, or not at all.
+    The checksum must belong to the current commit, because a commit that was overwritten leaves its
+    own checksum behind. Values that writers may spell differently (the text of a schema, absent
+    fields of the metadata) are compared by their meaning, or not at all.
 
     Args:
         noted: The version's checksum.
         state: The state of the version, without its files.
-        num_files: How many live files it has.
+        num_files: The number of its live files.
         size_bytes: The sum of their sizes.
     """
     pairs: Mapping[str, tuple[object, object]] = {
         "numFiles": (num_files, noted.num_files),
         "tableSizeBytes": (size_bytes, noted.table_size_bytes),
-        **_of_metadata(state.metadata, noted.metadata),
-        **_of_protocol(state.protocol, noted.protocol),
-        **dict(_of_transactions(state, noted)),
+        **_metadata_pairs(state.metadata, noted.metadata),
+        **_protocol_pairs(state.protocol, noted.protocol),
+        **dict(_transaction_pairs(state, noted)),
     }
     return "; ".join(
         f"{shown(name)} is {shown(found)}, not {shown(said)}"
@@ -49,7 +49,7 @@ def differences(
 
 
 def disagreement(differences: str, log_path: str, version: int) -> TableError:
-    """What differs, as the error to raise, of kind `DELTA_TXN_LOG_FAILED_INTEGRITY`."""
+    """Return the error for these differences, of kind `DELTA_TXN_LOG_FAILED_INTEGRITY`."""
     path = join(log_path, checksum_name(version))
     return TableError(
         f"Version {version} of the table does not agree with its version checksum, {path}: "
@@ -62,7 +62,7 @@ def disagreement(differences: str, log_path: str, version: int) -> TableError:
     )
 
 
-def _of_metadata(found: Metadata | None, noted: Metadata) -> dict[str, tuple[object, object]]:
+def _metadata_pairs(found: Metadata | None, noted: Metadata) -> dict[str, tuple[object, object]]:
     if found is None:
         return {"metaData": (None, noted.id)}
     pairs: dict[str, tuple[object, object]] = {
@@ -84,7 +84,7 @@ def _is_same_schema(found: Metadata, noted: Metadata) -> bool:
         return False
 
 
-def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[object, object]]:
+def _protocol_pairs(found: Protocol | None, noted: Protocol) -> dict[str, tuple[object, object]]:
     if found is None:
         return {"protocol": (None, noted.min_reader_version)}
     return {
@@ -93,12 +93,12 @@ def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[obj
     }
 
 
-def _of_transactions(
+def _transaction_pairs(
     state: TableState, checksum: VersionChecksum
 ) -> Iterator[tuple[str, tuple[object, object]]]:
-    """The transactions that the checksum lists; it may lack some that have expired.
+    """Yield the transactions that the checksum lists. It may lack some that have expired.
 
-    Where they expire, a checkpoint may lack some that it lists, too.
+    If transactions expire, a checkpoint may also lack some that the checksum lists.
     """
     expire = state.metadata is not None and (
         TableMetadata.of(state.metadata).properties.set_transaction_retention_ms is not None

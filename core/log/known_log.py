@@ -1,14 +1,14 @@
-"""`KnownLog`: what all that is remembered of one log has in common.
+"""`KnownLog`: the identity of one log, shared by everything that is cached of it.
 
 The table at a path may be dropped and made anew, restored from a copy, or cut short by hand, while
 a program keeps snapshots, winners and open transactions of it. Neither version numbers nor the
-table's id tell such logs apart: the new one has the same numbers, and a copy the same id. So two
-things do:
+table's id distinguish such logs: the new one has the same numbers, and a copy has the same id. So
+two rules hold:
 
-1. A snapshot that was made from another, by commits that a listing or a commit of our own has shown
-   to follow it, is of the same log. The two share one `KnownLog`; any others share none.
-2. Whatever is remembered is held against the log when it is listed next, which begins with the
-   newest commit that is known (`segment.commits_of_same_log`).
+1. A snapshot that was made from another belongs to the same log, if a listing or a commit of our
+   own has shown the commits between them. The two share one `KnownLog`. No others share one.
+2. Everything cached is compared with the log at its next listing, which begins with the newest
+   known commit (`segment.commits_of_same_log`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_LOOK_S = 0.1
 
 
 class KnownLog:
-    """One log as this process has met it; compared by identity. Threads may share it."""
+    """One log as this process knows it, compared by identity. Threads may share it."""
 
     def __init__(self) -> None:
         self._last_look = (float("-inf"), 0)
@@ -29,19 +29,18 @@ class KnownLog:
         """Remember that a listing has just shown the log to be the same.
 
         Args:
-            asked_s: When the store was asked, in seconds of a monotonic clock.
-            answered_s: When it had answered.
-            first_version: The oldest commit that it has shown; those before may have been cleaned
-                up.
+            asked_s: The time of the request, in seconds of a monotonic clock.
+            answered_s: The time of the answer.
+            first_version: The oldest commit in the listing. Those before may have been cleaned up.
         """
         took_s = min(answered_s - asked_s, _LONGEST_LOOK_S)
         self._last_look = (answered_s + _LOOKS * took_s, first_version)
 
     def was_just_seen(self, now_s: float, version: int) -> bool:
-        """Whether another look at a version now would hardly tell more than the last one.
+        """Return whether another listing now would hardly show more than the last one.
 
-        No look can tell what happens between it and the put that follows. That gap is about as long
-        as a look takes; a log that was seen within the time of two is not worth a request.
+        No listing shows what happens between it and the put that follows. That gap is about as long
+        as a listing takes, so a log that was listed within twice that time is not worth a request.
         """
         fresh_until_s, first_version = self._last_look
         return now_s < fresh_until_s and first_version <= version

@@ -1,6 +1,6 @@
-"""`_last_checkpoint`: a hint as to which checkpoint is the newest (spec 5.2).
+"""`_last_checkpoint`: a hint that names the newest checkpoint (spec 5.2).
 
-It may lag, lead, or be missing: that costs time, and nothing else.
+It may be too old, too new, or missing. That costs time, and nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _READ_RETRIES = 3
 _PAUSE_S = 1.0
 _MAX_BYTES = 128 * 1024
-"""More is no hint: Delta leaves out a schema of more than 20,000 characters."""
+"""A hint is never longer: Delta leaves out a schema of more than 20,000 characters."""
 _CHECKSUM = "checksum"
 _REQUIRED = ("version", "size")
 _COUNTS = (*_REQUIRED, "parts", "sizeInBytes", "numOfAddFiles")
@@ -50,11 +50,11 @@ class LastCheckpoint:
 
     Attributes:
         version: The version of the checkpoint.
-        size: How many actions it holds.
-        parts: How many files a multi-part checkpoint has; None for the others.
-        size_in_bytes: The size of its files together, if written down.
-        num_of_add_files: How many live files it holds, if written down.
-        extra: The other keys, as they stand there (`checkpointSchema`, `v2Checkpoint`, `tags`).
+        size: The number of actions in it.
+        parts: The number of files of a multi-part checkpoint. None for the others.
+        size_in_bytes: The total size of its files, if recorded.
+        num_of_add_files: The number of live files in it, if recorded.
+        extra: The other keys, unchanged (`checkpointSchema`, `v2Checkpoint`, `tags`).
     """
 
     version: int
@@ -65,7 +65,7 @@ class LastCheckpoint:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self, options: EngineOptions) -> str:
-        """The text of the file, with its checksum unless the options switch that off."""
+        """Return the text of the file, with its checksum unless the options switch that off."""
         entries: dict[str, object] = {
             "version": self.version,
             "size": self.size,
@@ -92,8 +92,8 @@ class LastCheckpoint:
         """Parse and verify the text of the file.
 
         Raises:
-            ValueError: It is not the JSON of a hint, or its checksum does not fit: the file is
-                corrupt.
+            ValueError: The text is not the JSON of a hint, or its checksum does not fit, so the
+                file is corrupt.
         """
         parsed = parse_json(text)
         if not isinstance(parsed, dict):
@@ -116,9 +116,9 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> LastCheckpoint | None:
-    """The hint, or None if there is none or it stays unreadable; a bad hint never raises.
+    """Return the hint, or None if it is absent or stays unreadable. A bad hint never raises.
 
-    On stores without atomic overwrite a reader may see it half-written, hence three retries, a
+    On stores without atomic overwrite a reader may see it half-written. Hence three retries, a
     second apart.
     """
     path = join(log_path, LAST_CHECKPOINT)
@@ -129,7 +129,7 @@ def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> Las
             data = store.read_bytes(path)
             if len(data) > _MAX_BYTES:
                 reason: Exception = ValueError(f"it has {len(data)} bytes")
-                break  # to read it again would only cost more
+                break  # another read would only cost more
             return LastCheckpoint.from_json(data.decode("utf-8"))
         except LogFileNotFoundError:
             return None
@@ -148,18 +148,18 @@ def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> Las
 def write_last_checkpoint(
     store: LogStore, log_path: str, last: LastCheckpoint, *, options: EngineOptions
 ) -> None:
-    """Overwrite the hint; only after the checkpoint itself is complete."""
+    """Overwrite the hint. Call it only after the checkpoint itself is complete."""
     store.put_overwrite(join(log_path, LAST_CHECKPOINT), last.to_json(options).encode())
 
 
 def checksum_of(text: str) -> str:
-    """The MD5, in lower-case hex, of a JSON object's canonical form."""
+    """Return the MD5, in lower-case hex, of a JSON object's canonical form."""
     digest = hashlib.md5(canonical_text(text).encode(), usedforsecurity=False)
     return digest.hexdigest()
 
 
 def canonical_text(text: str) -> str:
-    """The canonical form of a JSON object: sorted `path=value` pairs, less the checksum.
+    """Return the canonical form of a JSON object: sorted `path=value` pairs, without the checksum.
 
     Raises:
         ValueError: The text is not a JSON object.
@@ -168,38 +168,38 @@ def canonical_text(text: str) -> str:
     if not isinstance(parsed, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - content, not a call
     parsed.pop(_CHECKSUM, None)
-    pairs = sorted(_pairs("", parsed), key=lambda pair: pair[0].encode())
+    pairs = sorted(_leaf_pairs("", parsed), key=lambda pair: pair[0].encode())
     return ",".join(f"{path}={value}" for path, value in pairs)
 
 
 class _Verbatim(str):
-    """A number as it is spelled in the JSON text: `1.0` and `1` differ in the canonical form."""
+    """A number as the JSON text spells it: `1.0` and `1` differ in the canonical form."""
 
     __slots__ = ()
 
 
-def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _leaf_pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _pairs(_joined(path, _quoted(key)), item)
+            yield from _leaf_pairs(_join_path(path, _quote_text(key)), item)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _pairs(_joined(path, str(index)), item)
+            yield from _leaf_pairs(_join_path(path, str(index)), item)
     else:
-        yield path, _leaf(value)
+        yield path, _leaf_text(value)
 
 
-def _joined(path: str, segment: str) -> str:
+def _join_path(path: str, segment: str) -> str:
     return f"{path}+{segment}" if path else segment
 
 
-def _leaf(value: object) -> str:
+def _leaf_text(value: object) -> str:
     if isinstance(value, _Verbatim):
         return str(value)
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote_text(value)
     return json.dumps(value)
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return f'"{quote(text, safe="-._~")}"'

@@ -1,8 +1,8 @@
-"""How much of a log is read into memory: a few bytes of Parquet may stand for millions of files.
+"""The limits of a log in memory, because a small Parquet file may unpack to millions of files.
 
 Compression, dictionaries and run lengths make a checkpoint many times larger in memory than in the
-store. That is their purpose, but a bomb uses it, too. So each batch is checked as it is unpacked,
-and reading stops at what no writer of tables would write, before it has filled the memory.
+store. That is their purpose, but an attacker's file uses it, too. So each batch is checked as it is
+unpacked. Reading stops at more than any writer of tables would write, before the memory is full.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _COMPARED_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """The most that is read of a log; the options `optimist.log.…` set both limits.
+    """The most that is read of a log. The options `optimist.log.…` set both limits.
 
     Attributes:
         max_files: Live files in one checkpoint, and as many tombstones.
-        max_file_bytes: The size of one commit, compacted commit or JSON checkpoint: each is parsed
+        max_file_bytes: The size of one commit, compacted commit or JSON checkpoint. Each is parsed
             as a whole.
     """
 
@@ -51,7 +51,7 @@ class LogLimits:
 
     @classmethod
     def of(cls, options: EngineOptions) -> LogLimits:
-        """The limits that the options set."""
+        """Return the limits that the options set."""
         return cls(options.log_max_files, options.log_max_file_bytes)
 
 
@@ -59,10 +59,10 @@ DEFAULT_LIMITS = LogLimits()
 
 
 def ensure_readable_size(status: FileStatus, limits: LogLimits) -> None:
-    """Refuse a file that is too large to be parsed as a whole; call it before reading the file.
+    """Refuse a file that is too large to parse as a whole. Call it before reading the file.
 
     Raises:
-        TableError: It is too large (kind `OPTIMIST_LOG_TOO_LARGE`).
+        TableError: The file is too large (kind `OPTIMIST_LOG_TOO_LARGE`).
     """
     if status.size_bytes > limits.max_file_bytes:
         raise TableError(
@@ -76,15 +76,15 @@ def ensure_readable_size(status: FileStatus, limits: LogLimits) -> None:
 
 
 def most_unpacked_bytes(size_bytes: int) -> int:
-    """How many bytes a checkpoint's Parquet file of this size in the store may unpack to."""
+    """Return how many bytes a checkpoint's Parquet file of this stored size may unpack to."""
     return _ALWAYS_BYTES + _MOST_TIMES * size_bytes
 
 
 def ensure_bounded(unpacked_bytes: int, size_bytes: int) -> None:
-    """Make sure that no more was unpacked than a file of this size may unpack to.
+    """Refuse more unpacked bytes than a file of this size may have.
 
     Raises:
-        ValueError: More was unpacked.
+        ValueError: The file unpacks to more.
     """
     if unpacked_bytes > most_unpacked_bytes(size_bytes):
         raise ValueError(f"it unpacks to more than {_MOST_TIMES} times its {size_bytes} bytes")
@@ -93,16 +93,16 @@ def ensure_bounded(unpacked_bytes: int, size_bytes: int) -> None:
 def unpacked(
     batches: Iterable[pa.RecordBatch], size_bytes: int, limits: LogLimits
 ) -> Iterator[pa.RecordBatch]:
-    """Pass on the batches of one Parquet file of a checkpoint, up to what a sound file may hold.
+    """Yield the batches of one Parquet file of a checkpoint, and refuse an oversized file.
 
     Args:
         batches: The file's adds or removes, as they are unpacked.
-        size_bytes: How large the file is in the store.
-        limits: How many rows are read at most.
+        size_bytes: The size of the file in the store.
+        limits: The most rows that are read.
 
     Raises:
-        TableError: There are more rows than are read (kind `OPTIMIST_LOG_TOO_LARGE`).
-        ValueError: They unpack to more than a sound checkpoint does.
+        TableError: The file has more rows (kind `OPTIMIST_LOG_TOO_LARGE`).
+        ValueError: The rows unpack to more than a sound checkpoint does.
     """
     rows = unpacked_bytes = 0
     for batch in batches:
@@ -114,10 +114,10 @@ def unpacked(
 
 
 def counted(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa.RecordBatch]:
-    """Pass on the tombstones of a whole checkpoint, up to as many as are read.
+    """Yield the tombstones of a whole checkpoint, and refuse too many.
 
     Raises:
-        TableError: There are more (kind `OPTIMIST_LOG_TOO_LARGE`).
+        TableError: The checkpoint has more (kind `OPTIMIST_LOG_TOO_LARGE`).
     """
     rows = 0
     for batch in batches:
@@ -127,14 +127,14 @@ def counted(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa
 
 
 def distinct(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa.RecordBatch]:
-    """Pass on the adds of a whole checkpoint; refuse it if it is seen to name a file twice.
+    """Yield the adds of a whole checkpoint, and refuse one that names a file twice.
 
     Comparing every file with every other would take as much memory and time as all the rest. So in
-    a large checkpoint only a few files of each batch are remembered, and looked for in that batch
-    and all later ones. That finds a bomb at once, because it is made of repetitions.
+    a large checkpoint only a few files of each batch are kept, and searched in that batch and all
+    later ones. That finds an attack at once, because it is made of repetitions.
 
     Raises:
-        TableError: There are more rows than are read (kind `OPTIMIST_LOG_TOO_LARGE`).
+        TableError: The checkpoint has more rows (kind `OPTIMIST_LOG_TOO_LARGE`).
         ValueError: A file is named more than once.
     """
     rows = 0
@@ -143,9 +143,9 @@ def distinct(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[p
         rows += batch.num_rows
         _ensure_few(rows, limits)
         keys = file_keys(batch)
-        seen.append(keys if rows <= _COMPARED_ROWS else _sample(keys))
+        seen.append(keys if rows <= _COMPARED_ROWS else _sample_keys(keys))
         known = pa.concat_arrays(seen)
-        # What is remembered of this batch finds itself once: more hits than that are repetitions.
+        # The kept keys of this batch find themselves once. More hits are repetitions.
         is_repeated = pc.count_distinct(known).as_py() < len(known) or pc.sum(
             pc.is_in(keys, value_set=known), min_count=0
         ).as_py() > len(seen[-1])
@@ -154,7 +154,7 @@ def distinct(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[p
         yield batch
 
 
-def _sample(keys: pa.Array) -> pa.Array:
+def _sample_keys(keys: pa.Array) -> pa.Array:
     return keys.take(pa.array(range(0, len(keys), max(1, len(keys) // _SAMPLES)), pa.int64()))
 
 

@@ -19,8 +19,8 @@ class ManyFiles:
 
     Attributes:
         added: The files that it adds, columns of `FILES_SCHEMA`.
-        removed: The files that it removes, as they were added; columns of `FILES_SCHEMA`.
-        removed_at_ms: When it removes them, in epoch milliseconds.
+        removed: The files that it removes, as added, columns of `FILES_SCHEMA`.
+        removed_at_ms: The time of their removal, in epoch milliseconds.
     """
 
     added: pa.Table
@@ -31,16 +31,16 @@ class ManyFiles:
         return int(self.added.num_rows + self.removed.num_rows)
 
     def partitions(self) -> list[dict[str, str | None]]:
-        """The values of the partition columns that the files have, each combination once."""
+        """Return the values of the files' partition columns, each combination once."""
         return distinct_partitions(pa.concat_tables([self.added, self.removed]))
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of the commit, adds first, many at a time."""
+        """Yield the lines of the commit, adds first, many at a time."""
         yield from add_lines(self.added)
         yield from remove_lines(self.removed, self.removed_at_ms)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """As batches of `ACTIONS_SCHEMA`, as few as can be; `dataChange` is false in a state."""
+        """Yield as few batches of `ACTIONS_SCHEMA` as possible, with `dataChange` false."""
         for files, is_add in ((self.added, True), (self.removed, False)):
             for batch in files.combine_chunks().to_batches():
                 yield self._as_actions(batch, is_add=is_add)

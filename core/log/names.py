@@ -1,7 +1,7 @@
-"""Names of the files in a log directory: how they are built and how they are recognised (spec 5.1).
+"""Names of the files in a log directory, and how they are parsed (spec 5.1).
 
-Versions are written with twenty digits; any number of digits is understood when reading, as long as
-the version is a 64-bit number.
+Versions are written with twenty digits. The parser accepts any number of digits, as long as the
+version is a 64-bit number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LAST_CHECKPOINT = "_last_checkpoint"
 
 
 class LogFileKind(enum.Enum):
-    """What a file of the log is, by its name."""
+    """The kind of a log file, by its name."""
 
     COMMIT = "commit"
     CLASSIC_CHECKPOINT = "classic checkpoint"
@@ -61,14 +61,15 @@ _CHECKPOINTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """What the name of a log file says.
+    """The parts of a log file's name.
 
     Attributes:
-        kind: What the file is.
-        version: The table version; for compacted commits, the first one they cover.
-        end_version: The last version that compacted commits cover; None for other files.
-        part: Which part of a multi-part checkpoint it is, counted from 1; None for other files.
-        num_parts: How many parts the multi-part checkpoint has; None for other files.
+        kind: The kind of the file.
+        version: The table version, or the first one that compacted commits cover.
+        end_version: The last version that compacted commits cover. None for other files.
+        part: The number of the part of a multi-part checkpoint, counted from 1. None for other
+            files.
+        num_parts: The number of parts of the multi-part checkpoint. None for other files.
     """
 
     kind: LogFileKind
@@ -79,52 +80,51 @@ class LogFileName:
 
 
 def log_path_of(table_path: str) -> str:
-    """The log directory of a table."""
+    """Return the log directory of a table."""
     return join(table_path, LOG_DIRECTORY)
 
 
 def listing_start(log_path: str, version: int) -> str:
-    """The path to list from, to see every log file of this version and later ones.
+    """Return the path to list from, to see every log file of this version and later ones.
 
-    A name with fewer than twenty digits sorts after a start with twenty, unless it is of version 0,
-    such as `0.json`. A listing from version 0 therefore starts at `0.`, which sorts before all of
-    them.
+    A name with fewer than twenty digits sorts after a start with twenty, unless it has version 0,
+    such as `0.json`. So a listing from version 0 starts at `0.`, which sorts before all of them.
     """
     return join(log_path, f"{version:020d}." if version > 0 else "0.")
 
 
 def commit_path(log_path: str, version: int) -> str:
-    """The path of a version's commit file."""
+    """Return the path of a version's commit file."""
     return join(log_path, commit_name(version))
 
 
 def commit_name(version: int) -> str:
-    """The name of a commit file."""
+    """Return the name of a commit file."""
     return f"{version:020d}.json"
 
 
 def checksum_name(version: int) -> str:
-    """The name of a version checksum."""
+    """Return the name of a version checksum."""
     return f"{version:020d}.crc"
 
 
 def classic_checkpoint_name(version: int) -> str:
-    """The name of a checkpoint in one file."""
+    """Return the name of a checkpoint in one file."""
     return f"{version:020d}.checkpoint.parquet"
 
 
 def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:
-    """The name of a V2 checkpoint's top-level file; `extension` is `json` or `parquet`."""
+    """Return the name of a V2 checkpoint's top-level file (`extension`: `json` or `parquet`)."""
     return f"{version:020d}.checkpoint.{unique}.{extension}"
 
 
 def compacted_name(start_version: int, end_version: int) -> str:
-    """The name of a file that holds several commits in one; both ends are included."""
+    """Return the name of a file that holds several commits, both ends included."""
     return f"{start_version:020d}.{end_version:020d}.compacted.json"
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
-    """What the name says, or None if it is not the name of a log file.
+    """Parse the name of a log file, or return None for other files.
 
     A number beyond 64 bits is not a version, so a file with such a name is not a log file.
     """
@@ -138,7 +138,7 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     return None
 
 
-# File systems have no longer names, and `int` raises for a text of thousands of digits.
+# File systems allow no longer names, and `int` raises for a text of thousands of digits.
 _MAX_LENGTH = 255
 
 

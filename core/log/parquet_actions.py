@@ -1,7 +1,7 @@
-"""The rows of one Parquet file of a checkpoint, or of a sidecar, column by column (spec 5.8).
+"""The rows of one Parquet file of a checkpoint or sidecar, column by column (spec 5.8).
 
-Such a file has one nullable struct column per kind of action. Row groups that have none of a kind
-are skipped by their statistics, and no Python object is made per file of the table.
+Such a file has one nullable struct column per kind of action. Statistics show which row groups lack
+a kind, and those are skipped. No Python object is made per file of the table.
 """
 
 from __future__ import annotations
@@ -33,60 +33,61 @@ _KEY_LEAVES = {
     "sidecar": "path",
     "checkpointMetadata": "version",
 }
-"""A leaf that every row of the action has: where a row group has only nulls in it, it has no such
-action."""
+"""A leaf that every row of the action has. A row group with only nulls in it lacks the action."""
 
 _PARTITION_KEYS = "add.partitionValues.key_value.key"
 
 
 def open_parquet(source: BinaryIO, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Open the file; a footer that is known already is not read again."""
-    # Spark may write timestamps as INT96; in nanoseconds they would end in the year 2262.
+    """Open the file. A known footer is not read again."""
+    # Spark may write timestamps as INT96. In nanoseconds they would end in the year 2262.
     return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
 
 
 def action_rows(file: pq.ParquetFile, size_bytes: int, column: str) -> Iterator[dict[str, Any]]:
-    """The bodies of one kind of action, without nulls; for the kinds that are few.
+    """Yield the bodies of one kind of action, without nulls. For kinds with few rows.
 
     Raises:
-        ValueError: They unpack to more than a sound file of this size does.
+        ValueError: The rows unpack to more than a sound file of this size does.
     """
     unpacked_bytes = 0
     for array in _struct_batches(file, size_bytes, column, None):
         unpacked_bytes += array.nbytes
         ensure_bounded(unpacked_bytes, size_bytes)
         for row in array.to_pylist(maps_as_pydicts="strict"):
-            yield _without_nulls(row)
+            yield _drop_nulls(row)
 
 
 def has_file_actions(file: pq.ParquetFile) -> bool:
-    """Whether adds or removes stand in the file, by its footer alone; true if that is unknown."""
+    """Return whether the footer shows adds or removes in the file, or leaves it open."""
     return any(
-        _fields_of(file, column) and _groups_with(file, f"{column}.{_KEY_LEAVES[column]}")
+        _field_names(file, column) and _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}")
         for column in ("add", "remove")
     )
 
 
 def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The adds as batches of `FILES_SCHEMA`.
+    """Yield the adds as batches of `FILES_SCHEMA`.
 
-    A column that an old writer left out gets the values that its absence means. Where statistics or
-    partition values are there as structs only, they become what the log's JSON would say.
+    A column that an old writer left out gets the values that its absence means. If statistics or
+    partition values exist only as structs, they are converted to the log's JSON form.
 
     Raises:
         ValueError: An add lacks its path, its size or a part of its vector, or counts bytes or rows
-            below zero; or a row group unpacks to more than a sound file of this size does.
+            below zero. Or a row group unpacks to more than a sound file of this size does.
     """
     parsed = _needed_parsed_columns(file)
     rows = _RENDERED_BATCH_ROWS if parsed else _BATCH_ROWS
     names = [*FILES_SCHEMA.names, *parsed]
     for array in _struct_batches(file, size_bytes, "add", names, max_rows=rows):
-        batch = _in_state(conform(_rendered(array) if parsed else array, FILES_SCHEMA))
+        batch = _clear_data_change(
+            conform(_render_parsed(array) if parsed else array, FILES_SCHEMA)
+        )
         for name in ("path", "size"):
             if batch.column(name).null_count:
                 raise ValueError(f"an add lacks its {name}")
         _ensure_sound(batch)
-        yield _with_defaults(batch)
+        yield _fill_defaults(batch)
 
 
 def _ensure_sound(batch: pa.RecordBatch) -> None:
@@ -105,9 +106,9 @@ def _ensure_sound(batch: pa.RecordBatch) -> None:
 
 
 def remove_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The removes as batches of `TOMBSTONES_SCHEMA`."""
+    """Yield the removes as batches of `TOMBSTONES_SCHEMA`."""
     for array in _struct_batches(file, size_bytes, "remove", TOMBSTONES_SCHEMA.names):
-        yield _in_state(conform(array, TOMBSTONES_SCHEMA))
+        yield _clear_data_change(conform(array, TOMBSTONES_SCHEMA))
 
 
 def _struct_batches(
@@ -118,9 +119,9 @@ def _struct_batches(
     *,
     max_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.StructArray]:
-    """The non-null rows of a struct column, with these of its fields (None: all of them)."""
-    present = _fields_of(file, column)
-    groups = _groups_with(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
+    """Yield the non-null rows of a struct column, with these of its fields (None: all)."""
+    present = _field_names(file, column)
+    groups = _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
     wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
     if not groups or not wanted:
         return
@@ -133,7 +134,7 @@ def _struct_batches(
             yield array
 
 
-def _fields_of(file: pq.ParquetFile, column: str) -> frozenset[str]:
+def _field_names(file: pq.ParquetFile, column: str) -> frozenset[str]:
     schema = file.schema_arrow
     index = schema.get_field_index(column)
     if index < 0:
@@ -144,7 +145,7 @@ def _fields_of(file: pq.ParquetFile, column: str) -> frozenset[str]:
     return frozenset(field.name for field in kind)
 
 
-def _groups_with(file: pq.ParquetFile, leaf: str) -> list[int]:
+def _groups_with_values(file: pq.ParquetFile, leaf: str) -> list[int]:
     nulls = _null_counts(file, leaf)
     return [
         group
@@ -154,7 +155,7 @@ def _groups_with(file: pq.ParquetFile, leaf: str) -> list[int]:
 
 
 def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
-    """Nulls per row group; None where unknown."""
+    """Return the nulls per row group, None where unknown."""
     schema = file.schema
     leaves = [schema.column(index).path for index in range(len(schema))]
     count = file.num_row_groups
@@ -166,8 +167,8 @@ def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
 
 
 def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[str, ...]:
-    """Which struct columns say what the plain ones don't."""
-    present = _fields_of(file, "add")
+    """Return the struct columns that hold values which the plain ones lack."""
+    present = _field_names(file, "add")
     needed = []
     if "stats_parsed" in present and _has_gaps(file, present, "stats", "add.stats"):
         needed.append("stats_parsed")
@@ -179,14 +180,14 @@ def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[str, ...]:
 
 
 def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: str) -> bool:
-    """Whether an add may lack the column, as far as the footer says."""
+    """Return whether an add may lack the column, as far as the footer shows."""
     if name not in present:
         return True
     nulls, without_add = _null_counts(file, leaf), _null_counts(file, "add.path")
     return None in nulls or nulls != without_add
 
 
-def _rendered(array: pa.StructArray) -> pa.StructArray:
+def _render_parsed(array: pa.StructArray) -> pa.StructArray:
     columns = {
         field.name: column for field, column in zip(array.type, array.flatten(), strict=True)
     }
@@ -203,32 +204,32 @@ def _rendered(array: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _in_state(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`dataChange` is false in a state (spec 5.6), whatever a checkpoint's writer left there."""
-    return _replaced(batch, "dataChange", pa.repeat(pa.scalar(False), batch.num_rows))
+def _clear_data_change(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Set `dataChange` to false, as in every state (spec 5.6), whatever the checkpoint has."""
+    return _replace_column(batch, "dataChange", pa.repeat(pa.scalar(False), batch.num_rows))
 
 
-def _with_defaults(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Fill in what old writers left out of adds, just as for the adds of commits."""
+def _fill_defaults(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fill in values that old writers left out of adds, as for the adds of commits."""
     times = batch.column("modificationTime")
     if times.null_count:
-        batch = _replaced(batch, "modificationTime", pc.fill_null(times, 0))
+        batch = _replace_column(batch, "modificationTime", pc.fill_null(times, 0))
     values = batch.column("partitionValues")
     if values.null_count:
-        # The same entries under offsets without nulls: an absent map becomes an empty one.
+        # Keep the entries, and use offsets without nulls: an absent map becomes an empty one.
         whole = pa.MapArray.from_arrays(values.offsets, values.keys, values.items)
-        batch = _replaced(batch, "partitionValues", whole.cast(STRING_MAP_TYPE))
+        batch = _replace_column(batch, "partitionValues", whole.cast(STRING_MAP_TYPE))
     return batch
 
 
-def _replaced(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+def _replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
     columns = list(batch.columns)
     columns[batch.schema.get_field_index(name)] = values
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _without_nulls(value: Any) -> Any:
-    """Parquet has every column in every row; JSON leaves the absent ones out."""
+def _drop_nulls(value: Any) -> Any:
+    """Drop null entries, because Parquet has every column in every row and JSON does not."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
     return value

@@ -1,8 +1,8 @@
-"""Batches of a Parquet file, each of so few rows that it can't fill the memory (spec 5.8).
+"""Batches of a Parquet file, each small enough not to fill the memory (spec 5.8).
 
-Arrow unpacks without a limit: if a chunk has a dictionary, a text that stands once in the file may
-stand in every row of a batch. What the footer says of a chunk bounds its longest text, from which
-follows how many rows may be unpacked at once. A footer forged to say less goes unnoticed.
+Arrow unpacks without a limit: if a chunk has a dictionary, a text that is once in the file may be
+in every row of a batch. The footer gives a bound for a chunk's longest text, and so for the number
+of rows that may be unpacked at once. A forged footer goes unnoticed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 __all__ = ["bounded_batches"]
 
 _WITHOUT_REPEATS = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
-"""Encodings in which each text stands with all of its bytes."""
+"""Encodings that store each text with all of its bytes."""
 
 _OF_DICTIONARIES = _WITHOUT_REPEATS | {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-"""The same, and those in which it may stand in the chunk's dictionary instead."""
+"""The same, and encodings that may store the text in the chunk's dictionary."""
 
 _MOST_EXPANSION = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 256, "GZIP": 1_100}
-"""How many times its input a codec can unpack to at most; other codecs have no such limit."""
+"""The largest expansion of each codec. Other codecs have no limit."""
 
 _MOST_JOINED_BYTES = 64 << 20
 
@@ -35,7 +35,7 @@ def bounded_batches(
     max_rows: int,
     max_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these row groups, unpacked in pieces of about `max_bytes` at most.
+    """Yield the rows of these row groups, unpacked in pieces of at most about `max_bytes`.
 
     Pieces are joined up to `max_rows`, so that many small ones cost no more than a few large ones.
 
@@ -43,29 +43,29 @@ def bounded_batches(
         file: The file.
         columns: The columns to read, or fields of struct columns, as paths with dots.
         groups: The row groups.
-        max_rows: How many rows a batch has, where they can't be large.
-        max_bytes: How much memory may be taken at once.
+        max_rows: The rows of a batch, if they can't be large.
+        max_bytes: The most memory to use at once.
 
     Raises:
-        ValueError: By what the footer says, a row group unpacks to more than `max_bytes`.
+        ValueError: By its footer, a row group unpacks to more than `max_bytes`.
     """
-    leaves = _leaves(file, columns)
-    # Where Arrow keeps a column as a dictionary, a piece's size does not tell how long a value is.
-    is_told = not any("dictionary<" in str(field.type) for field in file.schema_arrow)
-    rows_of = {group: _safe_rows(file, group, leaves, max_rows, max_bytes) for group in groups}
+    leaves = _leaf_indices(file, columns)
+    # If Arrow keeps a column as a dictionary, a piece's size does not show how long a value is.
+    is_size_known = not any("dictionary<" in str(field.type) for field in file.schema_arrow)
+    rows_of = {group: _safe_row_count(file, group, leaves, max_rows, max_bytes) for group in groups}
     for rows, alike in itertools.groupby(groups, rows_of.__getitem__):
         pieces = file.iter_batches(rows, row_groups=list(alike), columns=list(columns))
-        yield from _joined(pieces, max_rows) if is_told and rows < max_rows else pieces
+        yield from _join_pieces(pieces, max_rows) if is_size_known and rows < max_rows else pieces
 
 
-def _leaves(file: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
+def _leaf_indices(file: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
     prefixes = tuple(f"{column}." for column in columns)
     schema = file.schema
     paths = (f"{schema.column(index).path}." for index in range(len(schema)))
     return [index for index, path in enumerate(paths) if path.startswith(prefixes)]
 
 
-def _safe_rows(
+def _safe_row_count(
     file: pq.ParquetFile, group: int, leaves: Sequence[int], max_rows: int, max_bytes: int
 ) -> int:
     schema, metadata = file.schema, file.metadata.row_group(group)
@@ -81,7 +81,7 @@ def _safe_rows(
 
 
 def _longest_value(column: pq.ColumnSchema, chunk: pq.ColumnChunkMetaData) -> int:
-    """How many bytes one value may take beyond its share of the chunk; 0 if it can't take more."""
+    """Return how many bytes one value may take beyond its share of the chunk."""
     if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY":
         return int(column.length)  # nulls take as many
     if chunk.physical_type != "BYTE_ARRAY" or _WITHOUT_REPEATS.issuperset(chunk.encodings):
@@ -91,11 +91,11 @@ def _longest_value(column: pq.ColumnSchema, chunk: pq.ColumnChunkMetaData) -> in
     expansion = _MOST_EXPANSION.get(chunk.compression)
     if start is None or expansion is None or not _OF_DICTIONARIES.issuperset(chunk.encodings):
         return longest
-    # Only the dictionary matters: a text outside it takes no more than its share of its page.
+    # Only the dictionary matters: a text outside it takes at most its share of its page.
     return min(longest, (end - start) * expansion) if end > start else longest
 
 
-def _joined(pieces: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
+def _join_pieces(pieces: Iterator[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for piece in pieces:

@@ -1,8 +1,8 @@
-"""Action reconciliation (spec 5.6): from a log segment to the state of the table at its version.
+"""Action reconciliation (spec 5.6): from a log segment to the table's state at its version.
 
 The state has two halves that cost differently. The *table state* (protocol, metadata, transactions,
 domains) is small and read at once. The *files* may be millions: they stay Arrow from the checkpoint
-on and are read at first use; until then, later commits wait beside them.
+on and are read at first use. Until then, later commits wait beside them.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ UNREADABLE_CHECKPOINT = frozenset({MALFORMED_CHECKPOINT, MISSING_PART_FILES})
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state of a version apart from its files.
+    """The state of a version without its files.
 
     Attributes:
-        protocol: The last protocol, None if there is none.
-        metadata: The last metadata, None if there is none.
+        protocol: The last protocol, or None.
+        metadata: The last metadata, or None.
         set_transactions: The last one per application id, expired ones included.
-        domain_metadata: The last one per domain, without those that were removed.
-        commit_info: The commitInfo of the last commit replayed; None if it has none, or if no
-            commit was replayed.
+        domain_metadata: The last one per domain, without removed ones.
+        commit_info: The commitInfo of the last replayed commit. None if it has none, or without a
+            replayed commit.
     """
 
     protocol: Protocol | None = None
@@ -75,7 +75,7 @@ class TableState:
     commit_info: CommitInfo | None = None
 
     def after(self, actions: Iterable[Action]) -> TableState:
-        """The state after one commit; file actions, cdc and unknown actions are passed over."""
+        """Return the state after one commit, and ignore file, cdc and unknown actions."""
         changes: dict[str, Any] = {"commit_info": None}
         transactions: dict[str, SetTransaction] = {}
         domains: dict[str, DomainMetadata] = {}
@@ -110,7 +110,7 @@ class LogState:
 
     @classmethod
     def empty(cls) -> LogState:
-        """The state before the first commit."""
+        """Return the state before the first commit."""
         return cls(
             TableState(),
             FileSet(FILES_SCHEMA, of_adds=True),
@@ -126,18 +126,18 @@ def replay(
     use_compacted: bool = True,
     limits: LogLimits = DEFAULT_LIMITS,
 ) -> LogState:
-    """The state of the segment's version.
+    """Return the state of the segment's version.
 
-    If a checkpoint can't be read, the next best takes its place, up to `max_retries` times
-    (`snapshotLoading.maxRetries`), even if the damage shows only when the files are looked at. If
+    If a checkpoint can't be read, the next best replaces it, up to `max_retries` times
+    (`snapshotLoading.maxRetries`), even if the damage shows only when the files are read. If
     compacted commits can't be read, or are not reconciled, the commits themselves are read.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         segment: The files of the version.
         max_retries: How many more checkpoints may be tried.
         use_compacted: Whether compacted commits are read in place of commits.
-        limits: How much of the log is read.
+        limits: The most that is read of the log.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`), or no checkpoint can be
@@ -154,7 +154,7 @@ def replay(
         try:
             return with_commits(base, store, segment.deltas, limits)
         except (NotReconciledError, TableError, LogFileNotFoundError) as error:
-            # If the damage is in a plain commit, reading it again below raises.
+            # If a plain commit is damaged, the read below raises.
             _LOG.warning(
                 "The compacted commits can't be used, so the commits are read one by one: %s", error
             )
@@ -169,16 +169,17 @@ def on_checkpoint(
     max_retries: int,
     limits: LogLimits = DEFAULT_LIMITS,
 ) -> LogState:
-    """The same state, made from the segment's checkpoint as far as it is not in memory.
+    """Return the same state, with the parts outside memory taken from the segment's checkpoint.
 
-    Reads the commits after the checkpoint; what the checkpoint holds only when it is asked for.
+    Reads the commits after the checkpoint. Reads the checkpoint's content only when somebody needs
+    it.
 
     Args:
         state: The state of the segment's version.
-        store: Where the log is.
+        store: The store of the log.
         segment: The files of the version, a checkpoint among them.
-        max_retries: As for `replay`.
-        limits: How much of the log is read.
+        max_retries: The same as for `replay`.
+        limits: The most that is read of the log.
     """
     if segment.checkpoint is None:
         return state
@@ -196,11 +197,11 @@ def with_commits(
     commits: tuple[FileStatus, ...],
     limits: LogLimits = DEFAULT_LIMITS,
 ) -> LogState:
-    """The state after further commits of the log, in order; compacted ones may be among them.
+    """Return the state after more commits of the log, in order. Some may be compacted.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
-        NotReconciledError: A compacted file says something more than once.
+        NotReconciledError: A compacted file has something more than once.
     """
     for commit in commits:
         ensure_readable_size(commit, limits)
@@ -209,11 +210,11 @@ def with_commits(
     newest = len(commits) - 1
     for index, data in enumerate(read_commits_bytes(store, commits)):
         commit = commits[index]
-        # The commitInfo of a compacted file belongs to one of its commits, maybe not to the last.
+        # The commitInfo of a compacted file may not belong to its last commit.
         with_info = index == newest and not is_compacted(commit)
         lines = parse_commit_lines(data, commit.path, with_info=with_info)
         if is_compacted(commit):
-            files = _parsed_batch(lines.file_actions, (commit,))
+            files = _build_batch(lines.file_actions, (commit,))
             ensure_reconciled(lines.actions, files, commit.path)
         if lines.actions or index == newest:
             table = state.table.after(lines.actions)
@@ -221,13 +222,13 @@ def with_commits(
         waiting.extend(lines.file_actions)
         if len(waiting) >= _BATCH_ACTIONS or index == newest:
             if waiting:
-                state = with_files(state, _parsed_batch(waiting, commits[first : index + 1]))
+                state = with_files(state, _build_batch(waiting, commits[first : index + 1]))
             waiting, first = [], index + 1
     return state
 
 
 def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
-    """The state after adds and removes in order, a batch of `ACTIONS_SCHEMA`."""
+    """Return the state after adds and removes in order, a batch of `ACTIONS_SCHEMA`."""
     return replace(
         state,
         files=state.files.with_actions(actions),
@@ -235,7 +236,7 @@ def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
     )
 
 
-def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
+def _build_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
     try:
         return file_actions_batch(bodies)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -244,10 +245,10 @@ def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -
 
 
 class _CheckpointState:
-    """The state at a checkpoint, read part by part when asked for; a damaged one is replaced.
+    """The state at a checkpoint, each part read when needed. A damaged checkpoint is replaced.
 
     The fallback is a whole state of the same version, built from the next best checkpoint and the
-    commits between, so that it does not matter which part turned out to be unreadable, or when.
+    commits between. So it does not matter which part turned out to be unreadable, or when.
     """
 
     def __init__(
@@ -275,7 +276,7 @@ class _CheckpointState:
         self._fallback: LogState | None = None
 
     def state(self) -> LogState:
-        """The state at the checkpoint's version; only the small part is read now."""
+        """Return the state at the checkpoint's version, and read only the small part now."""
         table = self._read(
             lambda: TableState().after(self._reader.state_actions()),
             lambda older: older.table,
@@ -283,7 +284,7 @@ class _CheckpointState:
         return self.with_table(replace(table, commit_info=None))
 
     def with_table(self, table: TableState) -> LogState:
-        """The state at the checkpoint's version, where all but its files is known."""
+        """Return the state at the checkpoint's version, with a known table state."""
         return LogState(
             table,
             FileSet(
@@ -318,19 +319,19 @@ class _CheckpointState:
                 try:
                     return read()
                 except LogFileNotFoundError as error:
-                    self._fallback = self._replayed_from_older(error)
+                    self._fallback = self._replay_from_older(error)
                 except TableError as error:
                     if error.kind not in UNREADABLE_CHECKPOINT:
                         raise
-                    self._fallback = self._replayed_from_older(error)
+                    self._fallback = self._replay_from_older(error)
         return from_older(self._fallback)
 
-    def _replayed_from_older(self, error: OptimistError) -> LogState:
+    def _replay_from_older(self, error: OptimistError) -> LogState:
         older = older_segment(self._store, self._segment) if self._max_retries > 0 else None
         if older is None:
             raise error
         _LOG.warning(
-            "The checkpoint of version %d can't be used; version %d is rebuilt from %s instead: %s",
+            "The checkpoint of version %d can't be used. Version %d is rebuilt from %s instead: %s",
             self._checkpoint.version,
             self._checkpoint.version,
             f"the checkpoint of version {older.checkpoint_version}"

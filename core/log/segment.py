@@ -1,7 +1,7 @@
 """From a listing of the log to the files that make up one version (spec 5.3, 5.4, 5.5).
 
-The cost of a listing is bounded by the files since the newest checkpoint: it starts at the
-checkpoint that a hint names, never at the beginning, unless nothing else is known.
+The cost of a listing is bounded by the files since the newest checkpoint. It starts at the
+checkpoint that a hint names, and at the beginning only if no checkpoint is known.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ _LOG = logging.getLogger(__name__)
 _WINDOW = 1000
 _FULL_DIGITS = 20
 _PROBES_BEYOND = 2
-"""How many versions are looked for by name after one that is missing: a hole is no end."""
+"""How many versions are looked up by name after a missing one: the log may go on after a hole."""
 _MAX_PROBES = 100
-"""How many versions are looked for by name at most; for more, the directory is listed once."""
+"""The most versions that are looked up by name. For more, the directory is listed once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """The files that version `version` is made of.
+    """The files that make up the version `version`.
 
     Attributes:
         log_path: The log directory.
         version: The table version.
         checkpoint: The checkpoint to start from, or None to start from nothing.
         commits: The commits after the checkpoint, one per version, ascending, up to `version`.
-        last_commit: The newest commit file, which the checkpoint may cover, so that `commits` lacks
-            it; None where there is no version at all.
+        last_commit: The newest commit file, which may be missing in `commits` because the
+            checkpoint covers it. None without any version.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
-        compacted: Files that each hold several of the commits in one, ascending, without overlap.
-        last_seen: The newest commit that a listing has shown, by which the log is known again (spec
-            5.5); None where nothing can be held against a later listing.
+        compacted: Files that each hold several of the commits, ascending, without overlap.
+        last_seen: The newest commit that a listing has shown, by which a later listing recognises
+            the log (spec 5.5). None if unknown.
     """
 
     log_path: str
@@ -72,24 +72,24 @@ class LogSegment:
 
     @property
     def checkpoint_version(self) -> int:
-        """The checkpoint's version, -1 without one; the next listing takes it as its hint."""
+        """The checkpoint's version, -1 without one. It is the hint for the next listing."""
         return self.checkpoint.version if self.checkpoint else -1
 
     @property
     def newest_commit(self) -> int:
         """The version of the newest commit file, -1 without one.
 
-        It is below `version` only where a checkpoint claims a version whose commit is not there.
+        It is below `version` only if a checkpoint claims a version whose commit is missing.
         """
         return commit_version(self.last_commit) if self.last_commit else -1
 
     @property
     def last_commit_timestamp_ms(self) -> int:
-        """The modification time of the newest commit file; 0 where there is no version at all."""
+        """The modification time of the newest commit file, 0 without any version."""
         return self.last_commit.modified_ms if self.last_commit else 0
 
     def extended(self, commits: Sequence[FileStatus]) -> LogSegment:
-        """The segment with at least one further commit; the versions go on without a hole."""
+        """Return the segment with at least one more commit, continued without a hole."""
         seen = (status for status in reversed(commits) if is_listed(status))
         return replace(
             self,
@@ -101,7 +101,7 @@ class LogSegment:
         )
 
     def from_checkpoint(self, checkpoint: Checkpoint) -> LogSegment:
-        """The same version made from a newer checkpoint, which is not above it."""
+        """Return the same version made from a newer checkpoint, which is not above it."""
         base = checkpoint.version
         compacted = (each for each in self.compacted if compacted_range(each)[0] > base)
         return replace(
@@ -112,14 +112,14 @@ class LogSegment:
         )
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
-        """The commits above `version`, which must not be below the checkpoint's."""
+        """Return the commits above `version`, which must not be below the checkpoint's."""
         return self.commits[max(0, version + 1 - self._first_commit) :]
 
     @property
     def deltas(self) -> tuple[FileStatus, ...]:
-        """What to replay after the checkpoint: the commits, or the compacted files in their place.
+        """The files to replay after the checkpoint: commits, or compacted files in their place.
 
-        Spec 5.3 step 11.
+        See spec 5.3 step 11.
         """
         first = self._first_commit
         deltas: list[FileStatus] = []
@@ -137,7 +137,7 @@ class LogSegment:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The log files of a range of versions; commits and checksums ascending.
+    """The log files of a range of versions, commits and checksums ascending.
 
     `checkpoints` are the complete ones, least preferred first.
     """
@@ -149,7 +149,7 @@ class _Listing:
     is_empty: bool
 
     def below(self, rank: CheckpointRank) -> _Listing:
-        """The same listing, with only the checkpoints of a lower rank."""
+        """Return the same listing, with only the checkpoints of a lower rank."""
         usable = tuple(item for item in self.checkpoints if item.rank < rank)
         return replace(self, checkpoints=usable)
 
@@ -157,18 +157,17 @@ class _Listing:
 def list_segment(
     store: LogStore, log_path: str, *, version: int | None = None, hint: int | None = None
 ) -> LogSegment | None:
-    """The segment of a version, or of the newest one.
+    """Return the segment of a version, or of the newest one.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         log_path: The log directory.
-        version: The version wanted; None for the newest.
+        version: The wanted version. None for the newest.
         hint: Version of a checkpoint that probably exists, from `_last_checkpoint` or from a former
-            segment. It may be wrong: one that is too old only costs time, one that is too new is
-            noticed.
+            segment. A hint that is too old only costs time, and one that is too new is noticed.
 
     Returns:
-        The segment, or None when there is no table.
+        The segment, or None without a table.
 
     Raises:
         TableError: The log has a hole, lacks what the version needs, or is not a directory. Kinds
@@ -179,8 +178,8 @@ def list_segment(
     start = _first_version_to_list(store, log_path, version, hint)
     listing = _list_log(store, log_path, start, version)
     if listing is not None and start > 0 and not listing.commits:
-        # The hint leads, or the table was deleted and made anew: begin again without it. A
-        # checkpoint that is there has no commit beside it, and may be as wrong as the hint.
+        # The hint is too new, or the table was deleted and made anew: begin again without it. A
+        # checkpoint in the listing has no commit beside it, and may be as wrong as the hint.
         start = 0
         listing = _list_log(store, log_path, 0, version)
     if listing is None:
@@ -189,19 +188,19 @@ def list_segment(
         _ensure_not_a_file(store, log_path)
         return None
     if start > 0 and not listing.checkpoints:
-        return _from_older_checkpoint(store, log_path, version, _before(start))
-    return _build(log_path, listing, version)
+        return _from_older_checkpoint(store, log_path, version, _rank_below(start))
+    return _build_segment(log_path, listing, version)
 
 
 def newer_checkpoint(store: LogStore, segment: LogSegment, hint: int) -> Checkpoint | None:
-    """The newest complete checkpoint that a segment's version could be made from in place of its.
+    """Return the newest complete checkpoint that could replace the segment's own.
 
     Costs one listing.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         segment: The files of the version.
-        hint: Version of a checkpoint that probably exists; the listing begins there.
+        hint: Version of a checkpoint that probably exists. The listing begins there.
     """
     if not segment.checkpoint_version < hint <= segment.version:
         return None
@@ -210,11 +209,11 @@ def newer_checkpoint(store: LogStore, segment: LogSegment, hint: int) -> Checkpo
 
 
 def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
-    """The same version, built without this segment's checkpoint; None if that can't be done.
+    """Return the same version, built without this segment's checkpoint, or None.
 
-    Called when a checkpoint turns out to be unreadable (spec 5.6). The next best takes its place:
-    another one of the same version, or an older one, or else all commits since version 0. Of a
-    table that was dropped and made anew meanwhile nothing takes its place.
+    Called when a checkpoint turns out to be unreadable (spec 5.6). The next best replaces it:
+    another one of the same version, an older one, or else all commits since version 0. If the table
+    was dropped and made anew meanwhile, nothing replaces it.
     """
     if segment.checkpoint is None or _is_of_another_log(store, segment):
         return None
@@ -227,12 +226,12 @@ def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
             newest_commit=segment.newest_commit,
         )
     except TableError as error:
-        _LOG.debug("No older checkpoint serves version %d: %s", segment.version, error)
+        _LOG.debug("No older checkpoint helps for version %d: %s", segment.version, error)
         return None
 
 
 def _is_of_another_log(store: LogStore, segment: LogSegment) -> bool:
-    """Whether the newest commit that a listing has shown is no longer there as it was."""
+    """Return whether the newest listed commit is gone or was replaced."""
     seen = segment.last_seen
     if seen is None:
         return False
@@ -242,26 +241,26 @@ def _is_of_another_log(store: LogStore, segment: LogSegment) -> bool:
 def commits_of_same_log(
     store: LogStore, log_path: str, last_seen: FileStatus, version: int
 ) -> tuple[FileStatus, ...]:
-    """The commits from one on that is known, if the log still is the one that was seen before.
+    """Return the commits from a known one on, if the log is still the same.
 
-    A version number tells nothing of that: a table that was dropped and made anew has the same
-    ones. So the listing begins with the newest commit that is known, which must be there as it was,
-    and which costs no request of its own.
+    Version numbers do not show that: a table that was dropped and made anew has the same ones. So
+    the listing begins with the newest known commit, which must be unchanged. This costs no request
+    of its own.
 
     Args:
-        store: Where the log is.
+        store: The store of the log.
         log_path: The log directory.
         last_seen: The newest commit known from a listing.
-        version: The version known, `last_seen`'s or one above it.
+        version: The known version: `last_seen`'s or one above it.
 
     Returns:
-        The commits, dense, `last_seen` the first; none if it is another log, or if commits up to
-        `version` are gone from it.
+        The commits without a hole, from `last_seen` on. None if it is another log, or if it has
+        lost commits up to `version`.
     """
     first = commit_version(last_seen)
     try:
         found = list_commits_after(store, log_path, first - 1)
-    except TableError:  # what is left does not begin with it
+    except TableError:  # the remaining commits do not begin with it
         return ()
     is_same = bool(found) and found[0].is_same_file(last_seen)
     return found if is_same and first + len(found) > version else ()
@@ -270,10 +269,10 @@ def commits_of_same_log(
 def newer_commits(
     store: LogStore, log_path: str, last_seen: FileStatus | None, version: int
 ) -> tuple[FileStatus, ...] | None:
-    """The commits above a version that is known, as `list_commits_after`.
+    """Return the commits above a known version, like `list_commits_after`.
 
-    None if the log is another one by now, or has lost commits up to the version; see
-    `commits_of_same_log`. Without a commit that was seen there is nothing to compare.
+    None if it is another log by now, or has lost commits up to the version (see
+    `commits_of_same_log`). Without a commit from a listing no comparison is possible.
     """
     if last_seen is None:
         return list_commits_after(store, log_path, version)
@@ -282,18 +281,18 @@ def newer_commits(
 
 
 def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:
-    """The commits above a version, ascending, for the conflict check (spec 1.13); may be empty.
+    """Return the commits above a version, ascending, for the conflict check (spec 1.13).
 
-    They are dense: the i-th, from 0, is version `version + 1 + i` (see also `commit_version`). If a
-    store's listing reads the whole directory but a look at one name does not, the next versions are
-    looked for by name, so that a commit costs the same however many files the log has.
+    There may be none. They have no hole: the i-th, from 0, is version `version + 1 + i` (see also
+    `commit_version`). If a store's listing reads the whole directory but a lookup of one name does
+    not, the next versions are looked up by name. Then a commit costs the same however many files
+    the log has.
 
     Raises:
-        TableError: They don't follow each other from `version + 1` on (kind
-            `DELTA_VERSIONS_NOT_CONTIGUOUS`).
+        TableError: The commits have a hole after `version` (kind `DELTA_VERSIONS_NOT_CONTIGUOUS`).
     """
     if store.finds_cheaply:
-        found = _next_by_name(store, log_path, version + 1)
+        found = _find_next_by_name(store, log_path, version + 1)
         if len(found) < _MAX_PROBES:
             return found
     listing = _list_log(store, log_path, version + 1, None)
@@ -304,11 +303,11 @@ def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[Fi
     return tuple(status for _, status in listing.commits)
 
 
-def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatus, ...]:
-    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`.
+def _find_next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatus, ...]:
+    """Return the commits from a version on, up to the first missing one or `_MAX_PROBES`.
 
     Raises:
-        TableError: A commit is missing, and a later one is there (kind
+        TableError: A commit is missing, and a later one exists (kind
             `DELTA_VERSIONS_NOT_CONTIGUOUS`).
     """
     found: list[FileStatus] = []
@@ -316,8 +315,8 @@ def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatu
         version = first + len(found)
         status = store.find(commit_path(log_path, version))
         if status is None:
-            later = _beyond_hole(store, log_path, version)
-            # Versions are made in order: once a later one is there, this one must be, too.
+            later = _find_beyond_hole(store, log_path, version)
+            # Versions are made in order: if a later one exists, this one must exist, too.
             status = None if later is None else store.find(commit_path(log_path, version))
             if later is not None and status is None:
                 _ensure_no_hole([version - 1, later], log_path, later)
@@ -327,22 +326,22 @@ def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatu
     return tuple(found)
 
 
-def _beyond_hole(store: LogStore, log_path: str, missing: int) -> int | None:
-    """The next commit after a version that is missing, as far as it is looked for."""
+def _find_beyond_hole(store: LogStore, log_path: str, missing: int) -> int | None:
+    """Return the next commit after a missing version, within `_PROBES_BEYOND`."""
     later = range(missing + 1, missing + 1 + _PROBES_BEYOND)
     return next((each for each in later if store.find(commit_path(log_path, each))), None)
 
 
 def is_listed(status: FileStatus) -> bool:
-    """Whether a commit's status is of a listing; that of a commit of our own has no size."""
+    """Return whether a commit's status is from a listing. Our own commit's has no size."""
     return status.size_bytes > 0
 
 
 def commit_version(status: FileStatus) -> int:
-    """The version of a commit file, by its name.
+    """Return the version of a commit file, by its name.
 
     Raises:
-        ValueError: The file is not a commit; no other file's version may pass for a commit's.
+        ValueError: The file is not a commit.
     """
     name = parse_log_file_name(status.name)
     if name is None or name.kind is not LogFileKind.COMMIT:
@@ -368,10 +367,10 @@ def _newest_checkpoint_version(
     *,
     newest_commit: int = LARGEST_LONG,
 ) -> int:
-    """The newest complete checkpoint at or below `upto`, searched backwards; else 0 (spec 5.4).
+    """Search backwards for the newest complete checkpoint up to `upto`, else 0 (spec 5.4).
 
-    Each window is twice as long as the one before, so that even a version far beyond the log costs
-    few listings. The search skips what lies between the first window and the newest commit.
+    Each window is twice as long as the one before, so even a version far beyond the log costs few
+    listings. The search skips the range between the first window and the newest commit.
     """
     end, window = upto, _WINDOW
     while end >= 0:
@@ -385,8 +384,8 @@ def _newest_checkpoint_version(
     return 0
 
 
-def _before(version: int) -> CheckpointRank:
-    """A rank above those of all older versions' checkpoints."""
+def _rank_below(version: int) -> CheckpointRank:
+    """Return a rank above those of all older versions' checkpoints."""
     return version, -1, 0, ""
 
 
@@ -398,7 +397,7 @@ def _from_older_checkpoint(
     *,
     newest_commit: int = LARGEST_LONG,
 ) -> LogSegment:
-    """A segment from a checkpoint of a lower rank, or from the first commit on."""
+    """Return a segment from a checkpoint of a lower rank, or from the first commit on."""
     wanted = below[0]
     start = _newest_checkpoint_version(store, log_path, wanted, below, newest_commit=newest_commit)
     listing = _list_log(store, log_path, start, version)
@@ -414,10 +413,10 @@ def _from_older_checkpoint(
             log_path=log_path,
             version=wanted,
         )
-    return _build(log_path, listing, version)
+    return _build_segment(log_path, listing, version)
 
 
-def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
+def _build_segment(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
     checkpoint = listing.checkpoints[-1] if listing.checkpoints else None
     base = checkpoint.version if checkpoint else -1
     if not listing.commits:
@@ -446,7 +445,7 @@ def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
 
 
 def _ensure_no_gap(versions: Sequence[int], base: int, log_path: str, loading: int) -> None:
-    """Make sure that versions go on from the checkpoint, or from 0, without a hole (spec 5.5)."""
+    """Refuse versions that do not continue from the checkpoint, or from 0 (spec 5.5)."""
     if versions and versions[0] != base + 1:
         since = f"the checkpoint of version {base}" if base >= 0 else "the beginning"
         raise TableError(
@@ -491,19 +490,19 @@ def _log_file_not_found(log_path: str, version: int | None) -> TableError:
 
 
 def _list_log(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing | None:
-    """Log files of versions `start` to `end`, inclusive; None if there is no such directory."""
+    """List log files of versions `start` to `end`, inclusive, or None without a directory."""
     try:
-        return _sorted_out(store, log_path, start, end)
+        return _sort_listing(store, log_path, start, end)
     except LogFileNotFoundError:
         _ensure_not_a_file(store, log_path)
         return None
     except StorageError as error:
-        if not error.retryable:  # a store in trouble can't tell what the path is, either
+        if not error.retryable:  # a store in trouble does not know the path's kind, either
             _ensure_not_a_file(store, log_path)
         raise
 
 
-def _sorted_out(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing:
+def _sort_listing(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing:
     commits: dict[int, FileStatus] = {}
     checksums: dict[int, FileStatus] = {}
     checkpoints: list[FileStatus] = []
@@ -536,7 +535,7 @@ def _sorted_out(store: LogStore, log_path: str, start: int, end: int | None) -> 
 
 
 def _ensure_not_a_file(store: LogStore, log_path: str) -> None:
-    # Listings leave directories out, so whatever has exactly this name beside it is a file.
+    # Listings leave directories out, so an entry with exactly this name is a file.
     try:
         first = next(iter(store.list_from(log_path)), None)
     except StorageError:

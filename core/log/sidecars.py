@@ -1,6 +1,6 @@
 """Sidecars: the files of `_delta_log/_sidecars` that hold a V2 checkpoint's file actions.
 
-A checkpoint's top-level file, JSON or Parquet, names those that it needs (spec 5.8.7).
+A checkpoint's top-level file, JSON or Parquet, names the sidecars that it needs (spec 5.8.7).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Sidecar:
     """One sidecar, as its checkpoint names it.
 
     Attributes:
-        name: Its name in the directory of sidecars, or whatever reference another writer chose.
+        name: Its name in the directory of sidecars, or another reference that another writer chose.
         size_bytes: Its size.
-        modified_ms: When it was written.
+        modified_ms: The time when it was written.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Sidecar:
     modified_ms: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of the action that names it in the checkpoint's top-level file."""
+        """Return the body of the action that names it in the checkpoint's top-level file."""
         return {
             "path": self.name,
             "sizeInBytes": self.size_bytes,
@@ -43,10 +43,10 @@ class Sidecar:
 
     @classmethod
     def of(cls, body: object) -> Sidecar:
-        """Parse the body of the action; only the name is required, for nothing else is needed.
+        """Parse the body of the action. Only the name is required.
 
         Raises:
-            ValueError: It is not such an action, or its name can't be a file's.
+            ValueError: The body is not such an action, or its name can't be a file's.
         """
         if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
             raise ValueError("a sidecar has no name")  # noqa: TRY004 - content, not a call
@@ -55,7 +55,7 @@ class Sidecar:
             raise ValueError("the size or the time of a sidecar is not a whole number of 64 bits")
         sidecar = cls(body["path"], size, modified)
         name = sidecar.file_name
-        if name in ("", ".", "..") or "::" in name:  # to fsspec, that chains drivers
+        if name in ("", ".", "..") or "::" in name:  # fsspec reads `::` as a chain of drivers
             raise ValueError("a sidecar has no name")
         return sidecar
 
@@ -63,18 +63,18 @@ class Sidecar:
     def file_name(self) -> str:
         """The last component of its name, percent-decoded.
 
-        A sidecar lies in the table's own directory, even if the name is a path from before a move.
+        A sidecar is in the table's own directory, even if the name is a path from before a move.
         """
         return unquote(self.name).rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a V2 checkpoint's top level says of its files.
+    """The description of a V2 checkpoint's files in its top level.
 
     Attributes:
         sidecars: The sidecars that hold all of them.
-        tags: Sums over the sidecars, for whoever wants them; they may be missing.
+        tags: Sums over the sidecars, which may be missing.
     """
 
     sidecars: tuple[Sidecar, ...]
@@ -82,5 +82,5 @@ class Manifest:
 
 
 def sidecar_directory(log_path: str) -> str:
-    """Where a table's sidecars are."""
+    """Return the directory of a table's sidecars."""
     return join(log_path, SIDECAR_DIRECTORY)

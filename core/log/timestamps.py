@@ -1,4 +1,4 @@
-"""Timestamps as users spell them, and the `@` syntax of paths (spec 5.7)."""
+"""Timestamps in users' spelling, and the `@` syntax of paths (spec 5.7)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _TIMESTAMP = re.compile(
 
 
 def parse_timestamp(text: str) -> int:
-    """Epoch milliseconds of a timestamp in ISO or in Spark's spelling; UTC where it names no zone.
+    """Return the epoch milliseconds of a timestamp in ISO's or Spark's spelling.
 
-    `2026`, `2026-11`, `2026-11-20`, `2026-11-20 10:00`, `2026-11-20T10:00:00.123456Z`,
-    `2026-11-20 10:00:00 +01:00` and `2026-11-20 10:00:00 Europe/Berlin` are understood. What is
-    finer than a millisecond is cut off.
+    It accepts `2026`, `2026-11`, `2026-11-20`, `2026-11-20 10:00`, `2026-11-20T10:00:00.123456Z`,
+    `2026-11-20 10:00:00 +01:00` and `2026-11-20 10:00:00 Europe/Berlin`. A text without a zone is
+    in UTC. Digits below a millisecond are cut off.
 
     Raises:
         UsageError: The text is not a timestamp (kind `DELTA_TIMESTAMP_INVALID`).
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
-        raise _invalid(text)
+        raise _invalid_timestamp(text)
     parts = match.groupdict()
     try:
         moment = datetime(
@@ -48,11 +48,11 @@ def parse_timestamp(text: str) -> int:
         )
         return (moment - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
-        raise _invalid(text) from None
+        raise _invalid_timestamp(text) from None
 
 
 def format_timestamp(timestamp_ms: int) -> str:
-    """Epoch milliseconds as text in UTC, for messages; as a number beyond Python's calendar."""
+    """Return epoch milliseconds as text in UTC, or as a number beyond the calendar."""
     try:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -60,10 +60,10 @@ def format_timestamp(timestamp_ms: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _invalid(text: str) -> UsageError:
+def _invalid_timestamp(text: str) -> UsageError:
     return UsageError(
         f"{quoted(text)} is not a timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
-        "'2026-11-20T10:00:00.000Z'; a time without a zone is taken as UTC.",
+        "'2026-11-20T10:00:00.000Z'. A time without a zone is in UTC.",
         kind="DELTA_TIMESTAMP_INVALID",
         timestamp=text,
     )
