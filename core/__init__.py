@@ -6,8 +6,9 @@ stores, does not load Arrow. docs/api.md has them all.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from optimist.core.imports import names_by_need
 
 if TYPE_CHECKING:
     from optimist.core.commands.alter.table_changes import TableChanges
@@ -79,7 +80,7 @@ __all__ = [
     "run_sql",
 ]
 
-_PLACES = {
+_MODULES = {
     "AddFile": "optimist.core.protocol.actions",
     "ClonedTable": "optimist.core.maintenance.copies.clone",
     "Column": "optimist.core.requests.table_definition",
@@ -118,9 +119,4 @@ _PLACES = {
     "col": "optimist.core.predicates",
     "run_sql": "optimist.core.table.run_sql",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+__getattr__ = names_by_need(__name__, _MODULES)

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.acero  # group_by loads it when first called: a child forked meanwhile waits for ever
 import pyarrow.compute as pc
 
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile

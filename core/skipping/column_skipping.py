@@ -33,7 +33,7 @@ __all__ = ["ColumnSkipper"]
 Array: TypeAlias = Any
 
 _MAX_LISTED = 64
-_MILLISECOND = pa.scalar(1000, pa.duration("us"))
+_MILLISECOND_US = 1000
 _DOUBLE_DIGITS = 15
 _TIMES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
@@ -122,8 +122,8 @@ class ColumnSkipper:
         data_type = self.statistics.column.data_type
         values = self.statistics.high
         if data_type in _TIMES:
-            # Writers cut bounds to milliseconds, so a value may lie above its upper bound.
-            values = pc.add(values, _MILLISECOND)
+            # Bounds are cut down to milliseconds, so a value may lie above its upper bound.
+            values = pc.add(values, pa.scalar(_MILLISECOND_US, pa.duration("us")))
         return pc.fill_null(compare(op, TypedArray(values, data_type), value), True)
 
     def _may_match_in(self, leaf: In) -> Mask:

@@ -29,7 +29,7 @@ _UNREADABLE = "\ufffd"
 _TOP = "\U0010ffff" * 32
 """A text above every text with the same beginning, except texts that no query will ever name."""
 _LAST_ODD_OFFSET = dt.datetime(1972, 1, 8, tzinfo=dt.timezone.utc)
-_MINUTE = pa.scalar(60_000_000, pa.duration("us"))
+_MINUTE_US = 60_000_000
 
 
 def widened(low: Array, high: Array, column: ResolvedColumn) -> tuple[Array, Array]:
@@ -99,7 +99,8 @@ def _has_unreadable(texts: Array) -> bool:
 def _widen_old_instants(low: Array, high: Array) -> tuple[Array, Array]:
     """Widen instants from when clocks were off by seconds, which early writers cut."""
     last = pa.scalar(_LAST_ODD_OFFSET, low.type)
+    minute = pa.scalar(_MINUTE_US, pa.duration("us"))
     return (
-        pc.if_else(pc.less(low, last), pc.subtract(low, _MINUTE), low),
-        pc.if_else(pc.less(high, last), pc.add(high, _MINUTE), high),
+        pc.if_else(pc.less(low, last), pc.subtract(low, minute), low),
+        pc.if_else(pc.less(high, last), pc.add(high, minute), high),
     )

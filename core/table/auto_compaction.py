@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from optimist.core.data.storage.data_paths import ANY
 from optimist.core.errors import DeltaConcurrentModificationException
-from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.local.compaction import LocalBins
 from optimist.core.log.file_lines import distinct_partitions
 from optimist.core.maintenance.optimize.arrangements import Arrangement, Compaction, Rearrangement
@@ -28,10 +27,11 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.snapshot import Snapshot
+from optimist.core.table.compaction_turn import CompactsOne
 from optimist.core.transaction.hooks.hooks import CommittedTransaction
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["AutoCompaction", "CompactsOne", "compacts_by_itself"]
+__all__ = ["AutoCompaction"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,45 +39,6 @@ _MOST_BINS = 8
 """So many files are written after one commit at most."""
 
 Partition = Mapping[str, str | None]
-
-
-def compacts_by_itself(options: EngineOptions, snapshot: Snapshot) -> bool:
-    """Whether writes to a table are followed by a compaction; the session decides first."""
-    if options.auto_compact_enabled is not None:
-        return options.auto_compact_enabled
-    if snapshot.version < 0:
-        return False
-    properties = snapshot.properties
-    return "true" in (properties.auto_optimize, properties.auto_compact)
-
-
-class CompactsOne:
-    """Lets one compaction of a table run at a time in this process."""
-
-    def __init__(self) -> None:
-        self._lock = ForkSafeLock()
-        self._whose: object = None
-        renew_in_child(self, CompactsOne.forget)  # whoever has the turn stays in the parent
-
-    def take(self, whose: object) -> bool:
-        """Whether nobody else compacts; then the caller does, until `give_back`.
-
-        An interrupt may strike before the answer is here, so call it where `give_back` follows.
-        """
-        with self._lock:
-            if self._whose is None:
-                self._whose = whose
-            return self._whose is whose
-
-    def give_back(self, whose: object) -> None:
-        """Let the next one compact, if the turn is this caller's."""
-        with self._lock:
-            if self._whose is whose:
-                self._whose = None
-
-    def forget(self) -> None:
-        """In a forked child: nobody compacts."""
-        self._whose = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +122,7 @@ class _SmallFiles(Compaction):
 
 
 def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
-    """The partitions that the commit has added rows to, each once."""
+    """List the partitions that the commit has added rows to, each once."""
     adds = (a for a in committed.actions if isinstance(a, AddFile) and a.data_change)
     partitions: list[Partition] = [add.partition_values for add in adds]
     if committed.files:
@@ -170,7 +131,7 @@ def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
 
 
 def _within_the_table(files: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """The files without those of a shallow clone's source.
+    """Drop the files of a shallow clone's source.
 
     Whether rows of these may be copied is a question to other logs, too much for each commit; and
     nobody has asked to have them copied.
@@ -183,16 +144,16 @@ def _within_the_table(files: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 
 def _is_in(files: pa.Table, partition: Partition) -> pa.ChunkedArray | pa.BooleanArray:
-    """Which of the files are in a partition."""
+    """Return a mask of the files that are in a partition."""
     every = pa.repeat(pa.scalar(True), files.num_rows)
     masks = [
-        _equals(pc.map_lookup(files["partitionValues"], name, "first"), text)
+        _is_equal_to(pc.map_lookup(files["partitionValues"], name, "first"), text)
         for name, text in partition.items()
     ]
     return reduce(pc.and_, masks, every)
 
 
-def _equals(values: pa.ChunkedArray, text: str | None) -> pa.ChunkedArray:
+def _is_equal_to(values: pa.ChunkedArray, text: str | None) -> pa.ChunkedArray:
     if text is None:
         return pc.is_null(values)
     return pc.fill_null(pc.equal(values, text), False)

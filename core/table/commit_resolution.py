@@ -102,7 +102,7 @@ def _not_told(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownErr
 
 
 def _transactions_at(store: LogStore, log_path: str, version: int) -> frozenset[str] | None:
-    """The transactions in a version, as far as it tells them; None where there is no file."""
+    """Return the transactions that a version names, or None where there is no file."""
     try:
         info = read_commit_info(store, commit_path(log_path, version))
     except LogFileNotFoundError:

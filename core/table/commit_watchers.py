@@ -36,7 +36,7 @@ _WATCHERS = _Watchers()
 
 
 def watch_commits(name: str, watcher: CommitWatcher) -> None:
-    """Tell a watcher of the commits from now on, in the place of the one that had its name."""
+    """Tell a watcher of the commits from now on, and drop the one that had its name."""
     _WATCHERS.by_name[name] = watcher
 
 

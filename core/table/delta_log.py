@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
-from optimist.core.changes.bounds import ChangeBounds
-from optimist.core.changes.feed import change_feed, change_rows
-from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
     TableError,
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.imports import load_arrow
 from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log_upkeep.checkpoint import Progress, write_checkpoint
@@ -43,19 +41,9 @@ from optimist.core.snapshot.time_travel import (
     parse_timestamp,
     version_at_timestamp,
 )
-from optimist.core.statements.run import StatementResult
-from optimist.core.streams.follow import FollowedCommit, follow
-from optimist.core.streams.followed_schemas import FollowedSchemas
-from optimist.core.streams.options import StreamOptions, ensure_stream_options
-from optimist.core.streams.planner import StreamPlanner
-from optimist.core.streams.schema_log import logs_at
-from optimist.core.streams.unblocked import Allowed
-from optimist.core.table.auto_compaction import (
-    AutoCompaction,
-    CompactsOne,
-    compacts_by_itself,
-)
+from optimist.core.table import by_need
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
+from optimist.core.table.compaction_turn import CompactsOne, compacts_by_itself
 from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.maintenance_commands import MaintenanceCommands
 from optimist.core.table.newest_snapshot import NewestSnapshot
@@ -63,7 +51,6 @@ from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.partition_paths import partition_paths, within_table
 from optimist.core.table.row_commands import RowCommands
 from optimist.core.table.row_reads import RowReads
-from optimist.core.table.sql_statements import StatementArguments, parse_with, run_over
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
@@ -71,6 +58,11 @@ from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.log_committer import LogCommitter
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.several import SeveralSteps
+
+if TYPE_CHECKING:
+    from optimist.core.statements.run import StatementResult
+    from optimist.core.streams.follow import FollowedCommit
+    from optimist.core.table.sql_statements import StatementArguments
 
 __all__ = ["DeltaLog"]
 
@@ -98,6 +90,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         clock: Clock | None = None,
         session: MutableMapping[str, str] | None = None,
     ) -> None:
+        load_arrow()
         self.table = TableRef.of(
             table_path, store, options or EngineOptions(), clock or SystemClock(), lease=lease
         )
@@ -117,7 +110,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         *,
         session: MutableMapping[str, str] | None = None,
     ) -> DeltaLog:
-        """The handle of the table at a path; the table need not exist yet.
+        """Return the handle of the table at a path, where no table need exist yet.
 
         Handles are cached per path and options, so that asking twice costs nothing.
 
@@ -185,7 +178,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     # Versions
 
     def table_exists(self) -> bool:
-        """Whether there is a table at the path now."""
+        """Return whether there is a table at the path now."""
         return self._newest.refresh() is not None
 
     @one_operation
@@ -196,7 +189,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         *,
         to_read: bool = False,
     ) -> Snapshot:
-        """The newest version of the table; or the table as it was at a version or at a time.
+        """Return the newest version of the table, or the table at a version or a time.
 
         The newest version costs one listing from the known version on, and the reading of the
         commits since.
@@ -245,14 +238,14 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         return snapshot
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction on the given version, or else the newest; the table need not exist.
+        """Start a transaction on a version, by default the newest; the table need not exist.
 
         Raises:
             UsageError: There is no table, and the path is that of a partition of another (kind
                 `OPTIMIST_PATH_OF_A_PARTITION`).
         """
         if snapshot is None:
-            snapshot = self._newest.refresh() or self._absent()
+            snapshot = self._newest.refresh() or self._absent_table()
         committer = LogCommitter(self.table, snapshot, self._commits, self.commit_queue)
         txn = OptimisticTransaction(self.table, snapshot, committer)
         for hook in self._hooks_on(snapshot):
@@ -260,7 +253,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         return txn
 
     def transaction(self, *, user_metadata: str | None = None) -> TableTransaction:
-        """Several operations in one commit, each of which sees those before it.
+        """Begin several operations in one commit, each of which sees those before it.
 
         As in `with log.transaction() as txn:`; the operations are methods of `txn`. They are
         committed at the end of the block, all or none.
@@ -271,24 +264,24 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         return TableTransaction(self, self._begin_several, user_metadata)
 
     def _begin_several(self) -> SeveralSteps:
-        snapshot = self._newest.refresh() or self._absent()
+        snapshot = self._newest.refresh() or self._absent_table()
         committer = LogCommitter(self.table, snapshot, self._commits)
         return SeveralSteps(self.table, snapshot, committer, self._hooks_on(snapshot))
 
     def _hooks_on(self, snapshot: Snapshot) -> Sequence[PostCommitHook]:
         if not compacts_by_itself(self.options, snapshot):
             return ()
-        return (AutoCompaction(self.start_transaction, self._compacts),)
+        return (by_need.AutoCompaction(self.start_transaction, self._compacts),)
 
-    def _absent(self) -> Snapshot:
-        """A table that is yet to be made, and not among the files of another."""
+    def _absent_table(self) -> Snapshot:
+        """Return the snapshot of a table that does not exist, outside any other table's files."""
         for place in partition_paths(self.table_path):
             if self._at_path(place.table_path).table_exists():
                 raise within_table(self.table_path, place.table_path)
         return Snapshot.absent(self.table_path, options=self.options, clock=self.clock)
 
     def _at_path(self, path: TablePath) -> DeltaLog:
-        """The handle of the table at another path, by the same options."""
+        """Return the handle of the table at another path, with the same options."""
         return DeltaLog.for_path(path, self._given)
 
     @one_operation
@@ -302,7 +295,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         starting_timestamp: str | int | None = None,
         ending_timestamp: str | int | None = None,
     ) -> pa.Table:
-        """The rows that were inserted, updated or deleted in a run of versions (spec 10.11).
+        """Return the rows inserted, updated or deleted in a range of versions (spec 10.11).
 
         The rows have the table's columns as they are at the end of the run, and then `_change_type`
         (`insert`, `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
@@ -325,15 +318,15 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 `DELTA_MISSING_CHANGE_DATA`), or a file is gone.
             SchemaError: Columns were dropped, renamed or given other types in the run.
         """
-        bounds = ChangeBounds(
+        bounds = by_need.ChangeBounds(
             starting_version,
             ending_version,
             _epoch_ms(starting_timestamp),
             _epoch_ms(ending_timestamp),
         )
-        feed = change_feed(self.table, self.snapshot(), bounds)
+        feed = by_need.change_feed(self.table, self.snapshot(), bounds)
         wanted = None if columns is None else several(columns, "columns")
-        return change_rows(self.table, feed, predicate, wanted)
+        return by_need.change_rows(self.table, feed, predicate, wanted)
 
     def follow(
         self,
@@ -345,7 +338,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         changes: bool = False,
         **options: object,
     ) -> Iterator[FollowedCommit]:
-        """The rows that come into the table, commit by commit, for a reader that goes on later.
+        """Yield the rows that come into the table, commit by commit, with positions to resume from.
 
         The first item is the whole table, unless a start is given; each further one is a commit.
         Commits that other engines made to arrange rows anew have none. Where the start is `latest`
@@ -379,18 +372,18 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             given["startingVersion"] = str(starting_version)
         if starting_timestamp is not None:
             given["startingTimestamp"] = str(_epoch_ms(starting_timestamp))
-        ensure_stream_options(given)
+        by_need.ensure_stream_options(given)
         if changes:
             given["readChangeFeed"] = "true"
-        parsed = StreamOptions.parse(given, int)
+        parsed = by_need.StreamOptions.parse(given, int)
         log_of = None
         if parsed.schema_location is not None:
             place = DeltaLog.for_path(parsed.schema_location, self._given).table
-            log_of = logs_at(place, parsed.tracking_id)
-        planner = StreamPlanner.of(
-            self.table, parsed, self.snapshot, log_of, tracked_by=FollowedSchemas
+            log_of = by_need.logs_at(place, parsed.tracking_id)
+        planner = by_need.StreamPlanner.of(
+            self.table, parsed, self.snapshot, log_of, tracked_by=by_need.FollowedSchemas
         )
-        return follow(planner, position, wait_s, Allowed(parsed, self._given))
+        return by_need.follow(planner, position, wait_s, by_need.Allowed(parsed, self._given))
 
     @one_operation
     def sql(
@@ -419,17 +412,17 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 (`OPTIMIST_NEEDS_SPARK`).
             OptimistError: See the method for the same command.
         """
-        return run_over(parse_with(text, args), self._at_path, sources, self)
+        return by_need.run_over(by_need.parse_with(text, args), self._at_path, sources, self)
 
     @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:
-        """The commits, newest first; no more of them are read than asked for."""
+        """Return the commits, newest first. No more of them are read than asked for."""
         latest = self.snapshot().version
         return commit_history(self.store, self.log_path, limit=limit, latest_version=latest)
 
     @one_operation
     def detail(self) -> TableDetail:
-        """Facts about the newest version other than its rows: size, properties, protocol and so on.
+        """Return facts about the newest version: size, properties, protocol and so on.
 
         See `TableDetail`.
         """
@@ -437,8 +430,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
     @one_operation
     def generate(self, mode: str = "symlink_format_manifest") -> None:
-        """Write lists of the newest version's files; see `generate_manifests`."""
-        generate_manifests(self.table, self.snapshot(), mode)
+        """Write lists of the newest version's files, as `generate_manifests` does."""
+        by_need.generate_manifests(self.table, self.snapshot(), mode)
 
     @one_operation
     def checkpoint(self, progress: Progress | None = None) -> LastCheckpoint:

@@ -21,7 +21,7 @@ _AnyHandle = TypeVar("_AnyHandle", bound=_Handle)
 
 
 class HandleCache(Generic[_AnyHandle]):
-    """Handles by key, bounded in number and in age; the least recently used one goes first.
+    """Handles by key, bounded in number and in age. The least recently used one goes first.
 
     The bounds are options of each handle. They are part of its key, as all its options are.
     """
@@ -31,20 +31,20 @@ class HandleCache(Generic[_AnyHandle]):
         self._handles: OrderedDict[Hashable, tuple[_AnyHandle, float]] = OrderedDict()
 
     def get(self, key: Hashable) -> _AnyHandle | None:
-        """The handle of a key, unless there is none or it has gone unused for too long."""
+        """Return the handle of a key, or None if there is none that was used lately."""
         with self._lock:
-            return self._young(key)
+            return self._take_if_young(key)
 
     def get_or_put(self, key: Hashable, fresh: _AnyHandle) -> _AnyHandle:
-        """The handle of a key; if there is none, the fresh one, which is kept from now on."""
+        """Return the handle of a key. If there is none, keep and return the fresh one."""
         with self._lock:
-            chosen = self._young(key) or fresh
+            chosen = self._take_if_young(key) or fresh
             self._handles[key] = (chosen, fresh.table.clock.monotonic_s())
             while len(self._handles) > fresh.table.options.log_cache_size:
                 self._handles.popitem(last=False)
             return chosen
 
-    def _young(self, key: Hashable) -> _AnyHandle | None:
+    def _take_if_young(self, key: Hashable) -> _AnyHandle | None:
         known = self._handles.pop(key, None)
         if known is None:
             return None

@@ -1,31 +1,15 @@
-"""What the handle of a table does to keep it: go back to an older version, remove dead files."""
+"""The handle's methods for a table's maintenance: OPTIMIZE, RESTORE, CLONE, VACUUM."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
-from optimist.core.local.compaction import LocalBins
-from optimist.core.local.partition_choice import files_in_partitions
-from optimist.core.local.progress import Progress, ProgressReport
-from optimist.core.local.recomputed_statistics import Recomputed, recompute_statistics
-from optimist.core.local.target import LocalTarget
 from optimist.core.log.timestamps import parse_timestamp
-from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
-from optimist.core.maintenance.copies.clone import ClonedTable, CloneRequest, clone
-from optimist.core.maintenance.copies.clone_source import CloneSource, FilesSource, VersionSource
-from optimist.core.maintenance.copies.restore import RestoredTable, RestoreTo, restore
-from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
-from optimist.core.maintenance.features.feature_removal import CaredFor
-from optimist.core.maintenance.optimize.arrangements import Rearrangement
-from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
-from optimist.core.maintenance.optimize.optimize import optimize
-from optimist.core.maintenance.optimize.optimize_metrics import Optimized
-from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
@@ -33,9 +17,20 @@ from optimist.core.requests.columns import ColumnName, path_of
 from optimist.core.requests.table_definition import Column, CreateMode, schema_given
 from optimist.core.runtime.budget import one_operation
 from optimist.core.schema.types import StructType
+from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
+
+if TYPE_CHECKING:
+    from optimist.core.local.progress import Progress
+    from optimist.core.local.recomputed_statistics import Recomputed
+    from optimist.core.maintenance.copies.clone import ClonedTable
+    from optimist.core.maintenance.copies.clone_source import CloneSource
+    from optimist.core.maintenance.copies.restore import RestoredTable
+    from optimist.core.maintenance.optimize.arrangements import Rearrangement
+    from optimist.core.maintenance.optimize.optimize_metrics import Optimized
+    from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
 
 __all__ = ["MaintenanceCommands"]
 
@@ -43,7 +38,7 @@ Inventory: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 
 class MaintenanceCommands(TableHandle):
-    """The commands that care for a table; `DeltaLog` is the one that has them."""
+    """The methods of `DeltaLog` that maintain a table."""
 
     @one_operation
     def optimize(
@@ -54,7 +49,7 @@ class MaintenanceCommands(TableHandle):
         full: bool = False,
         progress: Progress | None = None,
     ) -> Optimized:
-        """Make few large files of many small ones; no row changes, and no other writer fails.
+        """Make few large files of many small ones. No row changes, and no other writer fails.
 
         Files below `optimize.minFileSize`, and those of which many rows are deleted, are written
         again in groups of at most `optimize.maxFileSize`, in this process, one group after the
@@ -82,7 +77,7 @@ class MaintenanceCommands(TableHandle):
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
         columns = several(z_order_by, "z_order_by")
-        wanted = Rearrangement(z_order_by=tuple(map(path_of, columns)), is_full=full)
+        wanted = by_need.Rearrangement(z_order_by=tuple(map(path_of, columns)), is_full=full)
         return self._rearrange(wanted, predicate, progress)
 
     @one_operation
@@ -95,11 +90,13 @@ class MaintenanceCommands(TableHandle):
         remove the deleted rows and columns from the store. Arguments, result and errors are those
         of `optimize`.
         """
-        wanted = Rearrangement(purges=True, columns_of=columns_by_footers(self.table))
+        wanted = by_need.Rearrangement(
+            purges=True, columns_of=by_need.columns_by_footers(self.table)
+        )
         return self._rearrange(wanted, predicate, progress)
 
     def _purge_vectors(self) -> Optimized:
-        return self._rearrange(Rearrangement(purges=True), None, None)
+        return self._rearrange(by_need.Rearrangement(purges=True), None, None)
 
     def _rearrange(
         self,
@@ -108,19 +105,19 @@ class MaintenanceCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            chosen = files_in_partitions(predicate, self.snapshot())
+            chosen = by_need.files_in_partitions(predicate, self.snapshot())
             wanted = replace(wanted, chosen=chosen, text=str(predicate))
-        return optimize(self._begin, LocalBins(progress), wanted)
+        return by_need.optimize(self._begin, by_need.LocalBins(progress), wanted)
 
     def _begin(self) -> OptimisticTransaction:
-        """A transaction on the newest version; there must be one."""
+        """Start a transaction on the newest version, which must exist."""
         return self.start_transaction(self.snapshot())
 
     @one_operation
     def recompute_statistics(
         self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
     ) -> Recomputed:
-        """Compute the statistics of files anew, by which queries skip files; no row changes.
+        """Compute the statistics anew by which queries skip files. No row changes.
 
         For files of engines that wrote none, and after a change of the columns that get statistics.
         The footer of each file is read, and its columns of floating-point numbers.
@@ -140,8 +137,8 @@ class MaintenanceCommands(TableHandle):
                 says, and the table tracks its rows (kind `DELTA_NUM_RECORDS_MISMATCH`).
             DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
         """
-        report = ProgressReport(self.table.clock, progress, "COMPUTE STATS")
-        return recompute_statistics(LocalTarget(self._begin(), report), predicate)
+        report = by_need.ProgressReport(self.table.clock, progress, "COMPUTE STATS")
+        return by_need.recompute_statistics(by_need.LocalTarget(self._begin(), report), predicate)
 
     @one_operation
     def restore(
@@ -172,8 +169,12 @@ class MaintenanceCommands(TableHandle):
                 "Give a version or a timestamp to restore the table to, and not both.",
                 kind="DELTA_ONEOF_IN_TIMETRAVEL",
             )
-        to = RestoreTo(version) if timestamp is None else RestoreTo(None, *_time(timestamp))
-        return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+        to = (
+            by_need.RestoreTo(version)
+            if timestamp is None
+            else by_need.RestoreTo(None, *_time_and_text(timestamp))
+        )
+        return by_need.restore(self.start_transaction(self.snapshot()), to, self.snapshot)
 
     @one_operation
     def clone(  # noqa: PLR0913 - one keyword per part of CLONE
@@ -223,8 +224,8 @@ class MaintenanceCommands(TableHandle):
         source: CloneSource
         if source_format != "delta":
             columns = schema_given(partition_columns)
-            files = ConvertRequest(columns, source_format=source_format)
-            source = FilesSource.of(self.table, files, is_newest=is_newest)
+            files = by_need.ConvertRequest(columns, source_format=source_format)
+            source = by_need.FilesSource.of(self.table, files, is_newest=is_newest)
         elif len(schema_given(partition_columns)):
             raise UsageError(
                 "A Delta table says itself how it is partitioned. Nothing was written. Leave "
@@ -235,8 +236,10 @@ class MaintenanceCommands(TableHandle):
         else:
             newest = self.snapshot()
             found = newest if is_newest else self.snapshot(version, timestamp)
-            source = VersionSource(self.table, found, is_newest)
-        return clone(self._at_path(target).start_transaction(), CloneRequest(source, *how))
+            source = by_need.VersionSource(self.table, found, is_newest)
+        return by_need.clone(
+            self._at_path(target).start_transaction(), by_need.CloneRequest(source, *how)
+        )
 
     @one_operation
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:
@@ -262,8 +265,8 @@ class MaintenanceCommands(TableHandle):
             TableError: A checkpoint could not be written.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        table = CaredFor(self._begin, self._purge_vectors, LocalBins())
-        return drop_feature(table, DropRequest(name, truncate_history))
+        table = by_need.CaredFor(self._begin, self._purge_vectors, by_need.LocalBins())
+        return by_need.drop_feature(table, by_need.DropRequest(name, truncate_history))
 
     @one_operation
     def vacuum(
@@ -299,15 +302,15 @@ class MaintenanceCommands(TableHandle):
             TableError: The log is damaged, or does not tell enough for `LITE`.
             StorageError: The store failed. Some files may be deleted; run it again to go on.
         """
-        batches = None if inventory is None else _batches(inventory)
-        request = VacuumRequest(retention_hours, dry_run, mode, batches, progress)
-        return vacuum(self._begin, request)
+        batches = None if inventory is None else _batches_of(inventory)
+        request = by_need.VacuumRequest(retention_hours, dry_run, mode, batches, progress)
+        return by_need.vacuum(self._begin, request)
 
 
-def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:
+def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:
     return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
 
 
-def _time(timestamp: str | int) -> tuple[int, str]:
+def _time_and_text(timestamp: str | int) -> tuple[int, str]:
     timestamp_ms = parse_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
     return timestamp_ms, str(timestamp)

@@ -41,7 +41,7 @@ _MANY_COMMITS = 100
 
 
 class NewestSnapshot:
-    """One table's newest snapshot. Threads may share it; they refresh it one at a time."""
+    """One table's newest snapshot. Threads may share it, and refresh it one at a time."""
 
     def __init__(self, table: TableRef) -> None:
         self._table = table
@@ -51,7 +51,7 @@ class NewestSnapshot:
         self._look_at = _MANY_COMMITS
 
     def refresh(self) -> Snapshot | None:
-        """The newest version, or None where there is no table.
+        """Load the newest version, or return None where there is no table.
 
         Costs one listing from the known version on, and the reading of the commits since.
 
@@ -64,11 +64,11 @@ class NewestSnapshot:
             # What another thread asked for after us is as new as what we would ask for.
             if self._done <= begun_before:
                 self._begun += 1
-                self._snapshot = self._newer()
+                self._snapshot = self._look_for_newer()
                 self._done = self._begun
             return self._snapshot
 
-    def _newer(self) -> Snapshot | None:
+    def _look_for_newer(self) -> Snapshot | None:
         known = self._snapshot
         extended = None if known is None else self._extend(known)
         if extended is None:
@@ -93,7 +93,7 @@ class NewestSnapshot:
                 self._snapshot = self._made_from(known, checkpoint)
 
     def _on_newest_checkpoint(self, found: Snapshot) -> Snapshot:
-        """The version made from the newest checkpoint; looks for it once in many commits."""
+        """Rebuild the version on the newest checkpoint, looked for once in many commits."""
         segment = found.segment
         if segment is None or len(segment.commits) < self._look_at:
             return found
@@ -129,7 +129,7 @@ class NewestSnapshot:
         return load_newest(table.store, table.table_path, options=table.options, clock=table.clock)
 
     def _extend(self, known: Snapshot) -> Snapshot | None:
-        """The known snapshot extended by the commits since; None if it must be loaded anew."""
+        """Extend the known snapshot by the commits since, or return None if that can't be done."""
         clock, asked_s = self._table.clock, self._table.clock.monotonic_s()
         try:
             commits = self._commits_from(known)
@@ -153,7 +153,7 @@ class NewestSnapshot:
         return confirmed.updated_to(self._table.store, newer)
 
     def _is_still_ours(self, known: Snapshot, commits: Sequence[FileStatus]) -> bool:
-        """Whether the newest version, where it is our own commit, is what a listing shows now.
+        """Return whether a listing still shows the newest version, if that is our own commit.
 
         Nobody has listed our commit before, so its name alone says nothing: it may have been
         removed by hand, and its version made again. The tag of the put tells that, or else the
@@ -168,7 +168,7 @@ class NewestSnapshot:
         return (info.txn_id if info else None) == known.txn_id
 
     def _commits_from(self, known: Snapshot) -> tuple[FileStatus, ...]:
-        """The commits of the known version's log, at least up to it; empty if that log is gone.
+        """List the commits of the known log at least up to the known version, if it is there.
 
         The newest commit that a listing has shown is listed again. What follows it up to the known
         version is our own, and listed for the first time. Of a table that we created nothing was

@@ -56,7 +56,7 @@ class OwnCommits:
         self._attempts: OrderedDict[str, int] = OrderedDict()
 
     def note_attempt(self, txn_id: str, version: int) -> None:
-        """See `CommitListener.note_attempt`; only the most recent transactions are remembered."""
+        """See `CommitListener.note_attempt`. Only the most recent transactions are remembered."""
         with self._lock:
             self._attempts[txn_id] = version
             self._attempts.move_to_end(txn_id)
@@ -64,7 +64,7 @@ class OwnCommits:
                 self._attempts.popitem(last=False)
 
     def attempted_version(self, txn_id: str) -> int | None:
-        """The version that a transaction was last tried at, if this handle tried it."""
+        """Return the version that this handle last tried for a transaction, if any."""
         return self._attempts.get(txn_id)
 
     def update_after_commit(
@@ -91,10 +91,12 @@ class OwnCommits:
     ) -> Snapshot | None:
         try:
             theirs = [
-                KnownCommit(each.version, each.actions, each.status or self._status(each.version))
+                KnownCommit(
+                    each.version, each.actions, each.status or self._status_of_commit(each.version)
+                )
                 for each in winners
             ]
-            ours = KnownCommit(version, actions, self._status(version), files)
+            ours = KnownCommit(version, actions, self._status_of_commit(version), files)
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
@@ -120,7 +122,7 @@ class OwnCommits:
             )
 
     def _read_again(self, version: int) -> Snapshot | None:
-        """The version as the log has it, for the hooks; None if it can't be read either."""
+        """Read the version from the log for the hooks, or return None if that fails."""
         try:
             return load_version(self._table, version)
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
@@ -137,8 +139,8 @@ class OwnCommits:
         in_background = self._table.options.post_commit_background
         return run_hooks(hooks, committed, self.background if in_background else None)
 
-    def _status(self, version: int) -> FileStatus:
-        """The status of a commit of our own, as listed; without a size where that costs."""
+    def _status_of_commit(self, version: int) -> FileStatus:
+        """Return the status of our own commit as listed, without a size where that costs."""
         store, path = self._table.store, commit_path(self._table.log_path, version)
         found = store.find(path) if store.finds_cheaply else None
         return found or FileStatus(path, 0, self._table.clock.now_ms())

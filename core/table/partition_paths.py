@@ -34,7 +34,7 @@ class PartitionPath:
 
 
 def partition_paths(path: str) -> Iterator[PartitionPath]:
-    """What a path may mean, the nearest table first; nothing if it does not end in `name=value`."""
+    """List the tables whose partition a path may be, the nearest first."""
     values: list[tuple[str, str | None]] = []
     rest = normalize(path)
     while "=" in name_of(rest):
@@ -48,7 +48,7 @@ def partition_paths(path: str) -> Iterator[PartitionPath]:
 
 
 def within_table(path: str, table_path: str) -> UsageError:
-    """The error for a write that would make a table within a table."""
+    """Return the error for a write that would make a table within a table."""
     return UsageError(
         f"The path {shown(path)} is the path of a partition of the table {shown(table_path)}, "
         "not of a table. Nothing was written. Write to the table; to replace the rows of a "

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.reruns import run_until_it_lands
-from optimist.core.local.append import append
-from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
-from optimist.core.local.merge.builder import LocalMerge
-from optimist.core.local.merge.request import LocalMergeRequest
-from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import Rows, arrow_table, several
 from optimist.core.runtime.budget import one_operation
+from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
+
+if TYPE_CHECKING:
+    from optimist.core.commands.alter.table_changes import TableChanges
+    from optimist.core.local.commands import CommandOptions, RowsChanged
+    from optimist.core.local.merge.builder import LocalMerge
+    from optimist.core.local.merge.request import LocalMergeRequest
+    from optimist.core.local.progress import Progress
 
 __all__ = ["RowCommands"]
 
 
 class RowCommands(TableHandle):
-    """The commands of the local plane; `DeltaLog` is the one that has them."""
+    """The methods of `DeltaLog` that change rows without Spark."""
 
     @property
     def alter(self) -> TableChanges:
         """Changes of schema, properties, constraints and so on, each a commit of its own."""
-        return TableChanges(self)
+        return by_need.TableChanges(self)
 
     @one_operation
     def append(
@@ -38,7 +41,7 @@ class RowCommands(TableHandle):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
     ) -> CommitResult | None:
-        """Append Arrow rows in one commit; the first append creates the Delta table.
+        """Append Arrow rows in one commit. The first append creates the Delta table.
 
         Args:
             data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
@@ -58,7 +61,7 @@ class RowCommands(TableHandle):
             SchemaError: The data does not fit the table; nothing was written.
             ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
         """
-        return append(
+        return by_need.append(
             self.start_transaction(),
             arrow_table(data, "data"),
             partition_by=several(() if partition_by is None else partition_by, "partition_by"),
@@ -75,7 +78,7 @@ class RowCommands(TableHandle):
         progress: Progress | None = None,
         retry: bool | None = None,
     ) -> RowsChanged:
-        """Delete the rows for which the predicate is true, in one commit; all rows without one.
+        """Delete the rows for which the predicate is true, or all rows, in one commit.
 
         By deletion vectors where the table has them (`delta.enableDeletionVectors`); elsewhere the
         other rows of the files are written again. Files are read one by one, in this process.
@@ -95,8 +98,8 @@ class RowCommands(TableHandle):
             SchemaError: There is no such column.
             ProtocolError: The table has a feature under which files can't be rewritten yet.
         """
-        options = CommandOptions(user_metadata, txn, progress, retry)
-        return self._run(lambda begun: delete(begun, predicate, options), options)
+        options = by_need.CommandOptions(user_metadata, txn, progress, retry)
+        return self._run(lambda begun: by_need.delete(begun, predicate, options), options)
 
     def update(
         self,
@@ -108,7 +111,7 @@ class RowCommands(TableHandle):
         progress: Progress | None = None,
         retry: bool | None = None,
     ) -> RowsChanged:
-        """UPDATE: set columns to new values in one commit. It goes the ways of `delete`.
+        """Set columns to new values in one commit, by the same ways as `delete`.
 
         Args:
             set: Names of columns or of struct fields (`pos.lat`) to new values: SQL text, which
@@ -126,8 +129,8 @@ class RowCommands(TableHandle):
             DeltaConcurrentModificationException, UsageError, SchemaError: As `delete`; or a new
                 value does not fit its column, or only Spark knows it (`OPTIMIST_NEEDS_SPARK`).
         """
-        options = CommandOptions(user_metadata, txn, progress, retry)
-        return self._run(lambda begun: update(begun, set, predicate, options), options)
+        options = by_need.CommandOptions(user_metadata, txn, progress, retry)
+        return self._run(lambda begun: by_need.update(begun, set, predicate, options), options)
 
     def merge(
         self,
@@ -137,7 +140,7 @@ class RowCommands(TableHandle):
         target_alias: str = "t",
         source_alias: str = "s",
     ) -> LocalMerge:
-        """A MERGE of Arrow rows; add clauses to it, and call `execute`.
+        """Build a MERGE of Arrow rows. Add clauses to it, and call `execute`.
 
         Args:
             source: The rows that the table's are compared with, as `append` takes them.
@@ -150,12 +153,12 @@ class RowCommands(TableHandle):
             ArgumentTypeError: The source is no rows of Arrow.
         """
         rows = arrow_table(source, "source")
-        request = LocalMergeRequest(rows, predicate, target_alias, source_alias)
-        return LocalMerge(request, self._merge_rows)
+        request = by_need.LocalMergeRequest(rows, predicate, target_alias, source_alias)
+        return by_need.LocalMerge(request, self._merge_rows)
 
     def _merge_rows(self, request: LocalMergeRequest, options: CommandOptions) -> RowsChanged:
-        """MERGE; see `merge`."""
-        return self._run(lambda begun: merge(begun, request, options), options)
+        """Run a MERGE; see `merge`."""
+        return self._run(lambda begun: by_need.merge(begun, request, options), options)
 
     @one_operation
     def _run(

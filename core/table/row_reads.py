@@ -17,7 +17,7 @@ __all__ = ["RowReads"]
 
 
 class RowReads(TableHandle):
-    """Reads of the newest version; `DeltaLog` is the one that has them."""
+    """The methods of `DeltaLog` that read the newest version."""
 
     @one_operation
     def to_arrow(
@@ -27,7 +27,7 @@ class RowReads(TableHandle):
         *,
         limit: int | None = None,
     ) -> pa.Table:
-        """The rows of the newest version for which a predicate is true, read in this process.
+        """Read the rows of the newest version for which a predicate is true, in this process.
 
         Files that can't match, by what the log says, are not read; the rows of the others are
         filtered one by one. Times are read in UTC. The order of the rows is not defined.
@@ -52,7 +52,7 @@ class RowReads(TableHandle):
 
     @one_operation
     def count(self, predicate: str | Predicate | None = None) -> int:
-        """How many rows of the newest version match; reads files only where the log can't tell.
+        """Count the matching rows of the newest version. Files are read only if the log can't tell.
 
         Without a predicate, and with one on partition columns, no file is read if all of them have
         statistics. Deleted rows are not counted.
@@ -65,7 +65,7 @@ class RowReads(TableHandle):
 
     @one_operation
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:
-        """The live files of the newest version, one row each, columns as in `Snapshot.files`.
+        """Return the live files of the newest version, with the columns of `Snapshot.files`.
 
         Args:
             predicate: Only files that may hold rows for which it is true.
@@ -77,10 +77,10 @@ class RowReads(TableHandle):
 
     @property
     def metadata(self) -> Metadata:
-        """The newest version's schema, partitioning and properties; each access looks for it."""
+        """The newest version's schema, partitioning and properties. Each access looks for it."""
         return self.snapshot().metadata
 
     @property
     def protocol(self) -> Protocol:
-        """The newest version's protocol; each access looks for it."""
+        """The newest version's protocol. Each access looks for it."""
         return self.snapshot().protocol

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from optimist.core.commands.create.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.maintenance.convert.conversion_commit import ICEBERG, PARQUET, ConvertRequest
-from optimist.core.maintenance.convert.convert import convert
 from optimist.core.requests.arguments import several
 from optimist.core.requests.table_definition import (
     Column,
@@ -21,14 +18,17 @@ from optimist.core.requests.table_definition import (
 )
 from optimist.core.runtime.budget import one_operation
 from optimist.core.schema.types import StructType
+from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["TableCommands"]
 
+_PARQUET, _ICEBERG = "parquet", "iceberg"
+
 
 class TableCommands(TableHandle):
-    """The commands on tables; `DeltaLog` is the one that has them."""
+    """The methods of `DeltaLog` that create or convert a table."""
 
     @one_operation
     def create(  # noqa: PLR0913 - one keyword per part of CREATE TABLE
@@ -75,7 +75,7 @@ class TableCommands(TableHandle):
             CreateMode.of(mode),
             is_local=True,
         )
-        return create_table(self.start_transaction, definition, user_metadata=user_metadata)
+        return by_need.create_table(self.start_transaction, definition, user_metadata=user_metadata)
 
     @one_operation
     def convert(
@@ -83,7 +83,7 @@ class TableCommands(TableHandle):
         partition_columns: StructType | pa.Schema | Sequence[Column] = (),
         *,
         collect_statistics: bool = True,
-        source_format: str = PARQUET,
+        source_format: str = _PARQUET,
         metadata_file: str | None = None,
     ) -> CommitResult | None:
         """Make a Delta table of the Parquet files at the path, where they are, in one commit.
@@ -113,17 +113,17 @@ class TableCommands(TableHandle):
             ConfigError: pyiceberg is not installed.
             ConcurrentWriteException: Another commit came first.
         """
-        if source_format not in (PARQUET, ICEBERG):
+        if source_format not in (_PARQUET, _ICEBERG):
             raise UsageError(
-                f"CONVERT TO DELTA knows no {shown(source_format)}, only {PARQUET} and {ICEBERG}. "
-                "Nothing was written.",
+                f"CONVERT TO DELTA knows no {shown(source_format)}, only {_PARQUET} and "
+                f"{_ICEBERG}. Nothing was written.",
                 kind="DELTA_CONVERT_NON_PARQUET_TABLE",
                 format=source_format,
             )
-        request = ConvertRequest(
+        request = by_need.ConvertRequest(
             schema_given(partition_columns),
             collect_statistics,
             source_format=source_format,
             metadata_file=metadata_file,
         )
-        return convert(self.start_transaction(), request)
+        return by_need.convert(self.start_transaction(), request)

@@ -38,7 +38,7 @@ class TableHandle(ABC):
         *,
         to_read: bool = False,
     ) -> Snapshot:
-        """A version of the table, the newest without arguments."""
+        """Return a version of the table, the newest without arguments."""
 
     def ensure_sources_fit(self, versions: Collection[int]) -> None:
         """Refuse rows that a command would write, read from these versions of the same table.
@@ -49,8 +49,8 @@ class TableHandle(ABC):
 
     @abstractmethod
     def _at_path(self, path: TablePath) -> TableHandle:
-        """The handle of another table, by the same options; it need not exist."""
+        """Return the handle of another table, which need not exist, with the same options."""
 
     @abstractmethod
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction."""
+        """Start a transaction."""

@@ -28,17 +28,17 @@ __all__ = ["TableTransaction", "not_open", "refused"]
 
 
 def refused(operation: str) -> Callable[..., NoReturn]:
-    """A method that says of an operation that it can be no step."""
+    """Return a method that refuses an operation that can't be a step."""
 
     def method(*_: object, **__: object) -> NoReturn:
-        """Refused: see `DeltaLog.transaction` for what can be a step."""
+        """Refuse the operation. `DeltaLog.transaction` tells what can be a step."""
         raise not_a_step(operation)
 
     return method
 
 
 class TableTransaction(RowCommands, RowReads):
-    """A transaction of several operations on one table, as a context; for one thread.
+    """A transaction of several operations on one table, as a context, for one thread.
 
     The operations are its methods. Each sees the table as those before it leave it; nobody else
     sees any of them before the end of the block, which commits them all. An error that leaves the
@@ -114,7 +114,7 @@ class TableTransaction(RowCommands, RowReads):
         *,
         to_read: bool = False,
     ) -> Snapshot:
-        """The table after the operations so far; or at a version or a time, as `DeltaLog` has it.
+        """Return the table after the operations so far, or at a version or a time.
 
         What is read of a snapshot does not count as read.
         """
@@ -126,7 +126,7 @@ class TableTransaction(RowCommands, RowReads):
         return found
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A transaction that is the next operation of this one.
+        """Start a transaction that is the next operation of this one.
 
         Raises:
             UsageError: The snapshot is an older one, which lacks what operations have done (kind
@@ -174,17 +174,17 @@ class TableTransaction(RowCommands, RowReads):
         *,
         limit: int | None = None,
     ) -> pa.Table:
-        """As `DeltaLog.to_arrow`, after the operations so far."""
+        """Read rows as `DeltaLog.to_arrow` does, after the operations so far."""
         self._note_read(predicate)
         return super().to_arrow(predicate, columns, limit=limit)
 
     def count(self, predicate: str | Predicate | None = None) -> int:
-        """As `DeltaLog.count`, after the operations so far."""
+        """Count rows as `DeltaLog.count` does, after the operations so far."""
         self._note_read(predicate)
         return super().count(predicate)
 
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:
-        """As `DeltaLog.files`, after the operations so far."""
+        """Return the files as `DeltaLog.files` does, after the operations so far."""
         self._note_read(predicate)
         return super().files(predicate)
 
@@ -213,7 +213,7 @@ class TableTransaction(RowCommands, RowReads):
 
 
 def not_open(state: str) -> UsageError:
-    """The error for the use of a transaction outside its block.
+    """Return the error for the use of a transaction outside its block.
 
     Args:
         state: What it did instead of being open, in words.

@@ -21,14 +21,13 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-import fsspec
 from pyarrow import fs
 
 from optimist.core.errors import ConfigError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import keep_for_good
+from optimist.core.imports import import_by_need
 from optimist.core.paths import parent_of, scheme_of, strip_file_scheme, with_authority
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.renewed_access import newest_access
@@ -149,7 +148,7 @@ def _open_driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, s
     scheme = scheme_of(path)
     try:
         settings = access.revealed_settings() if access else {}
-        driver, inner = fsspec.core.url_to_fs(with_authority(path), **settings)
+        driver, inner = import_by_need("fsspec.core").url_to_fs(with_authority(path), **settings)
     except (ValueError, ImportError) as error:
         # With settings, the driver's text may quote one of them, and so a secret.
         is_plain = isinstance(error, ImportError) or access is None or not access.settings
@@ -201,8 +200,9 @@ def _proxy_settings(access: DataAccess) -> dict[str, Any]:
     settings = access.revealed_settings()
     of_region = f"https://s3.{settings.get('region', '')}.amazonaws.com"
     server = urlsplit(str(settings.get("endpoint_override") or of_region))
-    proxy = getproxies().get(server.scheme or "https")
-    if not proxy or proxy_bypass(server.netloc):
+    settings_of_process = import_by_need("urllib.request")
+    proxy = settings_of_process.getproxies().get(server.scheme or "https")
+    if not proxy or settings_of_process.proxy_bypass(server.netloc):
         return {}
     try:
         parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from odd_values import COLUMNS, OddColumn, table_of
 from optimist.core import DeltaLog
-from optimist.core.table import maintenance_commands
+from optimist.core.table import by_need
 from row_model import Condition
 
 __all__ = ["NOT_TEXT", "PARTITIONS", "chosen", "parted_twice"]
@@ -43,7 +43,7 @@ def chosen(log: DeltaLog, name: str, condition: Condition) -> tuple[set[int], se
             taken.update(_first_ids(files))
         return ()
 
-    with patch.object(maintenance_commands, "LocalBins", lambda _: write):
+    with patch.object(by_need, "LocalBins", lambda _: write):
         log.optimize(condition.sql)
     values = (*PARTITIONS[name].values, None)
     rows = {at: {name: None if value in ("", b"") else value} for at, value in enumerate(values)}

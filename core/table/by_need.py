@@ -1,0 +1,140 @@
+"""What a table's handle needs for some of its methods only: changes of rows, upkeep, streams.
+
+These names are imported on first use, so that a program that only reads does not load them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimist.core.imports import names_by_need
+
+if TYPE_CHECKING:
+    from optimist.core.changes.bounds import ChangeBounds
+    from optimist.core.changes.feed import change_feed, change_rows
+    from optimist.core.commands.alter.table_changes import TableChanges
+    from optimist.core.commands.create.create import create_table
+    from optimist.core.commands.manifests import generate_manifests
+    from optimist.core.local.append import append
+    from optimist.core.local.commands import CommandOptions, delete, merge, update
+    from optimist.core.local.compaction import LocalBins
+    from optimist.core.local.merge.builder import LocalMerge
+    from optimist.core.local.merge.request import LocalMergeRequest
+    from optimist.core.local.partition_choice import files_in_partitions
+    from optimist.core.local.progress import ProgressReport
+    from optimist.core.local.recomputed_statistics import recompute_statistics
+    from optimist.core.local.target import LocalTarget
+    from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
+    from optimist.core.maintenance.convert.convert import convert
+    from optimist.core.maintenance.copies.clone import CloneRequest, clone
+    from optimist.core.maintenance.copies.clone_source import FilesSource, VersionSource
+    from optimist.core.maintenance.copies.restore import RestoreTo, restore
+    from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
+    from optimist.core.maintenance.features.feature_removal import CaredFor
+    from optimist.core.maintenance.optimize.arrangements import Rearrangement
+    from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
+    from optimist.core.maintenance.optimize.optimize import optimize
+    from optimist.core.maintenance.vacuum.vacuum import VacuumRequest, vacuum
+    from optimist.core.streams.follow import follow
+    from optimist.core.streams.followed_schemas import FollowedSchemas
+    from optimist.core.streams.options import StreamOptions, ensure_stream_options
+    from optimist.core.streams.planner import StreamPlanner
+    from optimist.core.streams.schema_log import logs_at
+    from optimist.core.streams.unblocked import Allowed
+    from optimist.core.table.auto_compaction import AutoCompaction
+    from optimist.core.table.sql_statements import parse_with, run_over
+
+__all__ = [
+    "Allowed",
+    "AutoCompaction",
+    "CaredFor",
+    "ChangeBounds",
+    "CloneRequest",
+    "CommandOptions",
+    "ConvertRequest",
+    "DropRequest",
+    "FilesSource",
+    "FollowedSchemas",
+    "LocalBins",
+    "LocalMerge",
+    "LocalMergeRequest",
+    "LocalTarget",
+    "ProgressReport",
+    "Rearrangement",
+    "RestoreTo",
+    "StreamOptions",
+    "StreamPlanner",
+    "TableChanges",
+    "VacuumRequest",
+    "VersionSource",
+    "append",
+    "change_feed",
+    "change_rows",
+    "clone",
+    "columns_by_footers",
+    "convert",
+    "create_table",
+    "delete",
+    "drop_feature",
+    "ensure_stream_options",
+    "files_in_partitions",
+    "follow",
+    "generate_manifests",
+    "logs_at",
+    "merge",
+    "optimize",
+    "parse_with",
+    "recompute_statistics",
+    "restore",
+    "run_over",
+    "update",
+    "vacuum",
+]
+
+_MODULES = {
+    "Allowed": "optimist.core.streams.unblocked",
+    "AutoCompaction": "optimist.core.table.auto_compaction",
+    "CaredFor": "optimist.core.maintenance.features.feature_removal",
+    "ChangeBounds": "optimist.core.changes.bounds",
+    "CloneRequest": "optimist.core.maintenance.copies.clone",
+    "CommandOptions": "optimist.core.local.commands",
+    "ConvertRequest": "optimist.core.maintenance.convert.conversion_commit",
+    "DropRequest": "optimist.core.maintenance.features.drop_feature",
+    "FilesSource": "optimist.core.maintenance.copies.clone_source",
+    "FollowedSchemas": "optimist.core.streams.followed_schemas",
+    "LocalBins": "optimist.core.local.compaction",
+    "LocalMerge": "optimist.core.local.merge.builder",
+    "LocalMergeRequest": "optimist.core.local.merge.request",
+    "LocalTarget": "optimist.core.local.target",
+    "ProgressReport": "optimist.core.local.progress",
+    "Rearrangement": "optimist.core.maintenance.optimize.arrangements",
+    "RestoreTo": "optimist.core.maintenance.copies.restore",
+    "StreamOptions": "optimist.core.streams.options",
+    "StreamPlanner": "optimist.core.streams.planner",
+    "TableChanges": "optimist.core.commands.alter.table_changes",
+    "VacuumRequest": "optimist.core.maintenance.vacuum.vacuum",
+    "VersionSource": "optimist.core.maintenance.copies.clone_source",
+    "append": "optimist.core.local.append",
+    "change_feed": "optimist.core.changes.feed",
+    "change_rows": "optimist.core.changes.feed",
+    "clone": "optimist.core.maintenance.copies.clone",
+    "columns_by_footers": "optimist.core.maintenance.optimize.dropped_columns",
+    "convert": "optimist.core.maintenance.convert.convert",
+    "create_table": "optimist.core.commands.create.create",
+    "delete": "optimist.core.local.commands",
+    "drop_feature": "optimist.core.maintenance.features.drop_feature",
+    "ensure_stream_options": "optimist.core.streams.options",
+    "files_in_partitions": "optimist.core.local.partition_choice",
+    "follow": "optimist.core.streams.follow",
+    "generate_manifests": "optimist.core.commands.manifests",
+    "logs_at": "optimist.core.streams.schema_log",
+    "merge": "optimist.core.local.commands",
+    "optimize": "optimist.core.maintenance.optimize.optimize",
+    "parse_with": "optimist.core.table.sql_statements",
+    "recompute_statistics": "optimist.core.local.recomputed_statistics",
+    "restore": "optimist.core.maintenance.copies.restore",
+    "run_over": "optimist.core.table.sql_statements",
+    "update": "optimist.core.local.commands",
+    "vacuum": "optimist.core.maintenance.vacuum.vacuum",
+}
+__getattr__ = names_by_need(__name__, _MODULES)
