@@ -1,1 +1,1 @@
-"""One transaction, from its first read to its last hook; `optimistic.py` is the way in."""
+"""One transaction, from its first read to its last hook. `optimistic.py` is the way in."""

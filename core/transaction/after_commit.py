@@ -35,9 +35,9 @@ def finish_commit(
     hooks: Sequence[PostCommitHook] = (),
     is_large: bool = False,
 ) -> CommitResult:
-    """Bring the table's handle up to date and run the hooks; failures go into the result.
+    """Bring the table's handle up to date and run the hooks. Failures go into the result.
 
-    The commit stands: whatever fails here, nothing is raised but an interrupt.
+    The commit stands: no failure here raises an error. Only an interrupt comes through.
 
     Args:
         table: The table.
@@ -91,7 +91,7 @@ def raise_loud(result: CommitResult, options: EngineOptions) -> CommitResult:
 def result_without_hooks(
     landed: Landed, hooks: Sequence[PostCommitHook], reason: str
 ) -> CommitResult:
-    """The result of a commit whose hooks did not all run; it says so of those that matter.
+    """Return the result of a commit whose hooks did not all run, and name those that matter.
 
     Args:
         landed: The commit.
@@ -105,7 +105,7 @@ def result_without_hooks(
 
 
 def result_of(landed: Landed) -> CommitResult:
-    """The result of a commit after which no hook has run yet."""
+    """Return the result of a commit after which no hook has run yet."""
     return CommitResult(
         version=landed.ours.attempt_version,
         txn_id=landed.ours.commit_info.txn_id or "",

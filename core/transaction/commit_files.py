@@ -76,7 +76,7 @@ class CommitFiles:
         self._files.extend(files)
 
     def register_path(self, path: str) -> None:
-        """Note that a file is about to be written to this full path, such as a file of vectors."""
+        """Note that a file, such as one of vectors, is about to be written to this full path."""
         self.announce()
         self._paths.append(path)
 

@@ -34,7 +34,7 @@ def build_commit_info(  # noqa: PLR0913 - one keyword per key of commitInfo
     tags: Mapping[str, str] | None,
     options: EngineOptions,
 ) -> CommitInfo:
-    """The commitInfo of a commit; it always has `txn_id` and `is_blind_append`."""
+    """Build the commitInfo of a commit. It always has `txn_id` and `is_blind_append`."""
     return CommitInfo(
         timestamp=timestamp_ms,
         operation=operation.name,
@@ -52,26 +52,26 @@ def build_commit_info(  # noqa: PLR0913 - one keyword per key of commitInfo
 
 
 def get_operation_metrics(operation: Operation, options: EngineOptions) -> Mapping[str, str] | None:
-    """The operation's metrics, unless `history.metricsEnabled` is off."""
+    """Return the operation's metrics, unless `history.metricsEnabled` is off."""
     return dict(operation.metrics) if options.history_metrics_enabled else None
 
 
 def get_user_metadata(operation: Operation, options: EngineOptions) -> str | None:
-    """The write's own user metadata, or else that of the conf."""
+    """Return the write's own user metadata, or else that of the conf."""
     if operation.user_metadata is not None:
         return operation.user_metadata
     return options.user_metadata
 
 
 def engine_info(options: EngineOptions) -> str:
-    """`Optimist/<version>`, after the host engine's name where there is one."""
+    """Return `Optimist/<version>`, after the host engine's name where there is one."""
     own = f"{ENGINE_NAME}/{own_version()}"
     return f"{options.engine_info} {own}" if options.engine_info else own
 
 
 @cache
 def own_version() -> str:
-    """The version of this package; `unknown` if it is not installed."""
+    """Return the version of this package, or `unknown` if it is not installed."""
     try:
         return version("optimist")
     except PackageNotFoundError:

@@ -52,7 +52,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class CommitGuard:
-    """The lock as its holder, a commit loop, sees it; without a lease it can't be lost."""
+    """The lock as a commit loop sees it. Without a lease it can't be lost."""
 
     def renew(self) -> None:
         """Hold the lock for another attempt.
@@ -62,7 +62,7 @@ class CommitGuard:
         """
 
     def ensure_held(self) -> None:
-        """Make sure that the lock is still held; called right before each put.
+        """Make sure that the lock is still held, right before each put.
 
         Raises:
             LeaseLapsedError: The lease is lost; the put must not be made.
@@ -107,14 +107,14 @@ _LOCKS_GUARD = ForkSafeLock()
 
 
 def is_commit_lock_enabled(options: EngineOptions, store: LogStore, log_path: str) -> bool:
-    """Whether commits take the lock: as the option says, else if partial writes are visible."""
+    """Return whether commits take the lock: by the option, else if partial writes are visible."""
     if options.commit_lock_enabled is not None:
         return options.commit_lock_enabled
     return store.is_partial_write_visible(log_path)
 
 
 def is_commit_lock_held_here(table: TableRef) -> bool:
-    """Whether the calling thread holds the table's commit lock."""
+    """Return whether the calling thread holds the table's commit lock."""
     with _LOCKS_GUARD:
         lock = _LOCKS.get(place_of(table.log_path, table.store))
     return lock is not None and lock.mutex.is_held_here
@@ -122,7 +122,7 @@ def is_commit_lock_held_here(table: TableRef) -> bool:
 
 @contextmanager
 def lock_commit_if_enabled(table: TableRef) -> Iterator[CommitGuard]:
-    """Hold the table's commit lock, or none where it is not enabled; see `commit_lock`."""
+    """Hold the table's commit lock, or none where it is not enabled."""
     options, store = table.options, table.store
     if not is_commit_lock_enabled(options, store, table.log_path):
         yield NO_LOCK
@@ -143,7 +143,7 @@ def commit_lock(
     options: EngineOptions,
     clock: Clock,
 ) -> Iterator[CommitGuard]:
-    """Hold the lock of one table; waiting can be interrupted.
+    """Hold the lock of one table. Waiting can be interrupted.
 
     Args:
         resolved_log_path: The name of the lock: one text for all spellings of the log's path.
@@ -166,18 +166,18 @@ def commit_lock(
             return
         if lease is None:
             lock.guard = NO_LOCK
-            with _turn(store, resolved_log_path, options):
+            with _hold_turn(store, resolved_log_path, options):
                 yield NO_LOCK
             return
-        guard = lock.guard = _acquire(lease, resolved_log_path, options, clock)
+        guard = lock.guard = _acquire_lease(lease, resolved_log_path, options, clock)
         try:
             yield guard
         finally:
-            _release(lease, guard)
+            _release_lease(lease, guard)
 
 
 @contextmanager
-def _turn(store: LogStore | None, log_path: str, options: EngineOptions) -> Iterator[None]:
+def _hold_turn(store: LogStore | None, log_path: str, options: EngineOptions) -> Iterator[None]:
     if store is None:
         yield
         return
@@ -199,7 +199,7 @@ def _end_turn(turn: AbstractContextManager[None], log_path: str) -> None:
         )
 
 
-def _acquire(lease: Lease, name: str, options: EngineOptions, clock: Clock) -> _LeaseGuard:
+def _acquire_lease(lease: Lease, name: str, options: EngineOptions, clock: Clock) -> _LeaseGuard:
     policy, ttl_s = options.retry_policy, options.commit_lock_lease_s
     start_s = clock.monotonic_s()
     retry = 0
@@ -209,12 +209,12 @@ def _acquire(lease: Lease, name: str, options: EngineOptions, clock: Clock) -> _
             return _LeaseGuard(lease, grant, ttl_s)
         waited_s = clock.monotonic_s() - start_s
         if waited_s >= policy.budget_s:
-            raise _busy(name, waited_s)
+            raise _lock_is_busy(name, waited_s)
         retry += 1
         clock.sleep(min(pause_s(retry, policy, clock), policy.budget_s - waited_s))
 
 
-def _release(lease: Lease, guard: _LeaseGuard) -> None:
+def _release_lease(lease: Lease, guard: _LeaseGuard) -> None:
     try:
         lease.release(guard.grant)
     except Exception:  # noqa: BLE001 - the commit may have landed, and a lease lapses by itself
@@ -225,7 +225,7 @@ def _release(lease: Lease, guard: _LeaseGuard) -> None:
         )
 
 
-def _busy(name: str, waited_s: float) -> StorageError:
+def _lock_is_busy(name: str, waited_s: float) -> StorageError:
     return StorageError(
         f"Other writers held the commit lock {name} for the {waited_s:.0f} s that this commit "
         "could wait. Nothing was committed. Run the operation again when fewer writers are active, "

@@ -1,4 +1,4 @@
-"""The commit, in one place: put; after a lost race wait, read the winners, rebase, put again.
+"""The commit loop: put. After a lost race wait, read the winners, rebase, put again.
 
 `CommitLoop.do_commit_retry_iteratively` is the loop, and the methods below it are its steps, in the
 order in which they are taken (spec 1.12, 1.13):
@@ -6,10 +6,10 @@ order in which they are taken (spec 1.12, 1.13):
 1. Put. The first attempt goes to the version after the one read, with no conflict check, if the log
    goes on from there (`winners`). `CREATED` means committed.
 2. `EXISTS` means that another writer has the version. After `max_attempts` retries, or when the
-   time budget is used up, give up; nothing was committed.
+   time budget is used up, give up. Nothing was committed.
 3. Wait a little.
-4. Read the winners. If one of them turns out to be our own commit, we are done. If attempt after
-   attempt loses to a winner that can neither be listed nor read, there is no winner: an error.
+4. Read the winners. If one of them turns out to be our own commit, we are done. If several
+   attempts lose to a winner that can't be listed or read, raise an error.
 5. Rebase: check each winner in order, and move past it. A conflict ends the loop.
 6. Put again, at the version after the last winner.
 
@@ -100,7 +100,7 @@ class Landed:
     @property
     def lines(self) -> tuple[Action, ...]:
         """The actions in the commit's file but `ours.files`, commitInfo first if there is one."""
-        return _lines(self.ours)
+        return _actions_to_write(self.ours)
 
 
 class CommitLoop:
@@ -138,8 +138,8 @@ class CommitLoop:
     def may_be_in_table(self) -> bool:
         """Whether the commit is in the table or may get there, as far as is known for certain.
 
-        A winner that was not read yet may be the commit itself: a client that tried again without a
-        word has found its own first try.
+        A winner that was not read yet may be the commit itself: the store's client may have tried
+        again by itself, and met its own first try.
         """
         is_open = self.unanswered is not None or self._is_winner_unseen
         return is_open or self.landed is not None
@@ -182,7 +182,7 @@ class CommitLoop:
             # Lost. Looking at the clock only now gives every commit at least one attempt.
             is_late = clock.monotonic_s() - start_s > policy.budget_s
             if attempt > policy.max_attempts or is_late:
-                raise _exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
+                raise _attempts_exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
             # Wait, read the winners, rebase past them.
             rebased = self.check_and_retry(ours, attempt)
             ours, winners = rebased.ours, winners + rebased.winners
@@ -212,14 +212,14 @@ class CommitLoop:
     def announce(self, ours: Ours) -> Ours:
         """Note which version is about to be tried, and return the transaction as it is put.
 
-        It stands before the put, which an interrupt or an unknown outcome may end without an
-        answer.
+        This comes before the put, because an interrupt or an unknown outcome may end the put
+        without an answer.
         """
         self._note_attempt(self._txn_id, ours.attempt_version)
         return ours
 
     def do_commit(self, ours: Ours) -> PutOutcome:
-        """Put: make one attempt at one version and settle how it ended; see `outcome`.
+        """Make one attempt at one version and settle how it ended; see `outcome`.
 
         Returns:
             `CREATED` or `EXISTS`.
@@ -252,28 +252,29 @@ class CommitLoop:
         return outcome
 
     def _ensure_may_put(self, ours: Ours) -> None:
-        """Look whether our commit would follow what it read, then whether the lock still holds.
+        """Check that the log still continues what we read, then that the lock still holds.
 
-        Before each put, as one without an answer may be repeated much later.
+        This runs before each put, since a put without an answer may be repeated much later.
         """
         ensure_log_goes_on(self._table, ours)
         self._guard.ensure_held()
 
     def file_of(self, ours: Ours) -> VersionFile:
-        """The file that an attempt puts."""
+        """Return the file that an attempt puts."""
         return VersionFile(
-            self._path(ours),
-            _content(ours),
+            self._commit_path(ours),
+            _bytes_to_write(ours),
             version=ours.attempt_version,
             txn_id=self._txn_id,
             has_commit_info=_has_commit_info(ours),
         )
 
     def check_and_retry(self, ours: Ours, attempt: int) -> Rebased:
-        """After a lost race: wait a little, then read the winners and rebase past them.
+        """Wait a little after a lost race, then read the winners and rebase past them.
 
-        The wait comes before the reading, so that what was read is as fresh as possible when the
-        next put follows. The first retry does not wait, for it usually wins.
+        The name is Delta's; the retry itself is the next put of the loop. The wait comes before the
+        reading, so that the winners are as fresh as possible at that put. The first retry does not
+        wait, because it usually wins.
         """
         if attempt > 1:
             policy, clock = self._table.options.retry_policy, self._table.clock
@@ -301,7 +302,7 @@ class CommitLoop:
             StorageError: There is no such file, or the name belongs to something that is not a file
                 (kind `OPTIMIST_NOT_A_FILE`, unless the store raises a more precise one).
         """
-        path = self._path(ours)
+        path = self._commit_path(ours)
         try:
             # Opening is not enough: some clients ask nothing before a read.
             self._table.store.read_bytes(path)
@@ -317,7 +318,7 @@ class CommitLoop:
             ) from None
 
     def _not_listed(self, ours: Ours) -> StorageError:
-        path = self._path(ours)
+        path = self._commit_path(ours)
         self._is_winner_unseen = False  # it was read, and is another's
         return StorageError(
             f"The store has {shown(path)} and gives it to readers, but its listing does not show "
@@ -329,7 +330,7 @@ class CommitLoop:
             retryable=True,
         )
 
-    def _path(self, ours: Ours) -> str:
+    def _commit_path(self, ours: Ours) -> str:
         return commit_path(self._table.log_path, ours.attempt_version)
 
 
@@ -371,9 +372,9 @@ def rebase_past(
 
 
 def as_written(ours: Ours, winner: Theirs) -> Ours:
-    """Our transaction as its commit has it: what is told and remembered of it is read, not meant.
+    """Return our transaction with what its commit says, as it was read from the log.
 
-    It may stand there with others of a group.
+    Several transactions of a group may be in one commit.
     """
     actions = tuple(each for each in winner.actions if not isinstance(each, CommitInfo))
     info = winner.commit_info or ours.commit_info
@@ -383,26 +384,26 @@ def as_written(ours: Ours, winner: Theirs) -> Ours:
 
 
 def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:
-    """The version after the last winner; the same version again where no winner was found.
+    """Return the version after the last winner, or the same version if no winner was found.
 
     Counting the winners is enough, for `list_commits_after` refuses a listing with a gap.
     """
     return ours.attempt_version + len(winners)
 
 
-def _lines(ours: Ours) -> tuple[Action, ...]:
+def _actions_to_write(ours: Ours) -> tuple[Action, ...]:
     info: tuple[CommitInfo, ...] = (ours.commit_info,) if _has_commit_info(ours) else ()
     return (*info, *ours.actions)
 
 
-def _content(ours: Ours) -> bytes:
-    """The bytes of the commit's file: a reader must know the schema before it meets files."""
-    head = actions_to_bytes(_lines(ours))
+def _bytes_to_write(ours: Ours) -> bytes:
+    """Encode the commit's file: a reader must know the schema before it meets files."""
+    head = actions_to_bytes(_actions_to_write(ours))
     return head if ours.files is None else b"".join((head, *ours.files.lines()))
 
 
 def _has_commit_info(ours: Ours) -> bool:
-    """Whether to write commitInfo: where the option says so, and for an in-commit timestamp always.
+    """Return whether to write commitInfo: as the option says, and always for timestamps.
 
     The timestamp stands in commitInfo, so a table that has such timestamps can't do without it.
     """
@@ -413,7 +414,7 @@ def _elapsed_ms(start_s: float, clock: Clock) -> int:
     return round((clock.monotonic_s() - start_s) * 1000)
 
 
-def _exceeded(
+def _attempts_exceeded(
     ours: Ours, start_version: int, attempts: int, elapsed_ms: int
 ) -> MaxCommitAttemptsExceededError:
     return MaxCommitAttemptsExceededError(

@@ -44,7 +44,7 @@ class CommitRequest:
 
 
 class Committer(Protocol):
-    """Commits what one transaction asks for; single use.
+    """Commits what one transaction asks for. Single use.
 
     Attributes:
         txn_id: The transaction's id.
@@ -67,13 +67,13 @@ class Committer(Protocol):
         """
 
     def commit(self, request: CommitRequest) -> CommitResult:
-        """Commit the actions, even if there are none; see `OptimisticTransaction.commit`."""
+        """Commit the actions, even if there are none."""
 
     def commit_if_needed(self, request: CommitRequest) -> CommitResult | None:
         """Commit the actions, unless there are none and the table allows to skip the commit."""
 
     def commit_large(self, request: CommitRequest) -> CommitResult:
-        """Commit as the next version or not at all; see `OptimisticTransaction.commit_large`."""
+        """Commit as the next version or not at all (spec 1.16)."""
 
 
 def ended_transaction(committer: Committer) -> UsageError:

@@ -24,7 +24,7 @@ IDENTITY_ONLY = "delta.identity.schemaUpdate"
 def farthest_numbers(
     schema: StructType, names: Collection[str], adds: Sequence[AddFile]
 ) -> dict[str, int]:
-    """By column, the number in the files that is farthest from the start of its sequence.
+    """Find for each column the number in the files that is farthest from its sequence's start.
 
     Args:
         schema: The table's.
@@ -32,7 +32,7 @@ def farthest_numbers(
         adds: The new files, with statistics of these columns.
     """
     columns = (column for column in identity_columns(schema) if column.name in names)
-    found = {column: _bounds(column, adds) for column in columns}
+    found = {column: _bounds_of_column(column, adds) for column in columns}
     return {
         column.name: max(bounds) if column.step > 0 else min(bounds)
         for column, bounds in found.items()
@@ -41,7 +41,7 @@ def farthest_numbers(
 
 
 def with_marks(metadata: Metadata, written: Mapping[str, int]) -> Metadata:
-    """The metadata after numbers up to these were given out; the same if no mark moves."""
+    """Return the metadata after numbers up to these were given out."""
     schema = TableMetadata.of(metadata).declared_schema
     advanced = with_high_water_marks(schema, written)
     if advanced == schema:
@@ -50,14 +50,14 @@ def with_marks(metadata: Metadata, written: Mapping[str, int]) -> Metadata:
 
 
 def are_same_but_for_marks(old: Metadata, new: Metadata) -> bool:
-    """Whether what differs, if anything, is that more numbers were given out by the new ones."""
+    """Return whether the new metadata differ only in identity numbers given out, if at all."""
     before, after = (TableMetadata.of(each).declared_schema for each in (old, new))
     marks = {item.name: item.mark for item in identity_columns(after) if item.mark is not None}
     is_all_else_equal = replace(old, schema_string=new.schema_string) == new
     return is_all_else_equal and with_high_water_marks(before, marks) == after
 
 
-def _bounds(column: IdentityColumn, adds: Sequence[AddFile]) -> list[int]:
+def _bounds_of_column(column: IdentityColumn, adds: Sequence[AddFile]) -> list[int]:
     key = "maxValues" if column.step > 0 else "minValues"
     values = (stats_of(add.stats).get(key, {}).get(column.physical_name) for add in adds)
     return [value for value in values if value is not None]

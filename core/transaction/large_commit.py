@@ -16,7 +16,7 @@ __all__ = ["LargeCommitLoop", "as_large"]
 
 
 def as_large(ours: Ours) -> Ours:
-    """The commit as it is recorded: at the strictest level, and never as a blind append.
+    """Return the commit as it is recorded: at the strictest level, and never a blind append.
 
     It replaces one state of the table by another, and writers that lose to it must not take it for
     an append, whatever its actions look like.
@@ -47,9 +47,9 @@ class LargeCommitLoop(CommitLoop):
         return Rebased(as_written(ours, winners[0]), (), has_landed=True)
 
     def _winner_by_name(self, ours: Ours) -> tuple[Theirs, ...]:
-        """The commit at our version, which no listing shows yet; none if it can't be read."""
+        """Read the commit at our version, which no listing shows yet, if it can be read."""
         try:
-            actions = read_commit(self._table.store, self._path(ours))
+            actions = read_commit(self._table.store, self._commit_path(ours))
         except LogFileNotFoundError:
             return ()
         return (Theirs(ours.attempt_version, self._table.clock.now_ms(), actions),)

@@ -48,4 +48,4 @@ class CommitListener(Protocol):
     def run_hooks(
         self, registered: Sequence[PostCommitHook], committed: CommittedTransaction
     ) -> tuple[HookOutcome, ...]:
-        """Run the hooks of every commit, then those registered; no failure undoes the commit."""
+        """Run the hooks of every commit, then those registered. No failure undoes the commit."""

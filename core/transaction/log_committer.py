@@ -28,7 +28,7 @@ __all__ = ["LogCommitter"]
 
 
 class LogCommitter:
-    """Commits one transaction to the log; single use, and for one thread. See `Committer`.
+    """Commits one transaction to the log. Single use, and for one thread; see `Committer`.
 
     Args:
         table: The table.
@@ -58,7 +58,7 @@ class LogCommitter:
         del actions, operation
 
     def commit(self, request: CommitRequest) -> CommitResult:
-        """Commit the actions as the next version; see `OptimisticTransaction.commit`."""
+        """Commit the actions as the next version."""
         return self._land(self.prepare(request), request)
 
     def commit_if_needed(self, request: CommitRequest) -> CommitResult | None:
@@ -126,7 +126,7 @@ class LogCommitter:
     def _post_commit(
         self, landed: Landed, request: CommitRequest, *, is_large: bool = False
     ) -> CommitResult:
-        """Bring the table's handle up to date and run the hooks; the commit is in the table."""
+        """Bring the table's handle up to date and run the hooks, after the commit."""
         return self._note_result(
             finish_commit(
                 self._table,

@@ -26,7 +26,7 @@ def with_column_mapping(
     is_overwrite: bool,
     may_change_mode: bool = False,
 ) -> Metadata:
-    """The metadata with every column mapped, if its mode says so; else as it is.
+    """Map every column of the metadata, if its mode says so.
 
     Args:
         metadata: The metadata as it is to be.

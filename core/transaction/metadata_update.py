@@ -83,7 +83,7 @@ class MetadataChange(enum.Enum):
 
 
 def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock) -> Metadata:
-    """The metadata of a table that is created: what is missing filled in, defaults merged.
+    """Complete the metadata of a table that is created, and merge the defaults.
 
     An empty `id` becomes a random UUID, an absent `created_time` the time of the clock.
 
@@ -98,7 +98,7 @@ def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock)
 
 
 def with_global_config_defaults(metadata: Metadata, options: EngineOptions) -> Metadata:
-    """The metadata with the session's defaults for the properties it does not set itself.
+    """Add the session's defaults for the properties that the metadata does not set itself.
 
     The defaults come from `spark.databricks.delta.properties.defaults.*`. Those that name no
     property are passed over, as by Delta's jar, and those that request a protocol are left out:
@@ -126,7 +126,7 @@ def derive_metadata_and_protocol(
     clock: Clock | None = None,
     how: MetadataChange = MetadataChange.ALTER,
 ) -> tuple[Metadata, Protocol | None]:
-    """The metadata as it will stand in the log, and the protocol that must go with it.
+    """Derive the metadata as the log will have it, and the protocol that it needs.
 
     Args:
         new: The metadata wanted, with requests such as `delta.feature.*` in its configuration.
@@ -177,7 +177,7 @@ def derive_metadata_and_protocol(
 
 
 def with_protected_history(configuration: Mapping[str, str], current: Metadata) -> dict[str, str]:
-    """The properties, in which the versions that must not lose their checkpoints stay protected.
+    """Keep the properties that protect the checkpoints of versions.
 
     Their features were dropped, and their log stays whatever the table becomes: only DROP FEATURE
     checkpointProtection takes the property away.
@@ -263,7 +263,7 @@ def _with_type_changes(metadata: Metadata, current: Metadata, protocol: Protocol
 def _without_stray_keys(
     metadata: Metadata, current: Metadata | None, protocol: Protocol, asked: Protocol
 ) -> Metadata:
-    """The metadata without keys of columns that mean nothing, or did until this change.
+    """Drop keys of columns that mean nothing, or meant nothing until this change.
 
     Those that the table had must not begin to count with a feature that is asked for now.
     """
@@ -285,7 +285,7 @@ def _with_row_tracking_columns(
 
 
 def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> StructType:
-    """Refuse NOT NULL inside arrays and maps, where it can't be enforced; drop it if `allow`."""
+    """Refuse NOT NULL inside arrays and maps, which can't be enforced, or drop it if `allow`."""
 
     def part(data_type: DataType, name: str, column: str) -> DataType:
         nullable = _as_nullable(data_type)

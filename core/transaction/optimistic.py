@@ -46,7 +46,7 @@ __all__ = ["OptimisticTransaction"]
 
 
 class OptimisticTransaction:
-    """One transaction on one table; single use, and for one thread.
+    """One transaction on one table. Single use, and for one thread.
 
     Get one from `DeltaLog.start_transaction`. It sees the version it started from and nothing
     later. Conflicts of its commit are judged by what was read through its own methods; a read by
@@ -140,7 +140,7 @@ class OptimisticTransaction:
         return TableMetadata.of(metadata_that_counts(self.metadata, self.protocol))
 
     def ensure_writable(self, *, to_alter: bool = False) -> None:
-        """Refuse now what the commit would refuse later; call it before writing data files.
+        """Refuse now what the commit would refuse later. Call it before data files are written.
 
         Args:
             to_alter: Whether only metadata are written; these are judged as they will be.
@@ -157,7 +157,7 @@ class OptimisticTransaction:
     # Reading
 
     def filter_files(self, predicate: str | Predicate | None = None) -> pa.Table:
-        """The files that may hold rows matching the predicate; all files where there is none.
+        """Return the files that may hold rows matching the predicate, or all files without one.
 
         Partition values decide exactly, statistics as far as they go. Every file returned counts as
         read, and so does the predicate: a file that another commit adds is a conflict if it may
@@ -199,7 +199,7 @@ class OptimisticTransaction:
         self._reads.record_whole_table()
 
     def txn_version(self, app_id: str) -> int:
-        """The last version that the application recorded of itself; -1 if it never wrote.
+        """Return the last version that the application recorded of itself, or -1 without any.
 
         From then on, another commit that advances the application is a conflict.
         """
@@ -210,7 +210,7 @@ class OptimisticTransaction:
     # Changing metadata
 
     def update_metadata(self, metadata: Metadata, *, features: Collection[str] = ()) -> None:
-        """Set the table's metadata, at most once per transaction; this also creates a new table.
+        """Set the table's metadata, at most once per transaction. This also creates a new table.
 
         Args:
             metadata: The metadata.
@@ -243,7 +243,7 @@ class OptimisticTransaction:
         self._pending.overwrite(metadata)
 
     def update_metadata_for_table_restore(self, metadata: Metadata, protocol: Protocol) -> None:
-        """Go back to the metadata of an older version; the protocol only gains features.
+        """Go back to the metadata of an older version. The protocol only gains features.
 
         The commit restores the version's files as well, which the caller sees to.
 
@@ -257,7 +257,7 @@ class OptimisticTransaction:
     def update_metadata_for_table_clone(
         self, metadata: Metadata, source: Metadata, protocol: Protocol
     ) -> None:
-        """Take over the metadata of another table; the session's defaults have no say in it.
+        """Take over the metadata of another table, without the session's defaults.
 
         The commit adds the files of that table as well, which the caller sees to.
 
@@ -285,7 +285,7 @@ class OptimisticTransaction:
     # Committing
 
     def register_post_commit_hook(self, hook: PostCommitHook) -> None:
-        """Have the hook run after the commit; of several with one name only the first is kept."""
+        """Run the hook after the commit. Of several with one name only the first is kept."""
         if all(known.name != hook.name for known in self._hooks):
             self._hooks.append(hook)
 
@@ -367,7 +367,7 @@ class OptimisticTransaction:
             return self._committer.commit_large(request)
 
     def is_commit_lock_enabled(self) -> bool:
-        """Whether commits take the lock: as the option says, else if partial writes are visible.
+        """Return whether commits take the lock: by the option, else if partial writes are visible.
 
         See spec 1.12.
         """

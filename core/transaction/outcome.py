@@ -1,4 +1,4 @@
-"""Creating the file of one version so that its outcome is always known, or said to be unknown.
+"""Creates the file of one version, so that its outcome is known or reported as unknown.
 
 The steps are those of `core.plugins.creation`. We recognise a commit as ours by its `txnId`, or by
 its bytes where it has no commitInfo.
@@ -22,7 +22,7 @@ __all__ = ["VersionFile", "create_version_file", "read_txn_id"]
 
 @dataclass(frozen=True, slots=True)
 class VersionFile(FileToCreate):
-    """The file of a version that we want to create: where, what, and how we recognise it as ours.
+    """The file of a version that we want to create, and how we recognise it as ours.
 
     Attributes:
         data: The bytes.
@@ -46,7 +46,7 @@ class VersionFile(FileToCreate):
         return self.is_same(store.read_bytes(self.path))
 
     def is_same(self, found: bytes) -> bool:
-        """Whether these bytes, read back from the store, are our commit."""
+        """Return whether these bytes, read back from the store, are our commit."""
         if not self.has_commit_info:
             return found == self.data
         return read_txn_id(found, self.path) == self.txn_id
@@ -65,7 +65,7 @@ class VersionFile(FileToCreate):
 
 
 def read_txn_id(data: bytes, path: str) -> str | None:
-    """The `txnId` in the commitInfo of a commit file, or None where there is none."""
+    """Return the `txnId` in the commitInfo of a commit file, or None where there is none."""
     for action in actions_from_bytes(data, path):
         if isinstance(action, CommitInfo):
             return action.txn_id
@@ -80,7 +80,7 @@ def create_version_file(
     *,
     ensure_may_write: Callable[[], None] = lambda: None,
 ) -> PutOutcome:
-    """Create the file of a version; see `create_file`.
+    """Create the file of a version, as `create_file` does.
 
     Raises:
         CommitOutcomeUnknownError: The store gave no answer, and reading back did not settle whether

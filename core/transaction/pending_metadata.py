@@ -23,7 +23,7 @@ __all__ = ["PendingMetadata"]
 
 
 class PendingMetadata:
-    """What one transaction changes of the table's metadata and protocol; for one thread.
+    """What one transaction changes of the table's metadata and protocol.
 
     Args:
         table: The table.
@@ -70,7 +70,7 @@ class PendingMetadata:
     def update(self, metadata: Metadata, features: Collection[str] = ()) -> None:
         """Set the metadata of the table, or of the new table if there is none yet."""
         if self._exists:
-            self._set(metadata, features=features)
+            self._set_metadata(metadata, features=features)
         else:
             self.begin_table(metadata, features)
 
@@ -78,22 +78,22 @@ class PendingMetadata:
         """Set the metadata of a table that is created or replaced."""
         table = self._table
         new = metadata_update.new_table_metadata(metadata, table.options, table.clock)
-        self._set(new, how=MetadataChange.REPLACE, features=features)
+        self._set_metadata(new, how=MetadataChange.REPLACE, features=features)
 
     def overwrite(self, metadata: Metadata) -> None:
-        """Replace schema, partitioning and properties; keep the table's id."""
+        """Replace schema, partitioning and properties, and keep the table's id."""
         kept = replace(metadata, id=self._snapshot.metadata.id)
-        self._set(kept, how=MetadataChange.OVERWRITE)
+        self._set_metadata(kept, how=MetadataChange.OVERWRITE)
 
     def restore(self, metadata: Metadata, protocol: Protocol) -> None:
-        """Go back to the metadata of an older version; the protocol only gains features."""
+        """Go back to the metadata of an older version. The protocol only gains features."""
         merged = merge(self._snapshot.protocol, protocol)
         self._new_protocol = None if merged == self._snapshot.protocol else merged
         if metadata != self._snapshot.metadata:
-            self._set(metadata_that_counts(metadata, protocol), how=MetadataChange.RESTORE)
+            self._set_metadata(metadata_that_counts(metadata, protocol), how=MetadataChange.RESTORE)
 
     def clone(self, metadata: Metadata, source: Metadata, protocol: Protocol) -> None:
-        """Take over the metadata of another table; see `update_metadata_for_table_clone`."""
+        """Take over the metadata of another table, as `update_metadata_for_table_clone` does."""
         given = merge(self._snapshot.protocol, protocol) if self._exists else protocol
         derived, more = metadata_update.derive_metadata_and_protocol(
             metadata_that_counts(metadata, protocol),
@@ -110,7 +110,7 @@ class PendingMetadata:
         self._ensure_may_be_written(derived)
 
     def take_from(self, actions: Sequence[Action]) -> tuple[Action, ...]:
-        """Set the metadata and the protocol found among the actions; return the other actions.
+        """Set the metadata and protocol found among the actions, and return the other actions.
 
         Raises:
             UsageError: One of them was set before.
@@ -135,7 +135,7 @@ class PendingMetadata:
         self._numbers_given |= farthest_numbers(schema, names, adds)
 
     def move_identity_marks(self, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """Move the marks of identity columns past the numbers noted; return the commit's tags.
+        """Move the marks of identity columns past the noted numbers, and return the commit's tags.
 
         A tag says so if no other metadata changes.
         """
@@ -152,7 +152,7 @@ class PendingMetadata:
     def _exists(self) -> bool:
         return self._snapshot.version >= 0
 
-    def _set(
+    def _set_metadata(
         self,
         metadata: Metadata,
         *,

@@ -160,7 +160,7 @@ class Draft:
 
 
 def prepare_commit(draft: Draft) -> tuple[Action, ...]:
-    """The actions as they will be written, after every check: metadata, protocol, then the rest.
+    """Check the draft, and return its actions in order: metadata, protocol, then the rest.
 
     Raises:
         UsageError, SchemaError, ProtocolError, TableError: The first check that failed; nothing is
@@ -186,7 +186,7 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
 
 
 def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """The actions with one `txn` per application (spec 1.6.3).
+    """Keep one `txn` per application (spec 1.6.3).
 
     Raises:
         UsageError: Two `txn` of one application differ in the version.
@@ -297,7 +297,7 @@ def _check_protocol(draft: Draft) -> None:
 
 
 def _dropped_feature(operation: Operation) -> frozenset[str]:
-    """The feature that an operation takes out of the protocol."""
+    """Return the feature that an operation takes out of the protocol."""
     name = operation.parameters.get("featureName")
     return frozenset({str(name)}) if operation.name == _DROPS and name else frozenset()
 
@@ -330,7 +330,7 @@ def _check_repartitioning(draft: Draft) -> None:
 
 
 def _physical_partitioning(metadata: Metadata) -> tuple[str, ...]:
-    """The partition columns as files know them: a column that was renamed is the same one."""
+    """Return the physical names of the partition columns, which a rename keeps."""
     schema = TableMetadata.of(metadata).schema
     fields = [(name, schema.find(name)) for name in metadata.partition_columns]
     return tuple(name if item is None else item.physical_name for name, item in fields)
@@ -501,7 +501,7 @@ def _check_clustering(draft: Draft) -> None:
 
 
 def _removed_strays(draft: Draft) -> list[DomainMetadata]:
-    """Remove what says how rows are clustered where it would count only by this commit's feature.
+    """Remove a clustering domain that would count only through the feature this commit adds.
 
     The table's rows were written without it.
     """

@@ -1,4 +1,4 @@
-"""The checks of a commit's files that are columns: those of `prepare`, without a value per file.
+"""Checks files that are passed as columns as `prepare` does, without a value per file.
 
 Files are passed this way by RESTORE and CLONE only (`ManyFiles`), which take them over as they are:
 with the vectors and the statistics that they had before.
@@ -24,7 +24,7 @@ _NAMED_FILES = 10
 
 
 def odd_partitioning(files: ManyFiles, expected: Collection[str]) -> tuple[str, list[str]] | None:
-    """An added file with values for other partition columns, as its path and these columns."""
+    """Find an added file with other partition columns, and return its path and these columns."""
     for batch in files.added.to_batches():
         table = pa.Table.from_batches([batch])
         for columns in distinct_partition_columns(table):
@@ -43,12 +43,12 @@ def _row_with(files: pa.Table, columns: list[str]) -> int:
 
 
 def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
-    """Some of the files that are added twice, removed twice, or both added and removed."""
+    """Find files that are added twice, removed twice, or both added and removed."""
     both = pc.is_in(table_keys(files.added), value_set=table_keys(files.removed))
     hits = (
         (files.added, both),
-        (files.added, _repeated(canonical_paths(files.added["path"]))),
-        (files.removed, _repeated(canonical_paths(files.removed["path"]))),
+        (files.added, _find_repeated(canonical_paths(files.added["path"]))),
+        (files.removed, _find_repeated(canonical_paths(files.removed["path"]))),
     )
     for side, is_hit in hits:
         found = canonical_paths(side["path"].filter(is_hit)).slice(0, _NAMED_FILES)
@@ -57,7 +57,7 @@ def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
     return ()
 
 
-def _repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+def _find_repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     if pc.count_distinct(paths).as_py() == len(paths):
         return pa.repeat(pa.scalar(False), len(paths))
     counts = paths.value_counts()
@@ -66,7 +66,7 @@ def _repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def replaced_in_part(files: ManyFiles, live: pa.Table) -> str | None:
-    """A file added with a vector that stays live as it was, too; None if there is none."""
+    """Find a file that is added with a vector and also stays live as it was."""
     with_vector = files.added.filter(files.added["deletionVector"].is_valid())
     if not with_vector.num_rows:
         return None

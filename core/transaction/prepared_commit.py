@@ -37,7 +37,7 @@ __all__ = ["get_isolation_level_to_use", "is_blind_append", "prepared_commit"]
 def prepared_commit(
     draft: Draft, reads: Reads, *, txn_id: str, tags: Mapping[str, str] | None = None
 ) -> Ours:
-    """The commit as it is first tried, at the version after the one read.
+    """Prepare the commit as it is first tried, at the version after the one read.
 
     Args:
         draft: What the transaction wants to do.
@@ -91,12 +91,12 @@ def prepared_commit(
 
 
 def get_isolation_level_to_use(draft: Draft, prepared: Sequence[Action]) -> IsolationLevel:
-    """The table's level, or snapshot isolation for a commit that changes no data (spec 1.8)."""
+    """Return the table's level, or snapshot isolation for a commit without new data (spec 1.8)."""
     return isolation_level_for(prepared, draft.operation, draft.properties.isolation_level)
 
 
 def is_blind_append(prepared: Sequence[Action], reads: Reads) -> bool:
-    """Whether the commit only adds files and depends on nothing it read (spec 1.9)."""
+    """Return whether the commit only adds files and depends on nothing it read (spec 1.9)."""
     return is_append_only(prepared) and not reads.has_read_files
 
 
@@ -113,7 +113,7 @@ def perform_cdc_metadata_check(draft: Draft) -> None:
 def _with_preserved_rows(
     tags: Mapping[str, str] | None, snapshot: Snapshot
 ) -> Mapping[str, str] | None:
-    """The tags, which say that rows keep their ids where the table tracks them (spec 6.5)."""
+    """Add the tag that rows keep their ids, where the table tracks them (spec 6.5)."""
     if not snapshot.has_active("rowTracking"):
         return tags
     return {ROWS_PRESERVED: "true", **(tags or {})}

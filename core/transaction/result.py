@@ -32,7 +32,7 @@ class CommitResult:
 
     @property
     def failed_hooks(self) -> tuple[HookOutcome, ...]:
-        """The hooks known to have failed; the commit stands all the same."""
+        """The hooks known to have failed. The commit stands all the same."""
         return tuple(hook for hook in self.hooks if hook.error is not None)
 
     def wait_for_hooks(self, timeout_s: float | None = None) -> CommitResult:

@@ -57,7 +57,7 @@ class _Staged:
 
 
 class SeveralSteps:
-    """One block of several operations; single use, and for one thread.
+    """One block of several operations. Single use, and for one thread.
 
     Args:
         table: The table.
@@ -109,13 +109,13 @@ class SeveralSteps:
             UsageError: The block has ended.
         """
         base = self.provisional
-        committer = StepCommitter(self._table.clock.new_uuid(), partial(self._stage, base))
+        committer = StepCommitter(self._table.clock.new_uuid(), partial(self._stage_step, base))
         txn = OptimisticTransaction(self._table, base, committer)
         self._begun.append(_Begun(txn, committer))
         return txn
 
     def commit_steps(self, user_metadata: str | None = None) -> CommitResult | None:
-        """Commit the steps; see `OptimisticTransaction.commit`.
+        """Commit the steps, as `OptimisticTransaction.commit` does.
 
         Args:
             user_metadata: Text for the history.
@@ -175,7 +175,7 @@ class SeveralSteps:
         if self._is_closed:
             raise ended_transaction(self._committer)
 
-    def _stage(self, base: Snapshot, done: StagedStep) -> int:
+    def _stage_step(self, base: Snapshot, done: StagedStep) -> int:
         """Take a step that was begun on `base`, and return the version that will be tried first."""
         self._ensure_open()
         if base is not self._staged.snapshot:
@@ -239,7 +239,7 @@ class SeveralSteps:
         )
 
     def _tags_of_steps(self) -> dict[str, str]:
-        """Return the tags of all steps; one of them holds only if it is true of the whole."""
+        """Return the tags of all steps. The one for identity marks must be true of the whole."""
         tags = {name: text for step in self._staged.steps for name, text in step.tags.items()}
         tags.pop(IDENTITY_ONLY, None)
         before, after = self._snapshot.metadata, self._staged.snapshot.metadata

@@ -77,7 +77,7 @@ def folded_actions(steps: Sequence[StagedStep]) -> tuple[Action, ...]:
     application's progress, and of a domain, the last counts.
     """
     files = _folded_files(steps).values()
-    kept = {_key(each): each for step in steps for each in step.actions if _is_kept(each)}
+    kept = {_key_of_action(each): each for step in steps for each in step.actions if _is_kept(each)}
     return (
         *(each.before for each in files if each.before is not None),
         *(each.after for each in files if each.after is not None),
@@ -132,7 +132,7 @@ def _is_kept(action: Action) -> bool:
     return not isinstance(action, (*FILE_ACTIONS, Metadata, Protocol))
 
 
-def _key(action: Action) -> object:
+def _key_of_action(action: Action) -> object:
     if isinstance(action, SetTransaction):
         return SetTransaction, action.app_id
     return (DomainMetadata, action.domain) if isinstance(action, DomainMetadata) else id(action)

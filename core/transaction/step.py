@@ -47,7 +47,7 @@ or only arrange files."""
 
 
 class StepCommitter:
-    """Stages one transaction; single use, and for one thread. See `Committer`.
+    """Stages one transaction. Single use, and for one thread; see `Committer`.
 
     Args:
         txn_id: The transaction's id.
@@ -84,11 +84,11 @@ class StepCommitter:
         Raises:
             UsageError, SchemaError, ProtocolError: The commit is not valid.
         """
-        return self._stage_step(_check(request), request)
+        return self._stage_step(_check_step(request), request)
 
     def commit_if_needed(self, request: CommitRequest) -> CommitResult | None:
         """Check the actions and stage them, if there are any."""
-        done = _check(request)
+        done = _check_step(request)
         return self._stage_step(done, request) if done.actions else None
 
     def commit_large(self, request: CommitRequest) -> CommitResult:
@@ -108,7 +108,7 @@ class StepCommitter:
         return CommitResult(version, self.txn_id, 0, 0, level)
 
 
-def _check(request: CommitRequest) -> StagedStep:
+def _check_step(request: CommitRequest) -> StagedStep:
     draft = request.draft
     prepared = prepare_commit(draft)
     perform_cdc_metadata_check(draft)

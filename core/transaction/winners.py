@@ -11,8 +11,8 @@ against:
 - read version 5 -> others commit 6 to 900 -> cleanup removes all up to 800 -> put 6, which nobody
   has any more: created, told as committed, and no part of the table.
 
-So the log is asked for the commit that was read, too, wherever it is listed; and before each put it
-is listed, unless that was done just now (`KnownLog`).
+So each listing also asks for the commit that was read. Before each put the log is listed, unless
+that was done just now (`KnownLog`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["ensure_log_goes_on", "read_winners"]
 
 
 def read_winners(table: TableRef, ours: Ours) -> tuple[Theirs, ...]:
-    """The commits from the version that we tried on, in order.
+    """Return the commits from the version that we tried on, in order.
 
-    Without any that the listing does not show yet.
+    Commits that the listing does not show yet are missing.
 
     Raises:
-        StorageError: It is not the log any more that the transaction read (kind
+        StorageError: The log is not the one that the transaction read (kind
             `OPTIMIST_PREDECESSOR_MISSING`).
     """
     return tuple(
@@ -44,14 +44,14 @@ def read_winners(table: TableRef, ours: Ours) -> tuple[Theirs, ...]:
             read_commit(table.store, status.path),
             status=status,
         )
-        for status in _listed(table, ours)
+        for status in _list_winners(table, ours)
     )
 
 
 def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
-    """Make sure that the version before the one that we try is still in the log, as it was read.
+    """Make sure that the log still has the version before the one that we try, as it was read.
 
-    Costs one listing; none if the log was seen just now and a look is not cheap.
+    This costs one listing, or none if the log was seen just now and a listing is not cheap.
 
     Raises:
         StorageError: It is not (kind `OPTIMIST_PREDECESSOR_MISSING`), or can't be listed. Nothing
@@ -62,10 +62,10 @@ def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
         now_s, ours.attempt_version - 1
     )
     if ours.last_seen is not None and not was_just_seen:
-        _listed(table, ours)
+        _list_winners(table, ours)
 
 
-def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
+def _list_winners(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
     version = ours.attempt_version - 1
     asked_s = table.clock.monotonic_s()
     found = newer_commits(table.store, table.log_path, ours.last_seen, version)

@@ -47,7 +47,7 @@ _MOVED = "it only rearranged their rows, but where these stand now can't be told
 
 
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner set a protocol and so do we, or it dropped a feature (spec 2.3).
+    """Find a conflict of protocols: both set one, or the winner dropped a feature (spec 2.3).
 
     A feature that an earlier winner added counts: by then our actions follow its rules.
 
@@ -68,40 +68,42 @@ def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
         subject = f"it dropped {', '.join(sorted(dropped))}"
     else:
         return None
-    return _conflict("protocol", theirs, subject=subject)
+    return _conflict_with("protocol", theirs, subject=subject)
 
 
 def metadata_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner changed metadata in a way that a running transaction can't adopt (spec 2.4)."""
+    """Find a change of metadata that a running transaction can't adopt (spec 2.4)."""
     winner = theirs.metadata
     if winner is None:
         return None
     if ours.of_type(Metadata):
-        return _conflict("metadata", theirs, subject="both commits set the table's metadata")
+        return _conflict_with("metadata", theirs, subject="both commits set the table's metadata")
     if theirs.is_identity_only:
         return None
     if not ours.options.feature_enablement_resolution_enabled:
-        return _conflict("metadata", theirs, subject="it set the table's metadata")
+        return _conflict_with("metadata", theirs, subject="it set the table's metadata")
     difference = metadata_difference(ours.metadata, winner, ours.protocol)
-    return None if difference is None else _conflict("metadata", theirs, subject=difference)
+    return None if difference is None else _conflict_with("metadata", theirs, subject=difference)
 
 
 def domain_metadata_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """Both sides set the same metadata domain (spec 2.5); row tracking's is rebased instead."""
+    """Find a domain that both sides set (spec 2.5). That of row tracking is rebased instead."""
     if not supports(ours.protocol, "domainMetadata"):
         return None
     taken = {item.domain for item in theirs.domain_metadata} - {ROW_TRACKING_DOMAIN}
     for item in ours.of_type(DomainMetadata):
         if item.domain in taken:
-            return _conflict("domain metadata", theirs, subject=f"metadata domain {item.domain}")
+            return _conflict_with(
+                "domain metadata", theirs, subject=f"metadata domain {item.domain}"
+            )
     return None
 
 
 def app_transaction_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner advanced an application whose progress we looked up (spec 2.6)."""
+    """Find an application that the winner advanced and that we looked up (spec 2.6)."""
     for item in theirs.set_transactions:
         if item.app_id in ours.reads.app_ids:
-            return _conflict(
+            return _conflict_with(
                 "application transaction",
                 theirs,
                 subject=f"application {item.app_id}",
@@ -112,19 +114,19 @@ def app_transaction_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
 
 def backfill_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner gave out row ids while we take them back (spec 2.7)."""
+    """Find row ids that the winner gave out while we take them back (spec 2.7)."""
     if ours.operation == ROW_TRACKING_UNBACKFILL and theirs.operation == ROW_TRACKING_BACKFILL:
-        return _conflict("row tracking backfill", theirs)
+        return _conflict_with("row tracking backfill", theirs)
     return None
 
 
 def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner added a file that one of our reads might have returned (spec 2.8).
+    """Find a file that the winner added and one of our reads might have returned (spec 2.8).
 
     By Delta's rule, a file counts when it is in a partition that was read; on an unpartitioned
-    table every file counts. Unless `conflict.granularity` is `partition`, a file is then let go if
-    its statistics prove that no read predicate matches any of its rows; if it is `row`, also if a
-    closer look has shown that none of its rows is new and matches.
+    table every file counts. Unless `conflict.granularity` is `partition`, a file does not count if
+    its statistics prove that no read predicate matches any of its rows. If it is `row`, a file also
+    does not count if a closer look has shown that none of its rows is both new and matching.
     """
     hits, predicate = suspicious_adds(ours, theirs)
     if not hits:
@@ -133,7 +135,7 @@ def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
 
 def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str | None]:
-    """The winner's files that one of our reads might have returned, and that read as text."""
+    """Find the winner's files that one of our reads might have returned, and name that read."""
     # A blind append has read nothing, and a backfill only adds files again that were there before.
     if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILLS:
         return (), None
@@ -150,7 +152,7 @@ def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str 
 
 
 def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner removed a file that we read, even if only to rearrange its rows (spec 2.9).
+    """Find a file that we read and the winner removed, even to rearrange its rows (spec 2.9).
 
     Where `conflict.granularity` is `row`, a file counts only if we need rows of it, and one whose
     rows were looked at is left to the next check. Rows that were only moved are followed to where
@@ -173,7 +175,7 @@ def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | No
 
 
 def concurrent_row_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner deleted or changed, by a vector, a row that we read (spec 2.12)."""
+    """Find a row that we read and the winner deleted or changed by a vector (spec 2.12)."""
     lost = {path: item.lost for path, item in theirs.shared.items() if item.lost}
     if not lost:
         return None
@@ -188,7 +190,7 @@ def concurrent_row_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
 
 def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """Both sides remove the same file (spec 2.10)."""
+    """Find a file that both sides remove (spec 2.10)."""
     # Only files that we never read get this far; the checks before this one found the others.
     mine = {canonical_path(item.path) for item in ours.of_type(RemoveFile)}
     hits = _removes_at(theirs, mine - theirs.shared.keys() - theirs.moved.left)
@@ -198,7 +200,7 @@ def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | 
 
 
 def partition_text(partition_columns: Sequence[str], partition_values: object) -> str | None:
-    """The partition that a file is in, as `[a=1, b=2]`; None where there is nothing to tell.
+    """Format the partition of a file as `[a=1, b=2]`, or return None if it has none.
 
     `partition_values` is the file's mapping; the hint is given only for a partitioned table whose
     file has values (spec 2.2).
@@ -217,7 +219,7 @@ def _removes_at(theirs: Theirs, paths: Collection[str]) -> Sequence[RemoveFile]:
 
 
 def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
-    """The winner's added files that count at our isolation level, by the table of spec 2.8."""
+    """Return the winner's added files that count at our isolation level (spec 2.8)."""
     if ours.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
         return ()
     # Under WriteSerializable a blind append may count as made after us, though it stands before us
@@ -229,7 +231,7 @@ def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
 
 
 def _matching_adds(ours: Ours, adds: Sequence[AddFile]) -> tuple[Sequence[AddFile], str | None]:
-    """The added files that some read might have returned, and the first such read as text."""
+    """Find the added files that a read might have returned, and the first such read as text."""
     by_file = ours.options.conflict_granularity != "partition"
     # Delta's rule for an unpartitioned table: every file counts. Statistics may refine it, but only
     # where there is a predicate to be refined by.
@@ -269,7 +271,7 @@ def _file_conflict(
     subject: str | None = None,
 ) -> Conflict:
     values = files[0].partition_values
-    return _conflict(
+    return _conflict_with(
         check,
         theirs,
         paths=tuple(item.path for item in files[:_MAX_PATHS_SHOWN]),
@@ -280,7 +282,7 @@ def _file_conflict(
     )
 
 
-def _conflict(check: str, theirs: Theirs, **details: object) -> Conflict:
+def _conflict_with(check: str, theirs: Theirs, **details: object) -> Conflict:
     info = theirs.commit_info
     return Conflict(
         check=check,

@@ -1,8 +1,8 @@
 """A closer look at a winner, where its actions alone do not decide (spec 2.8, 2.12).
 
-The checks are pure functions of what two commits wrote and read. What they may have to know beyond
-that stands in files: which rows a vector deletes, and whether a row of a new file matches what we
-read by. This reads it, so far as the options allow, and puts it into `Theirs`.
+The checks are pure functions of what two commits wrote and read. They may have to know more, which
+only files tell: which rows a vector deletes, and whether a row of a new file matches our predicate.
+This module reads it as far as the options allow, and puts it into `Theirs`.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class CloserLook:
         self._written = written
 
     def at(self, ours: Ours, theirs: Theirs) -> Theirs:
-        """The winner with what was found out about it.
+        """Return the winner with what was found out about it.
 
-        Nothing is found out where files can't be read; then the checks judge by whole files. So
-        they do after any other error, as a look only spares conflicts that are none.
+        If a file can't be read, or any other error comes up, nothing is found out, and the checks
+        judge by whole files. That is safe: a closer look only avoids false conflicts.
         """
         try:
-            return self._looked_at(ours, theirs)
+            return self._look_at(ours, theirs)
         except Exception:  # noqa: BLE001 - files of any writer are read here, and no commit needs it
             _LOG.warning(
                 "Version %d could not be looked at closer, and is judged by whole files.",
@@ -79,12 +79,12 @@ class CloserLook:
             )
             return theirs
 
-    def _looked_at(self, ours: Ours, theirs: Theirs) -> Theirs:
+    def _look_at(self, ours: Ours, theirs: Theirs) -> Theirs:
         if self._table.options.conflict_granularity != "row" or ours.reads.whole_table:
             return theirs
         replaced = _replaced_vectors(theirs)
-        theirs = replace(theirs, shared=self._shared(ours, replaced))
-        theirs = replace(theirs, moved=self._moved(ours, theirs))
+        theirs = replace(theirs, shared=self._find_shared_files(ours, replaced))
+        theirs = replace(theirs, moved=self._find_moved_rows(ours, theirs))
         hits, _ = suspicious_adds(ours, theirs)
         if not hits:
             return theirs
@@ -96,16 +96,16 @@ class CloserLook:
         return replace(theirs, harmless=kept | {canonical_path(item.path) for item in hits})
 
     def settled(self, before: Ours, after: Ours, winners: Sequence[Theirs]) -> Ours:
-        """Our commit with its large vectors in files, as they are after winners were passed.
+        """Write the large vectors of our commit to files, as they are after the rebase.
 
         Files of vectors that we made and that nothing names any more are removed. One file holds
         vectors of several data files, so it stays as long as any action of ours names it, whether
         or not we have read the data file.
 
         Args:
-            before: Our commit before the winners were passed.
-            after: Our commit since.
-            winners: The winners; what they name, versions hold.
+            before: Our commit before the rebase.
+            after: Our commit after it.
+            winners: The winners. Files that they name belong to versions, and stay.
 
         Raises:
             StorageError: A file of vectors can't be written; nothing was committed.
@@ -119,19 +119,21 @@ class CloserLook:
             list(large.values()), self._table, self._written.register_path
         )
         written = dict(zip(large, found, strict=True))
-        after = replace(after, actions=tuple(_stored(item, written) for item in after.actions))
+        after = replace(
+            after, actions=tuple(_with_stored_vector(item, written) for item in after.actions)
+        )
         made = self._files_of_vectors(_with_our_vectors(before))
         theirs = (item for winner in winners for item in winner.files)
         named = (*after.actions, *before.of_type(RemoveFile), *theirs)
-        self._remove(made - self._files_of_vectors(named))
+        self._remove_files(made - self._files_of_vectors(named))
         return after
 
     # Vectors
 
-    def _shared(
+    def _find_shared_files(
         self, ours: Ours, replaced: Mapping[str, tuple[RemoveFile, AddFile]]
     ) -> Mapping[str, SharedFile]:
-        """The files that we need single rows of, and whose vectors the winner replaced."""
+        """Find the files that we need single rows of and whose vectors the winner replaced."""
         needed = ours.reads.single_rows_of(replaced.keys())
         pairs = {path: replaced[path] for path in needed}
         own = {canonical_path(item.path): item for item in ours.of_type(AddFile)}
@@ -143,17 +145,20 @@ class CloserLook:
             return {}
         found = {}
         for path, (remove, after) in pairs.items():
-            before, deleted = rows[_id(remove.deletion_vector)], rows[_id(after.deletion_vector)]
+            before, deleted = (
+                rows[_vector_id(remove.deletion_vector)],
+                rows[_vector_id(after.deletion_vector)],
+            )
             # Rows that came back are new rows, which nobody has looked at.
-            if not before <= deleted or not _fits(removed.get(path), own.get(path), remove):
+            if not before <= deleted or not _fits_winner(removed.get(path), own.get(path), remove):
                 continue
-            marked = rows[_id(own[path].deletion_vector)] if path in own else BitMap64()
+            marked = rows[_vector_id(own[path].deletion_vector)] if path in own else BitMap64()
             lost = (needed[path] | (marked - before)) & deleted
             found[path] = SharedFile(after, lost, len(deleted), marked | deleted)
         return found
 
-    def _moved(self, ours: Ours, theirs: Theirs) -> MovedRows:
-        """Where rows that we need stand now, if the winner only rearranged them."""
+    def _find_moved_rows(self, ours: Ours, theirs: Theirs) -> MovedRows:
+        """Find where rows that we need stand now, if the winner only rearranged them."""
         search = RowSearch(self._table, self._snapshot)
         try:
             return moved_rows(ours, theirs, search, self._read_vectors)
@@ -163,7 +168,7 @@ class CloserLook:
     def _without_new_rows(
         self, adds: Sequence[AddFile], replaced: Mapping[str, tuple[RemoveFile, AddFile]]
     ) -> frozenset[str]:
-        """The paths of those that were there before, with the same rows or more."""
+        """Return the paths of the files that were there before, with the same rows or more."""
         paths = {canonical_path(item.path) for item in adds}
         pairs = {path: pair for path, pair in replaced.items() if path in paths}
         rows = self._rows_of_if_readable(
@@ -174,7 +179,7 @@ class CloserLook:
         return frozenset(
             path
             for path, (remove, after) in pairs.items()
-            if rows[_id(remove.deletion_vector)] <= rows[_id(after.deletion_vector)]
+            if rows[_vector_id(remove.deletion_vector)] <= rows[_vector_id(after.deletion_vector)]
         )
 
     def _rows_of_if_readable(
@@ -186,7 +191,7 @@ class CloserLook:
             return None
 
     def _rows_of(self, vectors: Sequence[DeletionVectorDescriptor | None]) -> Vectors:
-        distinct = {_id(vector): vector for vector in vectors if vector is not None}
+        distinct = {_vector_id(vector): vector for vector in vectors if vector is not None}
         read = self._read_vectors(list(distinct.values()))
         return {"": BitMap64(), **dict(zip(distinct, read, strict=True))}
 
@@ -197,7 +202,7 @@ class CloserLook:
     # Rows of new files
 
     def _may_match(self, adds: Sequence[AddFile], predicates: Sequence[SplitPredicate]) -> bool:
-        """Whether a row of the files may match, by reading them; true where they are too many."""
+        """Return whether a row of the files may match: read them, or say yes if they are many."""
         options = self._table.options
         num_bytes = sum(item.size for item in adds)
         if len(adds) > options.conflict_read_files or num_bytes > options.conflict_read_bytes:
@@ -223,19 +228,19 @@ class CloserLook:
         )
         return frozenset(path for path in paths if path is not None)
 
-    def _remove(self, paths: frozenset[str]) -> None:
+    def _remove_files(self, paths: frozenset[str]) -> None:
         for path in paths:
             try_remove_file(path, self._table.data_access())
 
 
 def _with_our_vectors(ours: Ours) -> Iterator[AddFile]:
-    """The files that we put a vector on, those that only a step of ours has seen left out."""
+    """Return the files that we put a vector on, without those that only a step of ours has seen."""
     needed = ours.reads.needed_rows
     return (item for item in ours.of_type(AddFile) if canonical_path(item.path) in needed)
 
 
 def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]]:
-    """The files that a commit removes and adds again, by canonical path."""
+    """Return the files that a commit removes and adds again, by canonical path."""
     adds = {canonical_path(item.path): item for item in theirs.adds}
     removes = {canonical_path(item.path): item for item in theirs.removes}
     times = Counter(canonical_path(item.path) for item in theirs.files)
@@ -246,22 +251,24 @@ def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]
     }
 
 
-def _fits(mine: RemoveFile | None, own: AddFile | None, theirs: RemoveFile) -> bool:
-    """Whether what we do to a file can be done to the file as the winner left it.
+def _fits_winner(mine: RemoveFile | None, own: AddFile | None, theirs: RemoveFile) -> bool:
+    """Return whether what we do to a file can be done to the file as the winner left it.
 
     We put a vector on the very file that the winner put one on, or have only read of it. A file
     that we remove for good was written again with all its other rows.
     """
     if mine is None:
         return own is None
-    return own is not None and _id(mine.deletion_vector) == _id(theirs.deletion_vector)
+    return own is not None and _vector_id(mine.deletion_vector) == _vector_id(
+        theirs.deletion_vector
+    )
 
 
-def _stored(action: Action, written: Mapping[str, DeletionVectorDescriptor]) -> Action:
-    if not isinstance(action, AddFile) or _id(action.deletion_vector) not in written:
+def _with_stored_vector(action: Action, written: Mapping[str, DeletionVectorDescriptor]) -> Action:
+    if not isinstance(action, AddFile) or _vector_id(action.deletion_vector) not in written:
         return action
-    return replace(action, deletion_vector=written[_id(action.deletion_vector)])
+    return replace(action, deletion_vector=written[_vector_id(action.deletion_vector)])
 
 
-def _id(vector: DeletionVectorDescriptor | None) -> str:
+def _vector_id(vector: DeletionVectorDescriptor | None) -> str:
     return "" if vector is None else vector.unique_id

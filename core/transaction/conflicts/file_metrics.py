@@ -21,7 +21,7 @@ _IN_MERGE = {
 
 
 def with_actions(ours: Ours, actions: tuple[Action, ...]) -> Ours:
-    """The commit with other actions, and with the metrics of its files as they are then.
+    """Replace the commit's actions, and update the metrics of its files.
 
     Metrics of rows stay as they were.
     """
@@ -29,7 +29,7 @@ def with_actions(ours: Ours, actions: tuple[Action, ...]) -> Ours:
     metrics = ours.commit_info.operation_metrics
     if not metrics:
         return ours
-    old, new = _numbers(before), _numbers(actions)
+    old, new = _count_files(before), _count_files(actions)
     moved = {
         name: str(int(metrics[name]) + new[key] - old[key])
         for key in new
@@ -40,8 +40,8 @@ def with_actions(ours: Ours, actions: tuple[Action, ...]) -> Ours:
     return replace(ours, commit_info=info)
 
 
-def _numbers(actions: tuple[Action, ...]) -> dict[str, int]:
-    """What the actions say of files and vectors, named as in the history."""
+def _count_files(actions: tuple[Action, ...]) -> dict[str, int]:
+    """Compute the metrics of files and vectors, named as in the history."""
     added = {canonical_path(item.path) for item in actions if isinstance(item, AddFile)}
     removes = [item for item in actions if isinstance(item, RemoveFile)]
     gone = [item for item in removes if canonical_path(item.path) not in added]

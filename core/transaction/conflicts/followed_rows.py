@@ -51,10 +51,10 @@ def _in_new_files(moved: MovedRows, theirs: Theirs, now_ms: int) -> Iterator[Act
         yield file.remove(now_ms)
         total = num_rows(file.stats)
         if total != len(deleted):
-            yield _without(file, deleted, total)
+            yield _without_rows(file, deleted, total)
 
 
-def _without(file: AddFile, deleted: BitMap64, total: int | None) -> AddFile:
+def _without_rows(file: AddFile, deleted: BitMap64, total: int | None) -> AddFile:
     stats = file.stats
     if total is not None:
         stats = loosen_bounds(stats, num_rows=total, num_live=total)

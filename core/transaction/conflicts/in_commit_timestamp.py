@@ -17,17 +17,17 @@ _ENABLEMENT_VERSION, _ENABLEMENT_TIMESTAMP = IN_COMMIT_TIMESTAMP_ENABLEMENT
 
 
 def is_newly_enabled(metadata: Metadata, version: int) -> bool:
-    """Whether this metadata switches the timestamps on in the commit of that version."""
+    """Return whether this metadata switches the timestamps on in the commit of that version."""
     return metadata.configuration.get(_ENABLEMENT_VERSION) == str(version)
 
 
 def first_timestamp(now_ms: int, read_timestamp_ms: int | None) -> int:
-    """The timestamp of a first attempt: the wall clock's, but later than the version read."""
+    """Return the timestamp of a first attempt: the clock's, but later than the version read."""
     return now_ms if read_timestamp_ms is None else max(now_ms, read_timestamp_ms + 1)
 
 
 def with_enablement(metadata: Metadata, *, version: int, timestamp_ms: int) -> Metadata:
-    """The metadata with a record of the version and time at which timestamps were switched on.
+    """Record in the metadata at which version and time timestamps were switched on.
 
     A table that is created with them records neither.
     """

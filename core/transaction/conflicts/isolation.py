@@ -17,7 +17,7 @@ FILE_ACTIONS = (AddFile, RemoveFile, AddCDCFile)
 def isolation_level_for(
     actions: Sequence[Action], operation: Operation, table_level: IsolationLevel
 ) -> IsolationLevel:
-    """The isolation level of a commit with these prepared actions.
+    """Return the isolation level of a commit with these prepared actions.
 
     A commit that only rearranges files (`dataChange` false), or has no actions, is downgraded to
     snapshot isolation; on a WriteSerializable table only if its operation does not change data.
@@ -32,7 +32,7 @@ def isolation_level_for(
 
 
 def is_append_only(actions: Sequence[Action]) -> bool:
-    """Whether every file action among these adds a file; true also if there are none."""
+    """Return whether every file action among these adds a file, even if there are none."""
     return all(isinstance(a, AddFile) for a in actions if isinstance(a, FILE_ACTIONS))
 
 

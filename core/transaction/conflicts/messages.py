@@ -29,14 +29,15 @@ _WHAT = {
 
 
 def explain(conflict: Conflict, table_path: str, operation: str) -> str:
-    """The message of a conflict error."""
+    """Format the message of a conflict error."""
     place = get_pretty_partition_message(conflict.partition)
     what = _WHAT[conflict.check].format(place=place)
     if conflict.subject:
         what += f": {shown(conflict.subject)}"
     parts = [
         f"{what}.",
-        f"The winner is version {conflict.winning_version} of {table_path}, {_winner(conflict)}.",
+        f"The winner is version {conflict.winning_version} of {table_path}, "
+        f"{_describe_winner(conflict)}.",
     ]
     if conflict.num_paths:
         paths = ", ".join(map(shown, conflict.paths[:3]))
@@ -52,11 +53,11 @@ def explain(conflict: Conflict, table_path: str, operation: str) -> str:
 
 
 def get_pretty_partition_message(partition: str | None) -> str:
-    """Where a file lies, in words: `partition [a=1, b=2]` or `the root of the table`."""
+    """Say where a file lies: `partition [a=1, b=2]` or `the root of the table`."""
     return "the root of the table" if partition is None else f"partition {shown(partition)}"
 
 
-def _winner(conflict: Conflict) -> str:
+def _describe_winner(conflict: Conflict) -> str:
     operation = conflict.winning_operation or "an operation that left no commitInfo"
     by = f" by {shown(conflict.winning_engine)}" if conflict.winning_engine else ""
     return f"{shown(operation)}{by}"

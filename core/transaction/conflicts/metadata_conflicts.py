@@ -34,7 +34,7 @@ _SWITCHED_ON = {
 
 
 def metadata_difference(current: Metadata, winner: Metadata, protocol: Protocol) -> str | None:
-    """The change in the winner's metadata that we can't adopt, in words; None if we can adopt all.
+    """Describe the change in the winner's metadata that we can't adopt, if there is one.
 
     Args:
         current: The metadata as our transaction sees it.

@@ -30,7 +30,7 @@ ReadVectors: TypeAlias = Callable[[Sequence[DeletionVectorDescriptor]], Sequence
 def moved_rows(
     ours: Ours, theirs: Theirs, search: RowSearch, read_vectors: ReadVectors
 ) -> MovedRows:
-    """Where the rows stand that we need and the winner moved.
+    """Find where the rows stand that we need and the winner moved.
 
     Args:
         ours: Our transaction.
@@ -41,7 +41,9 @@ def moved_rows(
     # A compaction of files that another one has just compacted would do the same work again.
     if not theirs.only_rearranges or not any(item.data_change for item in _files_of(ours)):
         return MovedRows()
-    found = [_Move(ours, part, search, read_vectors).followed() for part in _parts(theirs)]
+    found = [
+        _Move(ours, part, search, read_vectors).followed() for part in _split_by_partition(theirs)
+    ]
     return MovedRows(
         left=frozenset[str]().union(*(item.left for item in found)),
         replaced=tuple(add for item in found for add in item.replaced),
@@ -69,22 +71,22 @@ class _Part:
         return frozenset(canonical_path(item.path) for item in self.adds)
 
 
-def _parts(theirs: Theirs) -> Iterator[_Part]:
+def _split_by_partition(theirs: Theirs) -> Iterator[_Part]:
     removed = {canonical_path(item.path): item for item in theirs.removes}
     added = {canonical_path(item.path): item for item in theirs.adds}
     old: dict[object, dict[str, RemoveFile]] = defaultdict(dict)
     new: dict[object, list[AddFile]] = defaultdict(list)
     for path, remove in removed.items():
         if path not in added:  # else only its vector was replaced
-            old[_partition(remove)][path] = remove
+            old[_partition_of(remove)][path] = remove
     for path, add in added.items():
         if path not in removed:
-            new[_partition(add)].append(add)
+            new[_partition_of(add)].append(add)
     for partition, files in old.items():
         yield _Part(files, tuple(new[partition]))
 
 
-def _partition(file: AddFile | RemoveFile) -> object:
+def _partition_of(file: AddFile | RemoveFile) -> object:
     return frozenset((file.partition_values or {}).items())
 
 
@@ -98,7 +100,7 @@ class _Move:
     read_vectors: ReadVectors
 
     def followed(self) -> MovedRows:
-        """Where rows that we need stand now, or why that can't be told."""
+        """Find where rows that we need stand now, or say why that can't be told."""
         ours, part = self.ours, self.part
         removes = {canonical_path(item.path): item for item in ours.of_type(RemoveFile)}
         removes = {path: item for path, item in removes.items() if path in part.removed}
@@ -122,9 +124,9 @@ class _Move:
             return MovedRows(left=touched, read=read)
         if emptied and not TableMetadata.of(ours.metadata).properties.enable_deletion_vectors:
             return MovedRows(reason="its new files hold other rows, too, which would have to go")
-        return self._traced(touched, read, removes, marked)
+        return self._trace_rows(touched, read, removes, marked)
 
-    def _traced(
+    def _trace_rows(
         self,
         touched: frozenset[str],
         read: frozenset[str],
@@ -137,18 +139,18 @@ class _Move:
             total = num_rows(remove.stats)
             if total is None:
                 return MovedRows(reason="its old files do not say how many rows they had")
-            before = self._vector(remove)
-            after = self._vector(marked[path]) if path in marked else _all_rows(total)
+            before = self._read_vector(remove)
+            after = self._read_vector(marked[path]) if path in marked else _all_rows(total)
             deleted.append(after - before)
             needed = self.ours.reads.needed_rows.get(path, BitMap64()) - before
             wanted.append(RowsToFind(_as_file(remove), before, deleted[-1] | needed))
         found = self.search.find(wanted, self.part.adds)
         if isinstance(found, str):
             return MovedRows(reason=found)
-        gone = list(map(_only, found, wanted, deleted))
+        gone = list(map(_only_chosen, found, wanted, deleted))
         return MovedRows(touched, (), read, self._by_path(found), self._by_path(gone))
 
-    def _vector(self, file: AddFile | RemoveFile) -> BitMap64:
+    def _read_vector(self, file: AddFile | RemoveFile) -> BitMap64:
         if file.deletion_vector is None:
             return BitMap64()
         (rows,) = self.read_vectors([file.deletion_vector])
@@ -165,8 +167,8 @@ class _Move:
         return rows
 
 
-def _only(found: FoundRows, wanted: RowsToFind, chosen: BitMap64) -> FoundRows:
-    """Those of the found rows that stood at chosen positions."""
+def _only_chosen(found: FoundRows, wanted: RowsToFind, chosen: BitMap64) -> FoundRows:
+    """Keep the found rows that stood at chosen positions."""
     kept = [position in chosen for position in wanted.rows]
     return FoundRows(found.files[kept], found.positions[kept])
 
@@ -187,7 +189,7 @@ def _all_rows(count: int) -> BitMap64:
 
 
 def _as_file(remove: RemoveFile) -> AddFile:
-    """The file as it was before it was removed."""
+    """Return the file as it was before it was removed."""
     return AddFile(
         path=remove.path,
         partition_values=remove.partition_values or {},

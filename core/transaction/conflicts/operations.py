@@ -40,7 +40,7 @@ On a WriteSerializable table the mark decides the level of a commit whose action
 
 
 def json_text(values: Sequence[object] | Mapping[str, object]) -> str:
-    """A list or a map as Delta writes it into operationParameters: a string that holds JSON."""
+    """Write a list or a map as Delta does in operationParameters: a string that holds JSON."""
     plain = dict(values) if isinstance(values, Mapping) else list(values)
     return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
@@ -67,7 +67,7 @@ class Operation:
         return self.name in DATA_CHANGING
 
     def with_metrics(self, metrics: Mapping[str, object]) -> Operation:
-        """The same operation with metrics, their values turned into text."""
+        """Return the operation with metrics, whose values become text."""
         return replace(self, metrics={name: str(value) for name, value in metrics.items()})
 
     @classmethod
@@ -79,7 +79,7 @@ class Operation:
         predicate: str | None = None,
         user_metadata: str | None = None,
     ) -> Operation:
-        """`WRITE`; `mode` is `Append`, `Overwrite`, `ErrorIfExists` or `Ignore`."""
+        """Return a `WRITE` whose `mode` is `Append`, `Overwrite`, `ErrorIfExists` or `Ignore`."""
         parameters: dict[str, object] = {"mode": mode, "partitionBy": json_text(partition_by)}
         if predicate is not None:
             parameters["predicate"] = predicate
@@ -87,17 +87,17 @@ class Operation:
 
     @classmethod
     def delete(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
-        """`DELETE` of the rows that match all the predicates."""
+        """Return a `DELETE` of the rows that match all the predicates."""
         return cls("DELETE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)
 
     @classmethod
     def truncate(cls) -> Operation:
-        """`TRUNCATE`: all rows go, and none is looked at."""
+        """Return a `TRUNCATE`, which removes all rows and reads none."""
         return cls("TRUNCATE")
 
     @classmethod
     def update(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
-        """`UPDATE` of the rows that match all the predicates."""
+        """Return an `UPDATE` of the rows that match all the predicates."""
         return cls("UPDATE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)
 
     @classmethod
@@ -109,7 +109,7 @@ class Operation:
         not_matched: Sequence[Mapping[str, str]],
         not_matched_by_source: Sequence[Mapping[str, str]],
     ) -> Operation:
-        """`MERGE`; each clause tells its `actionType` and, if it has one, its `predicate`."""
+        """Return a `MERGE`. Each clause tells its `actionType`, and its `predicate` if any."""
         parameters: dict[str, object] = {
             "predicate": json_text([predicate]),
             "matchedPredicates": json_text(matched),

@@ -92,11 +92,11 @@ class Ours:
         return self.commit_info.operation or ""
 
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
-        """The pending actions of one type, in order."""
+        """Return the pending actions of one type, in order."""
         return tuple(action for action in self.actions if isinstance(action, kind))
 
     def with_tag(self, name: str, value: str) -> Ours:
-        """This transaction with one more tag in its commitInfo."""
+        """Return this transaction with one more tag in its commitInfo."""
         tags = {**(self.commit_info.tags or {}), name: value}
         return replace(self, commit_info=replace(self.commit_info, tags=tags))
 
@@ -166,7 +166,7 @@ class Theirs:
     status: FileStatus | None = None
 
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
-        """Its actions of one type, in order."""
+        """Return its actions of one type, in order."""
         return tuple(action for action in self.actions if isinstance(action, kind))
 
     @property
@@ -180,7 +180,7 @@ class Theirs:
         return self.commit_info.txn_id if self.commit_info else None
 
     def holds(self, txn_id: str | None) -> bool:
-        """Whether it is the commit of a transaction, or of a group that the transaction is in."""
+        """Return whether it is the commit of a transaction, or of a group with the transaction."""
         return self.commit_info is not None and txn_id in transactions_of(self.commit_info)
 
     @property
@@ -251,5 +251,5 @@ class Theirs:
         return self.commit_info.in_commit_timestamp if self.commit_info else None
 
     def removed_paths(self) -> pa.Array:
-        """The canonical paths of the files it removed."""
+        """Return the canonical paths of the files it removed."""
         return pa.array([canonical_path(item.path) for item in self.removes], pa.string())

@@ -41,7 +41,7 @@ class Reads:
         return bool(self.predicates) or len(self.paths) > 0
 
     def paths_among(self, paths: pa.Array, *, only_needed: bool = False) -> frozenset[str]:
-        """The given canonical paths that are among those read, or among those that are needed."""
+        """Return those of the canonical paths that were read, or that are needed."""
         # The few given paths become the hash set; the read ones, maybe a million, are only scanned.
         read = self.needed_paths if only_needed else self.paths
         hits = read.filter(pc.is_in(read, value_set=paths)).to_pylist()
@@ -49,14 +49,14 @@ class Reads:
         return frozenset((*hits, *by_row))
 
     def single_rows_of(self, paths: Collection[str]) -> Mapping[str, BitMap64]:
-        """The rows that are needed of the given files, except of files that are needed whole."""
+        """Return the rows needed of the given files, except of files that are needed whole."""
         named = self.needed_rows.keys() & set(paths)
         whole = pc.is_in(self.needed_paths, value_set=pa.array(list(named), pa.string()))
         others = named - set(self.needed_paths.filter(whole).to_pylist())
         return {path: self.needed_rows[path] for path in paths if path in others}
 
     def without(self, paths: Collection[str]) -> Reads:
-        """The same reads without some files, by their canonical paths."""
+        """Return the same reads without some files, by their canonical paths."""
         gone = pa.array(list(paths), pa.string())
         kept, needed = (
             known.filter(pc.invert(pc.is_in(known, value_set=gone)))
@@ -65,7 +65,7 @@ class Reads:
         return replace(self, paths=kept, needed_paths=needed)
 
     def of_version(self, new_files: Collection[str], *, by_predicate: bool) -> Reads:
-        """What of the same reads is of a version, where they were made of more than that.
+        """Return those of the reads that concern a version, without files that steps have written.
 
         Args:
             new_files: The canonical paths of files that are not in the version.
@@ -81,7 +81,7 @@ class Reads:
     def moved(
         self, left: Collection[str], whole: Collection[str], rows: Mapping[str, BitMap64]
     ) -> Reads:
-        """The same reads after another commit has moved rows to other files.
+        """Return the same reads after another commit has moved rows to other files.
 
         Args:
             left: The canonical paths of files that are gone.
@@ -99,7 +99,7 @@ class Reads:
 
 
 class ReadTracker:
-    """Collects what one transaction reads; `freeze` gives the value that checks work on."""
+    """Collects what one transaction reads. `freeze` gives the value that checks work on."""
 
     def __init__(self) -> None:
         self._predicates: list[SplitPredicate] = []
@@ -152,7 +152,7 @@ class ReadTracker:
         self._app_ids.add(app_id)
 
     def freeze(self) -> Reads:
-        """The reads recorded so far, as a value."""
+        """Return the reads recorded so far, as a value."""
         return Reads(
             predicates=tuple(self._predicates),
             paths=pa.chunked_array(self._paths, type=pa.string()),

@@ -1,4 +1,4 @@
-"""How a pending commit is moved past a winner it does not conflict with (spec 2.3, 2.4, 2.7, 2.11).
+"""Moves a pending commit past a winner that it does not conflict with (spec 2.3 to 2.11).
 
 Pure functions `(ours, theirs) -> ours`; the rows of `table.py` name them.
 """
@@ -75,7 +75,7 @@ def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
         touched = added | {canonical_path(item.path) for item in theirs.removes}
         kept = tuple(a for a in ours.actions if _path_of(a) not in touched)
         return replace(ours, actions=kept, reads=ours.reads.without(touched))
-    given = _backfilled(theirs)
+    given = _backfilled_files(theirs)
 
     def with_ids(action: Action) -> Action:
         source = given.get(_path_of(action) or "")
@@ -90,8 +90,8 @@ def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
     return replace(ours, actions=tuple(map(with_ids, ours.actions)))
 
 
-def _backfilled(theirs: Theirs) -> Mapping[str, AddFile]:
-    """The files that got ids from the winner, if it is a backfill, by canonical path."""
+def _backfilled_files(theirs: Theirs) -> Mapping[str, AddFile]:
+    """Return the files that got ids from the winner, if it is a backfill, by canonical path."""
     if theirs.operation != ROW_TRACKING_BACKFILL:
         return {}
     return {canonical_path(item.path): item for item in theirs.adds}
@@ -110,7 +110,7 @@ def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
     # Without a file to number we record no mark, but the next rebase starts from this one.
     if not any(isinstance(action, AddFile) for action in ours.actions):
         return replace(ours, row_id_high_water_mark=mark)
-    settled = _backfilled(theirs)
+    settled = _backfilled_files(theirs)
     actions = assign_row_ids(ours.actions, known_mark=known, next_mark=mark, settled=settled)
 
     def with_version(action: Action) -> Action:

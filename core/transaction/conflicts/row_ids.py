@@ -46,7 +46,7 @@ ROWS_PRESERVED = "delta.rowTracking.preserved"
 
 
 def is_row_tracking_on(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether every added file must get row ids: the feature is supported and not suspended."""
+    """Return whether added files must get row ids: the feature is there and not suspended."""
     properties = TableMetadata.of(metadata).properties
     return supports(protocol, "rowTracking") and not properties.row_tracking_suspended
 
@@ -77,7 +77,7 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
 
 
 def unnumbered(snapshot: Snapshot) -> pa.Table:
-    """The files whose rows have no ids, as rows of `Snapshot.files`."""
+    """Return the files whose rows have no ids, as rows of `Snapshot.files`."""
     files = snapshot.files
     return files.filter(pc.is_null(files["baseRowId"]))
 
@@ -97,7 +97,7 @@ def without_row_ids_if_suspended(
 
 
 def high_water_mark(domains: Iterable[DomainMetadata], *, default: int) -> int:
-    """The largest row id handed out, as the domain `delta.rowTracking` records it, or `default`.
+    """Return the largest row id in the domain `delta.rowTracking`, or `default`.
 
     Raises:
         TableError: The domain records something that is not a row id (kind
@@ -181,7 +181,7 @@ def _mark_domain(mark: int) -> DomainMetadata:
 
 
 def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
-    """As `assign_row_ids` and `without_row_ids_if_suspended`, for files that are columns.
+    """Give row ids to files that are columns, or take them away if that is suspended.
 
     Raises:
         SchemaError, TableError: As `assign_row_ids`.
@@ -197,7 +197,7 @@ def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
     mark = max(known, high_water_mark(given, default=known))
     ids = added["baseRowId"]
     is_fresh = pc.or_kleene(pc.is_null(ids), pc.greater(ids, mark))
-    counts = _counts(added.filter(is_fresh))
+    counts = _count_rows(added.filter(is_fresh))
     end = mark + exact_sum(counts)
     _ensure_fits(end + 1)
     before = pc.subtract(pc.cumulative_sum(counts), counts)
@@ -210,8 +210,8 @@ def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
     return replace(ours, actions=(*domains, *rest), files=replace(files, added=added))
 
 
-def _counts(files: pa.Table) -> pa.ChunkedArray:
-    """How many rows the files have, deleted ones included."""
+def _count_rows(files: pa.Table) -> pa.ChunkedArray:
+    """Count the rows of the files, deleted ones included."""
     counts = FileStatistics(files, StructType(())).num_records
     for path in files["path"].filter(pc.is_null(counts)).slice(0, 1).to_pylist():
         raise _not_numbered(path)

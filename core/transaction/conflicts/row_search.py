@@ -54,7 +54,7 @@ class RowsToFind:
     @property
     def positions(self) -> _Numbers:
         """`rows` as numbers."""
-        return _numbers(self.rows)
+        return _as_numbers(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class RowSearch:
     def find(
         self, wanted: Sequence[RowsToFind], adds: Sequence[AddFile]
     ) -> Sequence[FoundRows] | str:
-        """Where the rows are in the new files, which have no vectors; or why that can't be told."""
+        """Find the rows in the new files, which have no vectors, or say why that can't be told."""
         if any(add.deletion_vector for add in adds):
             return "its new files have deletion vectors"
         try:
@@ -100,7 +100,7 @@ class RowSearch:
         is_small = num_bytes is not None and num_bytes <= options.conflict_read_bytes
         return is_small and len(adds) <= options.conflict_read_files
 
-    def _read(self, file: AddFile, columns: Sequence[str] | None = None) -> pa.Table:
+    def _read_rows(self, file: AddFile, columns: Sequence[str] | None = None) -> pa.Table:
         view = self.snapshot.with_other_files(self.snapshot.metadata, files_table([file]))
         return to_arrow(view, None, columns, access=self.table.data_access())
 
@@ -113,22 +113,22 @@ class RowSearch:
         num_bytes = None if None in counts else _ID_BYTES * sum(filter(None, counts))
         if not self._may_read(adds, num_bytes):
             return _TOO_LARGE
-        new = [self._tracked(add) for add in adds]
+        new = [self._read_ids(add) for add in adds]
         if any(rows is None for rows in new):
             return "its new files hold rows without ids"
         places = _Ids.of([rows for rows in new if rows is not None])
         found = []
         for item in wanted:
-            old = self._tracked(replace(item.file, deletion_vector=None))
+            old = self._read_ids(replace(item.file, deletion_vector=None))
             rows = None if old is None else places.find(old[item.positions])
             if rows is None:
                 return "it gave rows other ids, or changed them"
             found.append(rows)
         return found
 
-    def _tracked(self, file: AddFile) -> _Numbers | None:
-        """The ids and versions of all rows of a file; None if one has none."""
-        read = self._read(file, _TRACKED)
+    def _read_ids(self, file: AddFile) -> _Numbers | None:
+        """Read the ids and versions of all rows of a file, or return None if one has none."""
+        read = self._read_rows(file, _TRACKED)
         if any(column.null_count for column in read.columns):
             return None
         found: _Numbers = np.column_stack([column.to_numpy() for column in read.columns])
@@ -142,11 +142,11 @@ class RowSearch:
         num_bytes = sum(item.size for item in (*adds, *(item.file for item in wanted)))
         if not self._may_read(adds, num_bytes):
             return _TOO_LARGE
-        new = [_Block(self._read(add)) for add in adds]
+        new = [_Block(self._read_rows(add)) for add in adds]
         found = []
         for item in wanted:
-            ranks = item.positions - np.searchsorted(_numbers(item.deleted), item.positions)
-            old = self._read(item.file)
+            ranks = item.positions - np.searchsorted(_as_numbers(item.deleted), item.positions)
+            old = self._read_rows(item.file)
             rows = _first_place(old, ranks, new)
             if rows is None:
                 return "the table does not track rows, and they stand in another order"
@@ -172,7 +172,7 @@ class _Ids:
         return cls(rows[order, 0], rows[order, 1], files[order], positions[order])
 
     def find(self, rows: _Numbers) -> FoundRows | None:
-        """Where rows with these ids and versions are; None if not each is there just once."""
+        """Find rows with these ids and versions, or return None if one is not there just once."""
         first = np.searchsorted(self.ids, rows[:, 0], side="left")
         after = np.searchsorted(self.ids, rows[:, 0], side="right")
         if not np.all(after - first == 1) or not np.array_equal(self.versions[first], rows[:, 1]):
@@ -188,7 +188,7 @@ class _Block:
         self._taken = BitMap64()
 
     def place_of(self, old: pa.Table, ranks: _Numbers) -> _Numbers | None:
-        """The positions of some rows of a file, if all of its rows stand here in their order."""
+        """Return the positions of some rows of a file, if all of its rows stand here in order."""
         wanted = old.take(ranks)
         last = self.rows.num_rows - old.num_rows
         starts = _places_of(wanted.slice(0, 1), self.rows) - ranks[0]
@@ -212,7 +212,7 @@ def _first_place(old: pa.Table, ranks: _Numbers, new: Sequence[_Block]) -> Found
 
 
 def _places_of(row: pa.Table, rows: pa.Table) -> _Numbers:
-    """Where a row may stand, by those of its columns that are compared by their bits."""
+    """Find where a row may stand, by its columns that are compared by their bits."""
     mask = pa.repeat(True, rows.num_rows)
     for name, column in zip(row.column_names, row.columns, strict=True):
         value, others = column[0], rows[name]
@@ -225,7 +225,7 @@ def _places_of(row: pa.Table, rows: pa.Table) -> _Numbers:
 
 
 def _are_alike(one: pa.Table, other: pa.Table) -> bool:
-    """Whether rows have the same values; NaN is NaN, and -0.0 is not 0.0."""
+    """Return whether rows have the same values. NaN is NaN, and -0.0 is not 0.0."""
     return all(map(_columns_are_alike, one.columns, other.columns))
 
 
@@ -239,5 +239,5 @@ def _columns_are_alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
         return False
 
 
-def _numbers(rows: BitMap64) -> _Numbers:
+def _as_numbers(rows: BitMap64) -> _Numbers:
     return np.asarray(rows.to_array(), dtype=np.int64)

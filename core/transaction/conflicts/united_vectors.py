@@ -28,25 +28,27 @@ def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
     if not theirs.shared:
         return ours
     actions = tuple(
-        moved for action in ours.actions if (moved := _moved(action, theirs.shared)) is not None
+        moved
+        for action in ours.actions
+        if (moved := _moved_action(action, theirs.shared)) is not None
     )
     return with_actions(ours, actions)
 
 
-def _moved(action: Action, shared: Mapping[str, SharedFile]) -> Action | None:
+def _moved_action(action: Action, shared: Mapping[str, SharedFile]) -> Action | None:
     if not isinstance(action, AddFile | RemoveFile):
         return action
     item = shared.get(canonical_path(action.path))
     if item is None:
         return action
     if isinstance(action, AddFile):
-        return _united(action, item)
+        return _with_united_vector(action, item)
     removed = item.after.remove(action.deletion_timestamp or 0, data_change=action.data_change)
     return replace(removed, deletion_timestamp=action.deletion_timestamp)
 
 
-def _united(ours: AddFile, item: SharedFile) -> AddFile | None:
-    """The file with the rows of both deleted; None if no row is left."""
+def _with_united_vector(ours: AddFile, item: SharedFile) -> AddFile | None:
+    """Return the file with the rows of both deleted, or None if no row is left."""
     total = num_rows(ours.stats)
     # A vector may name rows that the file does not have.
     if total is not None and item.united.range_cardinality(0, total) == total:

@@ -19,7 +19,7 @@ __all__ = ["combine"]
 
 
 def combine(members: Sequence[Ours], txn_id: str) -> Ours:
-    """One transaction that does what all of these do, at the version that all of them try.
+    """Combine transactions into one that does what all of them do, at the version they try.
 
     Args:
         members: Blind appends that were checked against the same winners.
@@ -57,14 +57,14 @@ def _combined_info(infos: Sequence[CommitInfo], txn_id: str) -> CommitInfo:
         in_commit_timestamp=max(times, default=None),
         timestamp=max(info.timestamp or 0 for info in infos),
         read_version=min(info.read_version or 0 for info in infos),
-        operation_metrics=_sums([info.operation_metrics for info in infos]),
+        operation_metrics=_sum_metrics([info.operation_metrics for info in infos]),
         tags={**tags, **group_tags([info.txn_id or "" for info in infos])},
         txn_id=txn_id,
     )
 
 
-def _sums(metrics: Sequence[Mapping[str, str] | None]) -> Mapping[str, str] | None:
-    """The sum of each metric that is a whole number in all of them; None where one has none."""
+def _sum_metrics(metrics: Sequence[Mapping[str, str] | None]) -> Mapping[str, str] | None:
+    """Sum each metric that is a whole number in all of them, or return None where one has none."""
     known = [each for each in metrics if each is not None]
     if len(known) < len(metrics):
         return None

@@ -73,46 +73,46 @@ class GroupLoop(CommitLoop):
         self._turn = turn
 
     def run(self) -> Landed | None:
-        """Try until the commit lands; None if every member ended in a conflict.
+        """Try until the commit lands, or return None if every member ended in a conflict.
 
         Raises:
             OptimistError: As `do_commit_retry_iteratively`; it is the outcome of all members left.
         """
         try:
-            return self.do_commit_retry_iteratively(self._combined())
+            return self.do_commit_retry_iteratively(self._combine_members())
         except _NobodyLeft:
             return None
 
     def announce(self, ours: Ours) -> Ours:
-        """See `CommitLoop.announce`; here for each member whose thread still waits."""
+        """Note the version for each member whose thread still waits; see `CommitLoop.announce`."""
         with self._turn:
             staying = [member for member in self.members if not member.has_left]
             if len(staying) < len(self.members):
                 self.members = staying
-                ours = self._combined()
+                ours = self._combine_members()
             for each in {self._txn_id, *(member.txn_id for member in staying)}:
                 self._note_attempt(each, ours.attempt_version)
         return ours
 
     def check_for_conflicts(self, ours: Ours) -> Rebased:
-        """See `CommitLoop.check_for_conflicts`; here a conflict ends its own member only."""
+        """Check each member by itself: a conflict ends its own member only."""
         winners = read_winners(self._table, ours)
         rebased = [member.pass_winners(winners, self._table) for member in self.members]
         landed = [each for each in rebased if each is not None and each.has_landed]
         if landed:
             return self._landed_in(min(each.ours.attempt_version for each in landed), winners, ours)
         self.members = [member for member in self.members if member.outcome is None]
-        return Rebased(self._combined(), winners)
+        return Rebased(self._combine_members(), winners)
 
     def _landed_in(self, version: int, winners: tuple[Theirs, ...], ours: Ours) -> Rebased:
-        """Keep those that the winner of this version holds; the others are not in it."""
+        """Keep the members that the winner of this version holds. The others are not in it."""
         winner = next(each for each in winners if each.version == version)
         self.members = [member for member in self.members if winner.holds(member.txn_id)]
         before = tuple(each for each in winners if each.version < version)
         return Rebased(as_written(ours, winner), before, has_landed=True)
 
     def known_outcome(self) -> CommitResult | CommitOutcomeUnknownError | None:
-        """What the members may be told now; None if certainly nothing of them was committed."""
+        """Return what the members may be told now, or None if nothing of them was committed."""
         if self.landed is not None:
             reason = "the thread that committed for several was interrupted"
             return result_without_hooks(self.landed, (), reason)
@@ -121,7 +121,7 @@ class GroupLoop(CommitLoop):
             return self.unanswered.unknown(reason)
         return None
 
-    def _combined(self) -> Ours:
+    def _combine_members(self) -> Ours:
         if not self.members:
             raise _NobodyLeft
         return combine([member.ours for member in self.members], self._txn_id)

@@ -26,7 +26,7 @@ __all__ = ["Member", "may_join"]
 
 
 def may_join(ours: Ours) -> bool:
-    """Whether a transaction may share a version with others: a blind append and nothing else.
+    """Return whether a transaction may share a version with others: only a blind append may.
 
     It adds files that bring new rows to a table that exists, perhaps records its application's
     progress, and has neither read files nor set tags. Row ids, and what is said of them, are the
@@ -79,7 +79,7 @@ class Member:
         return self.ours.commit_info.txn_id or ""
 
     def goes_with(self, others: Sequence[Member]) -> bool:
-        """Whether it may share a version with all of these.
+        """Return whether it may share a version with all of these.
 
         They must have read one log, and what the commit says of itself must be true of each of
         them. Two that touch the same application or file go one after the other, so that the later

@@ -71,7 +71,7 @@ class CommitQueue:
         return len(self._waiting)
 
     def accepts(self, ours: Ours) -> bool:
-        """Whether a transaction may be committed by another thread, together with others."""
+        """Return whether a transaction may be committed by another thread, together with others."""
         if self._leader == threading.get_ident():
             return False
         # A thread that holds the commit lock must commit by itself: a leader would wait for it.
@@ -106,7 +106,7 @@ class CommitQueue:
         return outcome
 
     def _await(self, member: Member) -> CommitResult | OptimistError | None:
-        """Wait for the member's outcome; None if this thread is to lead instead."""
+        """Wait for the member's outcome, or return None if this thread is to lead instead."""
         budget_s = self._table.options.retry_policy.budget_s
         with self._turn:
             while member.outcome is None:
@@ -119,7 +119,7 @@ class CommitQueue:
                 if not in_time and member in self._waiting:
                     # In one step: whoever is told that nothing was committed can't be taken now.
                     self._waiting.remove(member)
-                    raise _busy(self._table.table_path, budget_s)
+                    raise _queue_is_busy(self._table.table_path, budget_s)
             return member.outcome
 
     def _end_lead(self) -> None:
@@ -194,7 +194,7 @@ class CommitQueue:
         return GroupLoop(self._table, members, txn_id, self._listener.note_attempt, self._turn)
 
     def _move_to_one_version(self, group: Sequence[Member]) -> list[Member]:
-        """Check each against the commits that landed since it began; those without a conflict."""
+        """Check each member against the commits since it began. Keep those without a conflict."""
         oldest = min((member.ours for member in group), key=lambda ours: ours.attempt_version)
         newest = max(member.ours.attempt_version for member in group)
         winners = self._recent.since(oldest, newest, self._table)
@@ -210,7 +210,7 @@ class CommitQueue:
         _settle(members, finish_commit(self._table, self._listener, newest.base, seen))
 
     def _renew(self) -> None:
-        """In a child: forget the threads of the parent."""
+        """Forget the parent's threads, in a forked child."""
         here = threading.get_ident()
         self._turn = threading.Condition()
         if self._leader != here:
@@ -224,7 +224,7 @@ def _settle(members: Sequence[Member], outcome: CommitResult | OptimistError) ->
             member.outcome = outcome
 
 
-def _busy(table_path: str, budget_s: float) -> StorageError:
+def _queue_is_busy(table_path: str, budget_s: float) -> StorageError:
     return StorageError(
         f"Other commits of this process to {table_path} took the {budget_s:.0f} s that this commit "
         "could wait. Nothing was committed. Run the operation again when fewer writers are active, "

@@ -17,7 +17,7 @@ _MOST = 16
 
 
 class RecentCommits:
-    """The newest commits of one log that a table's handle knows, without a gap; for one thread."""
+    """The newest commits of one log that a table's handle knows, without a gap, for one thread."""
 
     def __init__(self) -> None:
         self._log: KnownLog | None = None
@@ -33,7 +33,7 @@ class RecentCommits:
         self._known = (*(known if follows else ()), *seen)[-_MOST:]
 
     def since(self, ours: Ours, newest: int, table: TableRef) -> Sequence[Theirs]:
-        """The commits from the version that `ours` tries on, up to `newest` at least.
+        """Return the commits from the version that `ours` tries on, up to `newest` at least.
 
         That one is not there yet. Only what is not known is read from the log.
 

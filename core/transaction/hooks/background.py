@@ -25,7 +25,7 @@ _WORKERS = 2
 
 
 class BackgroundWork:
-    """The background work of one table; threads may share it."""
+    """The background work of one table. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
@@ -35,7 +35,7 @@ class BackgroundWork:
         renew_in_child(self, BackgroundWork._leave_to_parent)
 
     def submit(self, work: Callable[[], _Answer]) -> Future[_Answer]:
-        """Do the work after all that was submitted before; the future holds its result or error.
+        """Do the work after all that was submitted before, and return a future of its result.
 
         Raises:
             RuntimeError: The interpreter is ending.
@@ -43,12 +43,12 @@ class BackgroundWork:
         future: _Promise[_Answer] = _Promise()
         with self._lock:
             if not self._is_running:
-                # `_run` waits for the lock that we hold, and so finds the work appended below.
-                _POOL.get().submit(self._run)
+                # `_run_all` waits for the lock that we hold, and so finds the work appended below.
+                _POOL.get().submit(self._run_all)
                 self._is_running = True
-            self._waiting.append(lambda: _settle(future, work))
+            self._waiting.append(lambda: _settle_future(future, work))
             self._pending.add(future)
-        future.add_done_callback(self._forget)
+        future.add_done_callback(self._forget_work)
         return future
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -61,7 +61,7 @@ class BackgroundWork:
             pending = set(self._pending)
         return not wait(pending, timeout_s).not_done
 
-    def _forget(self, future: Future[Any]) -> None:
+    def _forget_work(self, future: Future[Any]) -> None:
         with self._lock:
             self._pending.discard(future)
 
@@ -73,7 +73,7 @@ class BackgroundWork:
         for future in pending:
             future.give_up()
 
-    def _run(self) -> None:
+    def _run_all(self) -> None:
         while True:
             with self._lock:
                 if not self._waiting:
@@ -93,7 +93,7 @@ class _Promise(Future[_Answer]):
         self.cancel()
 
 
-def _settle(future: Future[_Answer], work: Callable[[], _Answer]) -> None:
+def _settle_future(future: Future[_Answer], work: Callable[[], _Answer]) -> None:
     try:
         answer = work()
     except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it was

@@ -57,7 +57,7 @@ class ChecksumHook:
 
 
 class LogCompactionHook:
-    """Writes the newest commits once more as one file; see the option `log.compactionInterval`."""
+    """Writes the newest commits once more as one file (option `log.compactionInterval`)."""
 
     name = "Log Compaction"
     may_run_later = True
@@ -98,14 +98,14 @@ class CheckpointHook:
 
 
 def is_checkpoint_due(version: int, interval: int) -> bool:
-    """Whether a version gets a checkpoint: 10, 20, ... for an interval of 10; never version 0."""
+    """Return whether a version gets a checkpoint: 10, 20, ... for an interval of 10, never 0."""
     return version > 0 and version % interval == 0
 
 
 def default_hooks(
     committed: CommittedTransaction, cleaner: LogCleaner, take_up: TakeUp
 ) -> tuple[PostCommitHook, ...]:
-    """The standard hooks that have something to do after this commit."""
+    """Return the standard hooks that have something to do after this commit."""
     options, properties = committed.table.options, committed.snapshot.properties
     hooks: list[PostCommitHook] = []
     if options.write_checksum_enabled:
@@ -130,7 +130,7 @@ def missed_hooks(
     *,
     has_files: bool,
 ) -> tuple[HookOutcome, ...]:
-    """What is reported where hooks did not run, for example as the version can't be read back.
+    """Report the hooks that did not run, for example because the version can't be read back.
 
     It is those registered, and the symlink manifest. The next commit makes up for all others.
 
@@ -155,12 +155,12 @@ def missed_hooks(
 
 
 def names_files(actions: Sequence[Action], files: ManyFiles | None) -> bool:
-    """Whether a commit with these actions, and with these files as columns, names files."""
+    """Return whether a commit with these actions, and with these files as columns, names files."""
     return bool(files) or any(isinstance(action, FILE_ACTIONS) for action in actions)
 
 
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:
-    """Whether a failure of this hook is raised as an error instead of only logged (spec 1.15).
+    """Return whether a failure of this hook is raised instead of only logged (spec 1.15).
 
     A failure to write the symlink manifest always is: nothing else tells its readers that the
     manifest still lists the files of an older version.

@@ -56,7 +56,7 @@ class CommittedTransaction:
 
 
 class PostCommitHook(Protocol):
-    """Something to do after a commit; register it before, with `register_post_commit_hook`.
+    """Something to do after a commit. Register it before, with `register_post_commit_hook`.
 
     A hook whose attribute `may_run_later` is true runs in the background where the option
     `postCommit.background` is on.
@@ -124,24 +124,24 @@ def run_hooks(
         background: Runs the hooks that may run later, in the same order. None: all run now.
     """
     return tuple(
-        _submit(hook, committed, background)
+        _submit_hook(hook, committed, background)
         if background is not None and getattr(hook, "may_run_later", False)
-        else _run(hook, committed)
+        else _run_hook(hook, committed)
         for hook in hooks
     )
 
 
-def _submit(
+def _submit_hook(
     hook: PostCommitHook, committed: CommittedTransaction, background: BackgroundWork
 ) -> HookOutcome:
     try:
-        work = partial(_run, hook, committed, is_late=True)
+        work = partial(_run_hook, hook, committed, is_late=True)
         return HookOutcome(hook.name, pending=background.submit(work))
     except RuntimeError:  # the interpreter is ending and starts no more threads
-        return _run(hook, committed)
+        return _run_hook(hook, committed)
 
 
-def _run(
+def _run_hook(
     hook: PostCommitHook, committed: CommittedTransaction, *, is_late: bool = False
 ) -> HookOutcome:
     table = committed.table
@@ -168,7 +168,7 @@ def _ensure_still_there(committed: CommittedTransaction) -> None:
 
 
 def commits_after(store: LogStore, snapshot: Snapshot) -> tuple[FileStatus, ...]:
-    """The commits that landed after a version.
+    """Return the commits that landed after a version.
 
     Raises:
         StorageError: The version is no longer in the log (kind `OPTIMIST_PREDECESSOR_MISSING`).

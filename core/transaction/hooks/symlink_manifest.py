@@ -43,7 +43,7 @@ Values: TypeAlias = Mapping[str, str | None]
 
 
 class GenerateSymlinkManifest:
-    """The post-commit hook; it needs no state."""
+    """The post-commit hook, which needs no state."""
 
     name = "Generate Symlink Format Manifest"
 
@@ -63,7 +63,7 @@ class GenerateSymlinkManifest:
 
 
 class SymlinkManifests:
-    """The manifests of one table; single use, and for one thread.
+    """The manifests of one table. Single use, and for one thread.
 
     Args:
         table: The table.
@@ -78,7 +78,7 @@ class SymlinkManifests:
     def bring_up_to_date(
         self, partitions: Callable[[Snapshot], Iterable[Values]], *, is_asked_for: bool
     ) -> frozenset[str]:
-        """Write the manifests of the newest version; see the steps of the module.
+        """Write the manifests of the newest version, in the steps of the module.
 
         Args:
             partitions: Those of a version that are to be written.
@@ -96,17 +96,17 @@ class SymlinkManifests:
         policy, clock = self._table.options.retry_policy, self._table.clock
         start_s = clock.monotonic_s()
         while True:
-            self.snapshot = _newest(self._table.store, self.snapshot)
+            self.snapshot = _newest_version(self._table.store, self.snapshot)
             if not (is_asked_for or self.snapshot.properties.symlink_format_manifest_enabled):
                 return frozenset(self._written)
-            wanted = _wanted(self._table.store, self.snapshot, partitions(self.snapshot))
+            wanted = _wanted_manifests(self._table.store, self.snapshot, partitions(self.snapshot))
             due = {path: files for path, files in wanted.items() if self._has_not(path, files)}
             if not due:
                 return frozenset(wanted)
             if clock.monotonic_s() - start_s > policy.budget_s:
-                raise _overtaken(self.snapshot)
+                raise _manifest_overtaken(self.snapshot)
             for path, files in due.items():
-                _replace(self._table.store, self.snapshot, path, files)
+                _replace_manifest(self._table.store, self.snapshot, path, files)
                 self._written[path] = files
 
     def _has_not(self, path: str, files: tuple[str, ...]) -> bool:
@@ -114,22 +114,22 @@ class SymlinkManifests:
 
 
 def all_partitions(snapshot: Snapshot) -> Iterable[Values]:
-    """The values of every partition of a version."""
+    """Return the values of every partition of a version."""
     values = snapshot.files.column("partitionValues").to_pylist(maps_as_pydicts="strict")
     return {json.dumps(item): item for item in values}.values()
 
 
-def _newest(store: LogStore, snapshot: Snapshot) -> Snapshot:
+def _newest_version(store: LogStore, snapshot: Snapshot) -> Snapshot:
     commits = commits_after(store, snapshot)
     if not commits or snapshot.segment is None:
         return snapshot
     return snapshot.updated_to(store, snapshot.segment.extended(commits))
 
 
-def _wanted(
+def _wanted_manifests(
     store: LogStore, snapshot: Snapshot, partitions: Iterable[Values]
 ) -> dict[str, tuple[str, ...]]:
-    """The lines of each manifest by its path; none for one that must not be there."""
+    """Return the lines of each manifest by its path, or None for one that must not be there."""
     if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
         raise SchemaError(
             "A symlink manifest can't be written for a table whose files have deletion vectors: it "
@@ -144,19 +144,21 @@ def _wanted(
         is_current = set(values) == set(names)
         ordered = {name: values[name] for name in (names if is_current else values)}
         files = _files_of(snapshot.files, ordered) if is_current else []
-        lines = tuple(_line(store, snapshot.data_paths, item) for item in files)
-        wanted[_path(snapshot, ordered)] = lines
+        lines = tuple(_manifest_line(store, snapshot.data_paths, item) for item in files)
+        wanted[_manifest_path(snapshot, ordered)] = lines
     return wanted
 
 
-def _path(snapshot: Snapshot, values: Values) -> str:
+def _manifest_path(snapshot: Snapshot, values: Values) -> str:
     directory = join(snapshot.table_path, MANIFEST_DIRECTORY)
     if values:
         directory = join(directory, partition_directory(values))
     return join(directory, "manifest")
 
 
-def _replace(store: LogStore, snapshot: Snapshot, path: str, lines: tuple[str, ...]) -> None:
+def _replace_manifest(
+    store: LogStore, snapshot: Snapshot, path: str, lines: tuple[str, ...]
+) -> None:
     snapshot.data_paths.ensure_not_led_out(path)
     if not lines:
         store.delete(path)
@@ -165,7 +167,7 @@ def _replace(store: LogStore, snapshot: Snapshot, path: str, lines: tuple[str, .
     store.write(path, list(lines), overwrite=True)
 
 
-def _overtaken(snapshot: Snapshot) -> StorageError:
+def _manifest_overtaken(snapshot: Snapshot) -> StorageError:
     return StorageError(
         f"Whenever the symlink manifests of {snapshot.table_path} were written, other writers had "
         "committed in the meantime. The manifests may list the files of an older version than "
@@ -176,8 +178,8 @@ def _overtaken(snapshot: Snapshot) -> StorageError:
     )
 
 
-def _line(store: LogStore, paths: DataPaths, reference: str) -> str:
-    """A file as the manifest names it; a file that we may not open ourselves is named, too.
+def _manifest_line(store: LogStore, paths: DataPaths, reference: str) -> str:
+    """Return a file as the manifest names it, even one that we may not open ourselves.
 
     Nothing is opened here, and leaving the file out would hide its rows. A reader of the manifest
     that can't or won't reach the file will say so.
@@ -189,7 +191,7 @@ def _line(store: LogStore, paths: DataPaths, reference: str) -> str:
 
 
 def _files_of(files: pa.Table, values: Values) -> list[str]:
-    """The paths of the files of one partition."""
+    """Return the paths of the files of one partition."""
     mask = pa.array([True] * files.num_rows) if not values else None
     for name, value in values.items():
         found = pc.map_lookup(files.column("partitionValues"), name, "first")
