@@ -1,9 +1,9 @@
 """Auto-compaction: after a write, the small files of the partitions that it changed (spec 10.14).
 
 It is on by `spark.databricks.delta.autoCompact.enabled`, or by the table's property
-`delta.autoOptimize.autoCompact`. It waits until a partition has many small files, so most commits
-only count; then it is an OPTIMIZE of a bounded size in this process, after the write has landed.
-Whatever becomes of it, the write stands.
+`delta.autoOptimize.autoCompact`. Most commits only count files: it waits until a partition has many
+small ones. Then it runs an OPTIMIZE of a bounded size in this process, after the write has landed.
+If that fails, the write stands.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
 def _within_the_table(files: pa.Table, snapshot: Snapshot) -> pa.Table:
     """Drop the files of a shallow clone's source.
 
-    Whether rows of these may be copied is a question to other logs, too much for each commit; and
-    nobody has asked to have them copied.
+    Only other logs tell whether their rows may be copied, and asking them costs too much for each
+    commit. Besides, nobody has asked to have them copied.
     """
     paths = snapshot.data_paths
     if paths.outside == ANY:

@@ -255,7 +255,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     def transaction(self, *, user_metadata: str | None = None) -> TableTransaction:
         """Begin several operations in one commit, each of which sees those before it.
 
-        As in `with log.transaction() as txn:`; the operations are methods of `txn`. They are
+        Use it as in `with log.transaction() as txn:`. The operations are methods of `txn`. They are
         committed at the end of the block, all or none.
 
         Args:
@@ -340,9 +340,9 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     ) -> Iterator[FollowedCommit]:
         """Yield the rows that come into the table, commit by commit, with positions to resume from.
 
-        The first item is the whole table, unless a start is given; each further one is a commit.
-        Commits that other engines made to arrange rows anew have none. Where the start is `latest`
-        or a time, the first item has no rows, only the position of that start.
+        The first item is the whole table, unless a start is given. Each further item is a commit.
+        Commits that only rearrange rows bring no rows. Where the start is `latest` or a time, the
+        first item has no rows, only the position of that start.
 
         Args:
             position: The `position` of the last item that was dealt with, perhaps by an earlier
@@ -460,8 +460,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     def wait_for_background_work(self, timeout_s: float | None = None) -> bool:
         """Wait for the checksums, checkpoints and cleanups that commits left to the background.
 
-        There are some only with the option `postCommit.background`. The interpreter waits for them,
-        too, when it ends. How each ended is logged, and told by `CommitResult.wait_for_hooks`.
+        There is such work only with the option `postCommit.background`. The interpreter also waits
+        for it when it ends. The log and `CommitResult.wait_for_hooks` tell how each piece ended.
 
         Returns:
             False if they are not done after `timeout_s` seconds.

@@ -55,8 +55,8 @@ class MaintenanceCommands(TableHandle):
         again in groups of at most `optimize.maxFileSize`, in this process, one group after the
         other. All groups are one commit, unless `optimize.batchSize` says otherwise.
 
-        In a clustered table, the rows that came since the last OPTIMIZE are arranged by the
-        clustering columns, together with those that were not many yet.
+        In a clustered table, the rows since the last OPTIMIZE are arranged by the clustering
+        columns, together with earlier rows that were too few to arrange.
 
         Args:
             predicate: Which partitions: SQL text or a tree over partition columns; None for all.
@@ -119,8 +119,8 @@ class MaintenanceCommands(TableHandle):
     ) -> Recomputed:
         """Compute the statistics anew by which queries skip files. No row changes.
 
-        For files of engines that wrote none, and after a change of the columns that get statistics.
-        The footer of each file is read, and its columns of floating-point numbers.
+        Use it for files of engines that write no statistics, and after a change of the columns that
+        get them. It reads the footer of each file, and its columns of floating-point numbers.
 
         Args:
             predicate: Which files: those that may hold matching rows; None for all.
@@ -245,8 +245,8 @@ class MaintenanceCommands(TableHandle):
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:
         """Take a feature out of the table's protocol, so that fewer engines are refused by it.
 
-        What the feature has left in the table is taken out first, by commits of their own; files
-        are written again where that takes it. A run that was stopped is gone on with by the next.
+        Commits of their own first remove what the feature has left in the table, and write files
+        again where needed. If a run was stopped, the next one continues it.
 
         Args:
             name: The feature.

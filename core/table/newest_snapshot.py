@@ -1,6 +1,6 @@
 """The newest version of a table that its handle knows, brought up to date by one listing.
 
-Threads that ask at the same time share a listing: one that began after a thread had asked shows all
+Threads that ask at the same time share a listing. It begins after they have asked, so it shows all
 that was committed before.
 """
 
@@ -85,7 +85,7 @@ class NewestSnapshot:
     def take_up(self, log: KnownLog, checkpoint: Checkpoint) -> None:
         """Make the newest version from a checkpoint that was just written of its log.
 
-        Nothing is raised: a version that is made from an older checkpoint is as right.
+        Nothing is raised, because a version from an older checkpoint is just as right.
         """
         with self._lock:
             known = self._snapshot
@@ -155,9 +155,9 @@ class NewestSnapshot:
     def _is_still_ours(self, known: Snapshot, commits: Sequence[FileStatus]) -> bool:
         """Return whether a listing still shows the newest version, if that is our own commit.
 
-        Nobody has listed our commit before, so its name alone says nothing: it may have been
-        removed by hand, and its version made again. The tag of the put tells that, or else the
-        commit itself is read, once.
+        Nobody has listed our commit before, so its name alone proves nothing: somebody may have
+        removed it, and another commit may have taken the version. The tag of the put tells that.
+        Without a tag, the commit itself is read once.
         """
         mine = known.segment.last_commit if known.segment else None
         if mine is None or is_listed(mine) or not commits:
@@ -171,8 +171,8 @@ class NewestSnapshot:
         """List the commits of the known log at least up to the known version, if it is there.
 
         The newest commit that a listing has shown is listed again. What follows it up to the known
-        version is our own, and listed for the first time. Of a table that we created nothing was
-        ever listed; whether its newest commit is ours tells `_is_still_ours`.
+        version is our own, and listed for the first time. Nothing was ever listed of a table that
+        we created; `_is_still_ours` tells whether its newest commit is ours.
         """
         store, log_path = self._table.store, self._table.log_path
         last_seen = known.segment.last_seen if known.segment else None

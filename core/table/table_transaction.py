@@ -40,15 +40,15 @@ def refused(operation: str) -> Callable[..., NoReturn]:
 class TableTransaction(RowCommands, RowReads):
     """A transaction of several operations on one table, as a context, for one thread.
 
-    The operations are its methods. Each sees the table as those before it leave it; nobody else
-    sees any of them before the end of the block, which commits them all. An error that leaves the
-    block has none of them committed, and their files removed; one that is caught within it undoes
-    only the operation that raised it.
+    The operations are its methods. Each sees the table as those before it leave it. Nobody else
+    sees any of them before the end of the block, which commits them all. If an error leaves the
+    block, nothing is committed, and the files of all operations are removed. If the error is caught
+    within the block, only the operation that raised it is undone.
 
     Rows that are read by its methods count as read: if another commit changes them meanwhile, the
     commit at the end is a conflict. It is not run again, whatever `conflict.retry` says.
 
-    What an operation returns as its commit is none yet: `attempts` is 0, and `version` the version
+    The result of an operation is not a commit yet: `attempts` is 0, and `version` is the version
     that the transaction will try first.
 
     Attributes:
@@ -116,7 +116,7 @@ class TableTransaction(RowCommands, RowReads):
     ) -> Snapshot:
         """Return the table after the operations so far, or at a version or a time.
 
-        What is read of a snapshot does not count as read.
+        Reads of a snapshot do not count as reads of the transaction.
         """
         if version is not None or timestamp is not None:
             return self._log.snapshot(version, timestamp, to_read=to_read)
@@ -145,8 +145,8 @@ class TableTransaction(RowCommands, RowReads):
     def ensure_sources_fit(self, versions: Collection[int]) -> None:
         """Refuse rows of a version that came after the transaction began.
 
-        They would be written beside those of the commits that the transaction has not seen. One
-        that goes by the next number is the transaction's own, as long as there is no other.
+        Such rows come from commits that the transaction has not seen. The next version number means
+        the transaction's own provisional version, unless another commit has that number.
 
         Raises:
             UsageError: There are such rows (kind `OPTIMIST_STEPS_OUT_OF_ORDER`).

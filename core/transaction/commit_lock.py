@@ -1,12 +1,12 @@
 """The commit lock: one commit loop at a time per table (spec 1.12).
 
-Assumes: all handles of a table in this process resolve its log to one path; with a lease, so do all
-processes.
-Provides: writers of this process queue up instead of racing; a store with visible partial writes is
-not read by one of them while another writes. With a lease, the same between processes; without one,
-the processes of one machine take turns where the store can tell (`LogStore.take_turns`).
-Does not provide: exclusion. That is the store's `put_if_absent`, always; a lease can lapse while
-its holder sleeps.
+Assumes: all handles of a table in this process resolve its log to one path. With a lease, all
+processes do.
+Provides: writers of this process queue up instead of racing. No writer reads a store with visible
+partial writes while another writes. With a lease, that holds between processes. Without one, the
+processes of one machine take turns where the store supports it (`LogStore.take_turns`).
+Does not provide: exclusion. Only the store's `put_if_absent` excludes others, because a lease can
+lapse while its holder sleeps.
 
 With a lease:
 
@@ -17,8 +17,8 @@ With a lease:
 4. Right before each put, make sure that the lease still holds: a lapsed one raises, and nothing is
    written.
 5. Give the lease back. Its keeper compares the owner, so a lease that has gone to another writer
-   meanwhile is left alone. The commit may have landed, so a failure here is only logged; so is one
-   to give back a turn.
+   meanwhile is left alone. The commit may have landed, so a failure to give back the lease, or a
+   turn, is only logged.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ __all__ = ["CommitListener"]
 class CommitListener(Protocol):
     """Is told of a commit before each attempt and after it has landed.
 
-    A transaction keeps nothing beyond its own end. What must be known afterwards (the newest
-    snapshot, the versions tried, the work left to the background) is the listener's to keep.
+    A transaction keeps nothing beyond its own end. The listener keeps what must be known
+    afterwards: the newest snapshot, the versions tried, the work left to the background.
     """
 
     def note_attempt(self, txn_id: str, version: int) -> None:
@@ -34,8 +34,8 @@ class CommitListener(Protocol):
     ) -> Snapshot | None:
         """Take note of a commit, and return the table at its version.
 
-        It is made of what is known, and only if that fails read from the log. The commit has
-        landed, so nothing is raised: None means that the log could not be read either.
+        The snapshot is built from what is known. Only if that fails, it is read from the log. The
+        commit has landed, so nothing is raised: None means that the log could not be read either.
 
         Args:
             base: The snapshot that the transaction started from.

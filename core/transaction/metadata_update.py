@@ -85,7 +85,7 @@ class MetadataChange(enum.Enum):
 def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock) -> Metadata:
     """Complete the metadata of a table that is created, and merge the defaults.
 
-    An empty `id` becomes a random UUID, an absent `created_time` the time of the clock.
+    An empty `id` becomes a random UUID. A missing `created_time` becomes the time of the clock.
 
     Raises:
         ConfigError: A default of the session is not a valid table property.
@@ -100,9 +100,9 @@ def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock)
 def with_global_config_defaults(metadata: Metadata, options: EngineOptions) -> Metadata:
     """Add the session's defaults for the properties that the metadata does not set itself.
 
-    The defaults come from `spark.databricks.delta.properties.defaults.*`. Those that name no
-    property are passed over, as by Delta's jar, and those that request a protocol are left out:
-    `protocol_for_new_table` deals with them.
+    The defaults come from `spark.databricks.delta.properties.defaults.*`. As in Delta, defaults
+    that name no property are ignored. Defaults that request a protocol are left to
+    `protocol_for_new_table`.
 
     Raises:
         ConfigError: A default is not a valid table property.
@@ -179,8 +179,8 @@ def derive_metadata_and_protocol(
 def with_protected_history(configuration: Mapping[str, str], current: Metadata) -> dict[str, str]:
     """Keep the properties that protect the checkpoints of versions.
 
-    Their features were dropped, and their log stays whatever the table becomes: only DROP FEATURE
-    checkpointProtection takes the property away.
+    Features were dropped from the table, and the log of those versions stays even if the table is
+    replaced. Only DROP FEATURE checkpointProtection removes the property.
 
     Args:
         configuration: What the table is to have in place of all that it has.
@@ -265,7 +265,7 @@ def _without_stray_keys(
 ) -> Metadata:
     """Drop keys of columns that mean nothing, or meant nothing until this change.
 
-    Those that the table had must not begin to count with a feature that is asked for now.
+    Keys that the table had must not take effect through a feature that is asked for now.
     """
     had_stray = current is not None and metadata_that_counts(current, protocol) is not current
     return metadata_that_counts(metadata, protocol if had_stray else asked)

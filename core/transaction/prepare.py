@@ -212,7 +212,7 @@ def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
 def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -> None:
     """Refuse a file named twice, and a mix of `dataChange` true and false (spec 1.6.7, 1.6.8).
 
-    Each check obeys its option. Both run again after a rebase, since a rebase rewrites actions.
+    Each check obeys its option. Both run again after a rebase, because it rewrites actions.
 
     Raises:
         UsageError: One of the checks failed. Nothing was written.

@@ -154,9 +154,9 @@ def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str 
 def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
     """Find a file that we read and the winner removed, even to rearrange its rows (spec 2.9).
 
-    Where `conflict.granularity` is `row`, a file counts only if we need rows of it, and one whose
-    rows were looked at is left to the next check. Rows that were only moved are followed to where
-    they stand now, as far as that can be told.
+    Where `conflict.granularity` is `row`, a file counts only if we need rows of it. If its rows
+    were looked at, the next check decides. Rows that were only moved are followed to their new
+    positions where possible.
     """
     if not theirs.removes:
         return None

@@ -254,8 +254,8 @@ def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]
 def _fits_winner(mine: RemoveFile | None, own: AddFile | None, theirs: RemoveFile) -> bool:
     """Return whether what we do to a file can be done to the file as the winner left it.
 
-    We put a vector on the very file that the winner put one on, or have only read of it. A file
-    that we remove for good was written again with all its other rows.
+    It can be done if we put a vector on the same file, or have only read it. It can't be done if we
+    remove the file for good, because its other rows were written again.
     """
     if mine is None:
         return own is None

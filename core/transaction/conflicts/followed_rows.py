@@ -1,7 +1,7 @@
 """Our commit after a winner that moved the rows that it changes to other files (spec 2.12).
 
-What it does to the old files it does to the new ones: it deletes the rows where they stand now, and
-removes files all of whose rows it removes.
+The commit does to the new files what it did to the old ones: it deletes the rows at their new
+positions, and removes files that lose all their rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["follow_moved_rows"]
 def follow_moved_rows(ours: Ours, theirs: Theirs) -> Ours:
     """Change the rows where the winner has put them, and depend on them there.
 
-    The new vectors are inline, however large they are; who commits them puts them into files.
+    The new vectors are inline, however large they are. `CloserLook.settled` puts large ones into
+    files.
     """
     moved = theirs.moved
     if not moved.left:

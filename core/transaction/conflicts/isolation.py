@@ -20,7 +20,8 @@ def isolation_level_for(
     """Return the isolation level of a commit with these prepared actions.
 
     A commit that only rearranges files (`dataChange` false), or has no actions, is downgraded to
-    snapshot isolation; on a WriteSerializable table only if its operation does not change data.
+    snapshot isolation. On a WriteSerializable table that happens only if its operation does not
+    change data.
     """
     if table_level is IsolationLevel.SNAPSHOT_ISOLATION:
         return table_level

@@ -1,8 +1,8 @@
 """What became of rows that we need, after a winner that only rearranged rows (spec 2.12).
 
-A compaction never takes a row to another partition, so its files are looked at one partition at a
-time. Where all rows of its old files there go with our commit, so do all rows of its new files, and
-no row has to be found.
+A compaction never moves a row to another partition, so its files are looked at one partition at a
+time. If our commit deletes all rows of its old files there, it deletes all rows of its new files,
+and no row has to be found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two sides of a conflict: `Ours`, which wants to commit, and `Theirs`, one winner (spec 2).
 
-Two types, so that no check can mix them up. Both are values; a rebase returns a new `Ours`, "as if
-this transaction had started after that winner".
+They are two types, so that no check can mix them up. Both are values. A rebase returns a new
+`Ours`: the transaction as if it had started after that winner.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Theirs:
     def only_rearranges(self) -> bool:
         """Whether it put rows of some files into others, and did no more.
 
-        The numbers of rows must agree, as a commit may call itself a rearrangement and be none.
+        The numbers of rows must agree, because a commit may wrongly call itself a rearrangement.
         """
         if not self.removes or any(item.data_change for item in self.files):
             return False

@@ -100,8 +100,8 @@ def _backfilled_files(theirs: Theirs) -> Mapping[str, AddFile]:
 def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
     """Give our files row ids above the winner's high-water mark, and the next commit version.
 
-    What `reconcile_backfill` has copied from the winner stays, though it is above the mark that we
-    know: it is of the winner's making, and not of an attempt of ours that lost.
+    Ids that `reconcile_backfill` copied from the winner stay, although they are above the mark that
+    we know. The winner gave them out, and not an attempt of ours that lost.
     """
     if not is_row_tracking_on(ours.protocol, ours.metadata):
         return ours

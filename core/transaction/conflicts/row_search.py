@@ -1,9 +1,9 @@
 """Where rows stand after a commit that only rearranged them (spec 2.12).
 
 Where the table tracks rows, they are found by their ids. Elsewhere they are found by their order: a
-file whose rows stand one after the other in a new file is looked for there. A place is taken for a
-row's new one only if the row there has the same values in all columns. Rows that are alike are one
-another's equal, so that is exact even where the order was another.
+file whose rows stand one after the other in a new file is looked for there. A position is taken for
+a row's new one only if the row there has the same values in all columns. Equal rows can stand for
+one another, so this is exact even if the order has changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Our vectors, united with those that a winner put on the same files (spec 2.12).
 
-Both commits delete rows of a file, and none of them twice. So ours removes the file as the winner
-left it, and adds it with a vector of the rows of both.
+Both commits delete rows of a file, but no row twice. So ours removes the file as the winner left
+it, and adds it with a vector of the rows of both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["unite_vectors"]
 def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
     """Put our deleted rows beside the winner's, in the files of which both delete rows.
 
-    The new vectors are inline, however large they are; who commits them puts them into files.
+    The new vectors are inline, however large they are. `CloserLook.settled` puts large ones into
+    files.
     """
     if not theirs.shared:
         return ours

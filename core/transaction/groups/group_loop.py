@@ -2,15 +2,15 @@
 
 It is the commit loop of any transaction, with three differences:
 
-1. Before each put, those whose thread has given up are left out, and the version is noted for all
-   others. Both happen in one step: whoever gives up either is in no later put, or its version is
-   noted, and `DeltaLog.resolve_commit` tells the truth of it.
+1. Before each put, members whose thread has given up are left out, and the version is noted for all
+   others. Both happen in one step. So a member that gives up is either in no later put, or its
+   version is noted and `DeltaLog.resolve_commit` can answer for it.
 2. After a lost race each member is checked against the winners by itself. One that conflicts ends
-   alone. If a winner holds some of them, these have landed, and only these: nobody is told of a
-   commit that does not name its transaction.
-3. Where the thread that makes the attempts is interrupted, the members of the last put are told
-   what is known of it (`known_outcome`): that it landed, if the store has said so; that its outcome
-   is unknown, if the store has not answered. If neither, nothing of them is in the table, and
+   alone. If a winner holds some of them, only these have landed: nobody is told of a commit that
+   does not name its transaction.
+3. If the thread that makes the attempts is interrupted, the members of the last put are told what
+   is known of it (`known_outcome`). If the store has confirmed the commit, it has landed. If the
+   store has not answered, its outcome is unknown. Otherwise nothing of them is in the table, and
    another thread may commit them.
 """
 

@@ -28,9 +28,8 @@ __all__ = ["Member", "may_join"]
 def may_join(ours: Ours) -> bool:
     """Return whether a transaction may share a version with others: only a blind append may.
 
-    It adds files that bring new rows to a table that exists, perhaps records its application's
-    progress, and has neither read files nor set tags. Row ids, and what is said of them, are the
-    engine's own doing.
+    It adds files with new rows to a table that exists, and may record its application's progress.
+    It has neither read files nor set tags. The engine itself sets row ids and their tags.
     """
     files = ours.of_type(AddFile)
     return (
@@ -81,9 +80,9 @@ class Member:
     def goes_with(self, others: Sequence[Member]) -> bool:
         """Return whether it may share a version with all of these.
 
-        They must have read one log, and what the commit says of itself must be true of each of
-        them. Two that touch the same application or file go one after the other, so that the later
-        one is checked against the earlier one as against any winner.
+        They must have read one log, and the commit's commitInfo must be true of each of them. Two
+        that touch the same application or file are committed one after the other, so that the later
+        one is checked against the earlier one like against any winner.
         """
         touched = self._applications | self.ours.reads.app_ids
         return all(

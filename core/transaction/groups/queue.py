@@ -7,17 +7,17 @@ There is no thread in the background. Of the threads that wait, one leads at a t
 3. Otherwise it leads: it takes those at the head of the queue that go together, within the bounds
    of the options, and moves each past the commits that landed since it began.
 4. It commits them as one version (`group_loop`), and runs the hooks once.
-5. It ends its lead: each that was taken is told what the evidence says of it, and by the evidence
-   alone (`GroupLoop.known_outcome`). All who wait are woken: those that have an outcome return,
-   those of whom nothing was sent are at the head of the queue again, and one of them leads.
+5. It ends its lead: each member that was taken is told its outcome, by the evidence alone
+   (`GroupLoop.known_outcome`). All waiting threads wake up. Those with an outcome return. Those of
+   which nothing was sent are at the head of the queue again, and one of them leads.
 
-So nobody waits for company: a thread that is alone commits at once, and whoever comes meanwhile
-goes with the next group.
+So no thread waits for others to come: a thread that is alone commits at once, and threads that come
+meanwhile go with the next group.
 
 An interrupt ends the wait of its own thread only. A transaction that was not taken leaves the queue
-and is certainly not committed; one that was taken is in no further put (`Member.has_left`). If it
-strikes the leader, step 5 is done all the same, wherever it strikes: so nobody is told of a success
-or a failure that is not its own, and nothing that may be in the table is put a second time.
+and is certainly not committed. One that was taken is in no further put (`Member.has_left`). If the
+interrupt strikes the leader, step 5 is still done. So no thread is told of a success or a failure
+of another, and nothing that may be in the table is put a second time.
 
 In a forked child the queue is empty but for the transaction of the forking thread.
 """

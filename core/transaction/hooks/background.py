@@ -3,9 +3,9 @@
 *Provides*: the work of one table is done in the order in which it was submitted; when the
 interpreter ends, it waits for what is left.
 
-*Does not provide*: any promise across a crash or in a forked child. What the parent has begun stays
-the parent's, and a caller who waits for it in the child is told so. So only what a table can do
-without may run here: checksums, checkpoints, cleanup.
+*Does not provide*: any promise across a crash or in a forked child. The parent keeps the work that
+it has begun, and a caller that waits for it in the child gets an error. So only work that a table
+can do without may run here: checksums, checkpoints, cleanup.
 """
 
 from __future__ import annotations

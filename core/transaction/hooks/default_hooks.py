@@ -132,7 +132,8 @@ def missed_hooks(
 ) -> tuple[HookOutcome, ...]:
     """Report the hooks that did not run, for example because the version can't be read back.
 
-    It is those registered, and the symlink manifest. The next commit makes up for all others.
+    These are the registered hooks and the symlink manifest. The next commit makes up for all
+    others.
 
     Args:
         registered: The transaction's own hooks.
@@ -162,8 +163,8 @@ def names_files(actions: Sequence[Action], files: ManyFiles | None) -> bool:
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:
     """Return whether a failure of this hook is raised instead of only logged (spec 1.15).
 
-    A failure to write the symlink manifest always is: nothing else tells its readers that the
-    manifest still lists the files of an older version.
+    A failure to write the symlink manifest is always raised. Nothing else tells its readers that
+    the manifest still lists the files of an older version.
     """
     if hook_name == CheckpointHook.name and options.checkpoint_exception_throwing_enabled:
         return True

@@ -5,8 +5,8 @@ Presto, Athena and Hive read such lists. Where the property
 the manifests of the partitions it touched, under `_symlink_format_manifest/`. One manifest is
 replaced as a whole, but the manifests of several partitions are not replaced together.
 
-Commits of several writers land in one order, and their hooks run in any other. So that no manifest
-goes back to an older version, whoever writes some does this:
+Hooks of several writers may run in another order than their commits. So that no manifest goes back
+to an older version, each writer does this:
 
 1. Look for commits since the version at hand, and go to the newest.
 2. Write those of the manifests that are not what was written last.
@@ -181,8 +181,8 @@ def _manifest_overtaken(snapshot: Snapshot) -> StorageError:
 def _manifest_line(store: LogStore, paths: DataPaths, reference: str) -> str:
     """Return a file as the manifest names it, even one that we may not open ourselves.
 
-    Nothing is opened here, and leaving the file out would hide its rows. A reader of the manifest
-    that can't or won't reach the file will say so.
+    Nothing is opened here, and a file that is left out would hide its rows. A reader of the
+    manifest that can't reach the file raises an error of its own.
     """
     try:
         return store.resolve_path(paths.full_path(reference))
