@@ -3,6 +3,9 @@
 A child that is forked while another thread imports a module would wait for that import for ever:
 the lock of the import is never released there. So whatever is imported later than at the start is
 imported here, where a fork waits until the import has ended.
+
+No module that is imported here may itself use such a name while it is imported, outside a function:
+two threads that import both could then wait for each other.
 """
 
 from __future__ import annotations
