@@ -69,14 +69,14 @@ def resolve_commit(
     state = CommitState.LANDED if found and txn_id in found else CommitState.NOT_LANDED
     if found is None:
         if attempted <= latest:
-            raise _not_told(txn_id, attempted, "its commit file was cleaned up")
+            raise _unknown_outcome(txn_id, attempted, "its commit file was cleaned up")
         state = CommitState.PENDING
     elif not found and not has_commit_info:
         reason = (
             "commits without commitInfo (conf key spark.databricks.delta.commitInfo.enabled) do "
             "not say which transaction wrote them"
         )
-        raise _not_told(txn_id, attempted, reason)
+        raise _unknown_outcome(txn_id, attempted, reason)
     return CommitResolution(state, attempted)
 
 
@@ -90,7 +90,7 @@ def _found_in_log(store: LogStore, log_path: str, txn_id: str, latest: int) -> C
     return CommitResolution(CommitState.PENDING, None)
 
 
-def _not_told(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownError:
+def _unknown_outcome(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
         f"Version {version} exists, but it is unknown whether the transaction {txn_id} wrote it: "
         f"{reason}. Look in the table for the rows that the transaction should have written before "

@@ -90,7 +90,7 @@ class NewestSnapshot:
         with self._lock:
             known = self._snapshot
             if known is not None and known.known_log is log:
-                self._snapshot = self._made_from(known, checkpoint)
+                self._snapshot = self._rebuild_on(known, checkpoint)
 
     def _on_newest_checkpoint(self, found: Snapshot) -> Snapshot:
         """Rebuild the version on the newest checkpoint, looked for once in many commits."""
@@ -104,12 +104,12 @@ class NewestSnapshot:
             newer = None if last is None else newer_checkpoint(store, segment, last.version)
         except OptimistError as error:
             _LOG.debug("No newer checkpoint was found: %s", error)
-        found = found if newer is None else self._made_from(found, newer)
+        found = found if newer is None else self._rebuild_on(found, newer)
         num_commits = len(found.segment.commits) if found.segment else 0
         self._look_at = num_commits + _MANY_COMMITS
         return found
 
-    def _made_from(self, known: Snapshot, checkpoint: Checkpoint) -> Snapshot:
+    def _rebuild_on(self, known: Snapshot, checkpoint: Checkpoint) -> Snapshot:
         try:
             return known.made_from(self._table.store, checkpoint)
         except OptimistError as error:

@@ -73,7 +73,7 @@ class CloserLook:
             return self._look_at(ours, theirs)
         except Exception:  # noqa: BLE001 - files of any writer are read here, and no commit needs it
             _LOG.warning(
-                "Version %d could not be looked at closer, and is judged by whole files.",
+                "Version %d could not be examined, so its conflicts are judged by whole files.",
                 theirs.version,
                 exc_info=True,
             )

@@ -31,7 +31,7 @@ _TRACKED = ("_metadata.row_id", "_metadata.row_commit_version")
 _ID_BYTES = 16
 """What an id and a version take in memory."""
 _MOST_TRIED = 64
-"""At how many places of a new file the rows of an old one are looked for."""
+"""At how many positions of a new file the rows of an old one are looked for."""
 _TOO_LARGE = "reading their ids or values to find them would pass conflict.readFiles or readBytes"
 
 _Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -62,7 +62,7 @@ class FoundRows:
     """Where the wanted rows of one file stand now.
 
     Attributes:
-        files: For each row, in order, the place of its file among the new ones.
+        files: For each row, in order, the index of its file among the new ones.
         positions: For each row its position there.
     """
 
@@ -72,7 +72,7 @@ class FoundRows:
 
 @dataclass(frozen=True, slots=True)
 class RowSearch:
-    """Looks for rows in the files that took the place of theirs.
+    """Looks for rows in the files that replaced theirs.
 
     Attributes:
         table: The table; its options say how much may be read.
@@ -116,11 +116,11 @@ class RowSearch:
         new = [self._read_ids(add) for add in adds]
         if any(rows is None for rows in new):
             return "its new files hold rows without ids"
-        places = _Ids.of([rows for rows in new if rows is not None])
+        ids = _Ids.from_rows([rows for rows in new if rows is not None])
         found = []
         for item in wanted:
             old = self._read_ids(replace(item.file, deletion_vector=None))
-            rows = None if old is None else places.find(old[item.positions])
+            rows = None if old is None else ids.find(old[item.positions])
             if rows is None:
                 return "it gave rows other ids, or changed them"
             found.append(rows)
@@ -147,7 +147,7 @@ class RowSearch:
         for item in wanted:
             ranks = item.positions - np.searchsorted(_as_numbers(item.deleted), item.positions)
             old = self._read_rows(item.file)
-            rows = _first_place(old, ranks, new)
+            rows = _find_in_order(old, ranks, new)
             if rows is None:
                 return "the table does not track rows, and they stand in another order"
             found.append(rows)
@@ -156,7 +156,7 @@ class RowSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """The ids of the rows of new files, in order, with their versions and places."""
+    """The ids of the rows of new files, in order, with their versions and positions."""
 
     ids: _Numbers
     versions: _Numbers
@@ -164,7 +164,7 @@ class _Ids:
     positions: _Numbers
 
     @classmethod
-    def of(cls, tracked: Sequence[_Numbers]) -> _Ids:
+    def from_rows(cls, tracked: Sequence[_Numbers]) -> _Ids:
         rows = np.concatenate(tracked)
         files = np.repeat(np.arange(len(tracked)), [len(item) for item in tracked])
         positions = np.concatenate([np.arange(len(item)) for item in tracked])
@@ -181,37 +181,37 @@ class _Ids:
 
 
 class _Block:
-    """The rows of a new file, and which of them are the new places of rows."""
+    """The rows of a new file, and which of them are taken as new positions of rows."""
 
     def __init__(self, rows: pa.Table) -> None:
         self.rows = rows
         self._taken = BitMap64()
 
-    def place_of(self, old: pa.Table, ranks: _Numbers) -> _Numbers | None:
+    def positions_of(self, old: pa.Table, ranks: _Numbers) -> _Numbers | None:
         """Return the positions of some rows of a file, if all of its rows stand here in order."""
         wanted = old.take(ranks)
         last = self.rows.num_rows - old.num_rows
-        starts = _places_of(wanted.slice(0, 1), self.rows) - ranks[0]
+        starts = _possible_positions(wanted.slice(0, 1), self.rows) - ranks[0]
         for start in starts[(starts >= 0) & (starts <= last)][:_MOST_TRIED].tolist():
             positions: _Numbers = start + ranks
-            places = BitMap64(positions.tolist())
-            if places.isdisjoint(self._taken) and _are_alike(wanted, self.rows.take(positions)):
-                self._taken |= places
+            here = BitMap64(positions.tolist())
+            if here.isdisjoint(self._taken) and _are_alike(wanted, self.rows.take(positions)):
+                self._taken |= here
                 return positions
         return None
 
 
-def _first_place(old: pa.Table, ranks: _Numbers, new: Sequence[_Block]) -> FoundRows | None:
+def _find_in_order(old: pa.Table, ranks: _Numbers, new: Sequence[_Block]) -> FoundRows | None:
     if not len(ranks):  # a file of which no row is left, or none is wanted
         return FoundRows(ranks, ranks)
     for number, block in enumerate(new):
-        positions = block.place_of(old, ranks)
+        positions = block.positions_of(old, ranks)
         if positions is not None:
             return FoundRows(np.full(len(ranks), number), positions)
     return None
 
 
-def _places_of(row: pa.Table, rows: pa.Table) -> _Numbers:
+def _possible_positions(row: pa.Table, rows: pa.Table) -> _Numbers:
     """Find where a row may stand, by its columns that are compared by their bits."""
     mask = pa.repeat(True, rows.num_rows)
     for name, column in zip(row.column_names, row.columns, strict=True):
@@ -220,8 +220,8 @@ def _places_of(row: pa.Table, rows: pa.Table) -> _Numbers:
             mask = pc.and_(mask, others.is_null())
         elif not pa.types.is_nested(column.type) and not pa.types.is_floating(column.type):
             mask = pc.and_(mask, pc.fill_null(pc.equal(others, value), False))
-    places: _Numbers = np.flatnonzero(mask)
-    return places
+    positions: _Numbers = np.flatnonzero(mask)
+    return positions
 
 
 def _are_alike(one: pa.Table, other: pa.Table) -> bool:

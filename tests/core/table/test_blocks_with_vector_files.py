@@ -187,7 +187,7 @@ def test_an_error_of_the_closer_look_is_a_conflict_and_no_error(tmp_path, monkey
     def fail(*_: object) -> None:
         raise IndexError
 
-    monkeypatch.setattr(row_search, "_first_place", fail)
+    monkeypatch.setattr(row_search, "_find_in_order", fail)
     with pytest.raises(DeltaConcurrentModificationException):
         txn.commit(actions, Operation("DELETE"))
     assert not txn.may_be_in_table
