@@ -169,7 +169,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
     @property
     def lease(self) -> Lease | None:
-        """The lease that makes commit loops of several processes take turns; None if there is none.
+        """The lease by which commit loops of several processes take turns, or None.
 
         See `commit_lock`.
         """
@@ -238,7 +238,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         return snapshot
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """Start a transaction on a version, by default the newest; the table need not exist.
+        """Start a transaction on a version, by default the newest. The table need not exist.
 
         Raises:
             UsageError: There is no table, and the path is that of a partition of another (kind

@@ -91,7 +91,7 @@ class OptimisticTransaction:
 
     @property
     def result(self) -> CommitResult | None:
-        """Its commit, once it has landed, even if a hook's failure was raised; else None."""
+        """Its commit once it has landed, even if a hook's failure was raised, or None."""
         return self._committer.result
 
     @property
@@ -121,7 +121,7 @@ class OptimisticTransaction:
 
     @property
     def read_version(self) -> int:
-        """The version it started from; -1 when there is no table yet."""
+        """The version it started from, or -1 when there is no table yet."""
         return self.snapshot.version
 
     @property

@@ -58,13 +58,13 @@ class PendingMetadata:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions that make the change; none where nothing was set."""
+        """The actions that make the change."""
         pending = (self._new_metadata, self._new_protocol)
         return tuple(each for each in pending if each is not None)
 
     @property
     def metadata_to_commit(self) -> Metadata | None:
-        """The table's metadata after the commit; None for a new table without any."""
+        """The table's metadata after the commit, or None for a new table without any."""
         return self._new_metadata or (self._snapshot.metadata if self._exists else None)
 
     def update(self, metadata: Metadata, features: Collection[str] = ()) -> None:

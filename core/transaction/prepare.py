@@ -140,17 +140,17 @@ class Draft:
 
     @property
     def read_version(self) -> int:
-        """The version the transaction started from; -1 for a new table."""
+        """The version the transaction started from, or -1 for a new table."""
         return self.snapshot.version
 
     @property
     def read_metadata(self) -> Metadata | None:
-        """The table's metadata as it was; None for a new table."""
+        """The table's metadata as it was, or None for a new table."""
         return self.snapshot.metadata if self.read_version >= 0 else None
 
     @property
     def read_protocol(self) -> Protocol | None:
-        """The table's protocol as it was; None for a new table."""
+        """The table's protocol as it was, or None for a new table."""
         return self.snapshot.protocol if self.read_version >= 0 else None
 
     @property

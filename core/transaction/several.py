@@ -84,12 +84,12 @@ class SeveralSteps:
 
     @property
     def read_version(self) -> int:
-        """The version at which the block began; -1 when there is no table yet."""
+        """The version at which the block began, or -1 when there is no table yet."""
         return self._snapshot.version
 
     @property
     def result(self) -> CommitResult | None:
-        """Its commit, once it has landed, even if a hook's failure was raised; else None."""
+        """Its commit once it has landed, even if a hook's failure was raised, or None."""
         return self._committer.result
 
     @property

@@ -190,7 +190,7 @@ class Theirs:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether it declared itself a blind append; saying nothing means no."""
+        """Whether it declared itself a blind append. A commit that does not say so is none."""
         return bool(self.commit_info and self.commit_info.is_blind_append)
 
     @property

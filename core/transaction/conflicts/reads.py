@@ -37,7 +37,7 @@ class Reads:
 
     @property
     def has_read_files(self) -> bool:
-        """Whether the transaction depends on any file or predicate; a blind append does not."""
+        """Whether the transaction depends on any file or predicate. A blind append does not."""
         return bool(self.predicates) or len(self.paths) > 0
 
     def paths_among(self, paths: pa.Array, *, only_needed: bool = False) -> frozenset[str]:

@@ -64,10 +64,10 @@ class PostCommitHook(Protocol):
 
     @property
     def name(self) -> str:
-        """The hook's name in logs and results; of several with one name only the first is kept."""
+        """The hook's name in logs and results. Of several with one name only the first is kept."""
 
     def run(self, committed: CommittedTransaction) -> None:
-        """Do the hook's work. Whatever it raises is logged and recorded; the commit stands."""
+        """Do the hook's work. Its errors are logged and recorded, and the commit stands."""
 
 
 @dataclass(frozen=True, slots=True)
