@@ -116,7 +116,7 @@ def ensure_rules_kept(rows: pa.Table, metadata: Metadata, schema: StructType) ->
 
 
 def local_constraint(sql: str, schema: StructType) -> Predicate | None:
-    """Parse a constraint that can be evaluated here for any rows; None for one that needs Spark.
+    """Parse a constraint, or return None if only Spark can evaluate it for all rows.
 
     Args:
         sql: The constraint, as the table's log has it.
@@ -160,14 +160,14 @@ def ensure_constraints_hold(
 
 
 def first_violation(rows: pa.Table, predicate: Predicate) -> str | None:
-    """Find the first row for which a constraint is false or null; None if it is true for all.
+    """Find the first row for which a constraint is false or null.
 
     Args:
         rows: The rows, with at least the columns that the constraint reads.
         predicate: A `local_constraint`.
 
     Returns:
-        The values of the columns that the constraint reads, as JSON.
+        The values of the columns that the constraint reads, as JSON; None if there is no such row.
     """
     holds = evaluate(predicate, rows)
     if holds is None:
@@ -227,7 +227,7 @@ def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
 def _fields(
     schema: StructType, parents: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Yield the columns and the fields of structs with their paths, but none in arrays and maps."""
+    """Yield the columns and the fields of structs with their paths, but none in arrays or maps."""
     for item in schema:
         path = (*parents, item.name)
         yield path, item

@@ -51,7 +51,7 @@ def append(
     user_metadata: str | None = None,
     app_txn: tuple[str, int] | None = None,
 ) -> CommitResult | None:
-    """Append the rows and commit; see `DeltaLog.append`.
+    """Append the rows and commit, see `DeltaLog.append`.
 
     Args:
         txn: A transaction that has just begun.
@@ -78,7 +78,7 @@ def append(
 def _rows_to_write(
     txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows as the table's columns, checked against their rules; begins a table that is new.
+    """Shape and check the rows for the table, and begin the table if it is new.
 
     Returns:
         The rows, and the identity columns whose numbers were given out to them.
@@ -96,7 +96,7 @@ def _rows_to_write(
 
 
 def _write(txn: OptimisticTransaction, spec: FileSpec, rows: pa.Table) -> tuple[AddFile, ...]:
-    """Write the rows to durable files; if one can't be written, none of them is left."""
+    """Write the rows to durable files, and leave no file after an error."""
     table = txn.table
     if txn.read_version < 0:
         table.ensure_log_directory()

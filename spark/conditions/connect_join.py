@@ -84,7 +84,7 @@ class _Sides:
     source_alias: str | None
 
     def column(self, path: tuple[str, ...]) -> Column | None:
-        """The column that a name means, its side in front; None if that is not certain."""
+        """Return the column that a name means, its side in front, or None if in doubt."""
         first = path[0].lower()
         if len(path) > 1:
             aliases = (self.target_alias.lower(), (self.source_alias or "").lower())
@@ -130,13 +130,13 @@ class _SidedExpressions(SentExpressions):
 
 
 def _storable(frame: DataFrame) -> StructType:
-    """The columns of a frame that a table could have; no key is of another type."""
+    """Return the columns of a frame that a table can have, which include all keys."""
     kinds = ((field.name, type_of_values(field)) for field in frame.schema.fields)
     return StructType(tuple(StructField(name, kind) for name, kind in kinds if kind is not None))
 
 
 def _keys(part: Predicate, sides: _Sides, source: DataFrame) -> Iterator[JoinKey[SparkColumn]]:
-    """The equality that a conjunct is; none if it is something else."""
+    """Yield the key, if a conjunct is an equality."""
     if not isinstance(part, (Comparison, NullSafeEqual)):
         return
     if isinstance(part, Comparison) and part.op != "=":
@@ -155,7 +155,7 @@ def _keys(part: Predicate, sides: _Sides, source: DataFrame) -> Iterator[JoinKey
 
 
 def _compare_alike(sides: _Sides, paths: dict[str, tuple[str, ...]]) -> bool:
-    """Whether both columns are compared as they are; else Spark would cast one of them."""
+    """Check whether Spark compares both columns without a cast."""
     target = resolve_column(paths[_TARGET], sides.target)
     source = resolve_column(paths[_SOURCE], sides.source)
     if target is None or source is None:

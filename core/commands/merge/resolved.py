@@ -135,7 +135,7 @@ class ResolvedMerge(Generic[_Condition, _Assignments]):
         )
 
     def counts(self, num_rows: Mapping[int, int]) -> RowCounts:
-        """Count changed rows by what their clauses do; copied and inserted rows come later.
+        """Count changed rows by the action of their clause, without copied and inserted rows.
 
         Args:
             num_rows: How many rows got each clause, by its number; no entry means none.

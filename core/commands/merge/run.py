@@ -67,7 +67,9 @@ class MergeTarget(Protocol[_Found]):
         ...
 
     def search(self, candidates: pa.Table) -> AbstractContextManager[_Found]:
-        """Find the rows that change; what is kept for them is freed at the end of the context.
+        """Find the rows that change.
+
+        What is stored for them is freed at the end of the context.
 
         Args:
             candidates: Rows of `Snapshot.files`.

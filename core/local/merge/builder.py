@@ -54,7 +54,7 @@ class LocalMerge:
     def when_not_matched_insert(
         self, updates: Mapping[str, object], predicate: _Condition = None
     ) -> LocalMerge:
-        """Insert a row for each source row without a match; other columns get their defaults."""
+        """Insert a row for each source row without a match, with defaults for other columns."""
         return self._with("NOT MATCHED", "insert", predicate, updates)
 
     def when_not_matched_insert_all(self, predicate: _Condition = None) -> LocalMerge:

@@ -94,7 +94,7 @@ def _key_of(part: Predicate, sides: Sides, text: str) -> ColumnKey:
 
 
 def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> ColumnKey | None:
-    """Return the key that asks two columns to be equal; None if only Spark can compare them.
+    """Return the key for two columns, or None if only Spark can compare them.
 
     Args:
         paths: The columns, as clauses for matches name them.
@@ -112,7 +112,7 @@ def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> Co
 
 
 def _common_type(target: DataType, source: DataType) -> DataType | None:
-    """Return the type in which Spark compares two types; None if it loses values of either."""
+    """Return the type in which Spark compares two types, or None if it is not exact for both."""
     names = {str(target), str(source)}
     if names <= set(_INTEGERS):
         return PrimitiveType("long")
@@ -148,7 +148,7 @@ class SourceKeys:
         return cls(keys, rows, is_one and len(pc.unique(rows["key0"])) == rows.num_rows)
 
     def matching(self, target: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """Return the pairs of rows that match, as row numbers of the table and of the source."""
+        """Return the pairs of matching rows, as row numbers of the table and of the source."""
         left = _encode_keys(target, [(key.target, key) for key in self.keys], "target")
         first, numbers = _one_array(self.rows["key0"]), _one_array(self.rows["source"])
         if self.is_unique:
@@ -184,7 +184,7 @@ def _encode_keys(
 
 
 def _joinable(values: Any, data_type: DataType) -> pa.Array:
-    """Return the values so that two have equal bytes if and only if Spark finds them equal."""
+    """Encode the values: two have equal bytes if and only if Spark finds them equal."""
     plain = _one_array(values.cast(to_arrow_type(data_type)))
     if str(data_type) not in _FLOATS:
         return plain
@@ -194,7 +194,7 @@ def _joinable(values: Any, data_type: DataType) -> pa.Array:
 
 
 def _filler(arrow_type: pa.DataType) -> pa.Scalar:
-    """Return a value that stands for null; the column beside it says that it is null."""
+    """Return a value to fill in for null, which the column beside it marks as null."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return pa.scalar(b"").cast(arrow_type)
     if pa.types.is_decimal(arrow_type):
@@ -208,7 +208,7 @@ def _one_array(values: Any) -> pa.Array:
 
 
 def target_predicate(source: pa.Table, keys: Sequence[ColumnKey]) -> Predicate:
-    """Return a predicate that is true for every row of the table that can match the source."""
+    """Return a predicate that is true for every row that can match the source."""
     if not source.num_rows:
         return Predicate.FALSE
     parts = [part for key in keys if (part := _key_predicate(source, key)) is not None]
@@ -216,7 +216,7 @@ def target_predicate(source: pa.Table, keys: Sequence[ColumnKey]) -> Predicate:
 
 
 def _key_predicate(source: pa.Table, key: ColumnKey) -> Predicate | None:
-    """Return what one key says of the table's rows; None for nothing."""
+    """Return the predicate of one key, or None if it says nothing."""
     values = value_at(source, key.source)
     column = Column(key.target)
     is_null = IsNull(column) if key.is_null_safe and values.null_count else None

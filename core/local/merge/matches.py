@@ -45,7 +45,7 @@ class FileMatches:
 def find_matches(
     target: LocalTarget, candidates: pa.Table, merge: LocalResolvedMerge
 ) -> Iterator[FileMatches]:
-    """Search the files in their order; read only the columns that decide.
+    """Search the files in their order, and read only the columns that decide.
 
     Raises:
         UsageError: Several rows of the source change one of the table, and it matters.
@@ -116,6 +116,6 @@ def _other_changes(rows: pa.Table, matching: pa.Array, merge: LocalResolvedMerge
 
 
 def _changes(target: pa.Array, source: pa.Array, clauses: pa.Int32Array) -> pa.Table:
-    """Return the rows that get a clause; `position` is the row's number until it is looked up."""
+    """Return the rows that get a clause, each with its row number in place of its position."""
     table = pa.table([target, source, clauses], schema=_CHANGED)
     return table.filter(pc.is_valid(clauses))

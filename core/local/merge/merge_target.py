@@ -118,7 +118,7 @@ class LocalMergeTarget:
     def _write_updated(
         self, rows: _ChangedRows, found: LocalRowsToMerge, chosen: Sequence[ChosenRows]
     ) -> WrittenFiles:
-        """Write the updated rows and the new rows; all other rows stay in their files."""
+        """Write the updated rows and the new rows, and leave all other rows in their files."""
         inserted, writer = found.inserted, self.writer
         if not found.counts.all_updated:
             return writer.write(inserted)
@@ -242,7 +242,7 @@ def _positions(changed: pa.Table) -> BitMap64:
 
 
 def _with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
-    """Return the rows with all of the table's columns; those that were not read are null.
+    """Return the rows with all of the table's columns, null where a column was not read.
 
     Columns that carry the ids of the rows follow.
     """
@@ -256,7 +256,7 @@ def _with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
 
 
 def _is_clause(numbers: pa.Array, clause: LocalResolvedClause) -> pa.BooleanArray:
-    """Return for each clause number whether it is that of a clause; null is not."""
+    """Check for each clause number whether it is that of a clause, which null never is."""
     return _one_array(pc.fill_null(pc.equal(numbers, clause.number), False))
 
 

@@ -73,7 +73,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         return cls(on, tuple(clauses), keys, sides, request.source)
 
     def wanted_rows(self) -> Predicate | None:
-        """Return a predicate that is true for every row that can change; None for all rows."""
+        """Return a predicate that is true for every row that can change, or None for all rows."""
         return None if self.searches_all_rows else target_predicate(self.source, self.keys)
 
     def numbered(self, schema: StructType) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
     def clauses_of_rows(
         self, kind: Kind, rows: Callable[[], pa.Table], num_rows: int
     ) -> pa.Int32Array:
-        """Return for each row the number of its clause; null if it gets none.
+        """Return for each row the number of its clause, or null if it gets none.
 
         Args:
             kind: The kind of the rows; there are clauses for it.

@@ -97,7 +97,7 @@ class AllColumns:
 
 
 def _lacks_fields(source: DataType, table: DataType) -> bool:
-    """Whether a struct, or a struct right within it, lacks a field that the table's has."""
+    """Check whether a struct, or a struct right within it, lacks a field of the table's struct."""
     if not (isinstance(table, StructType) and isinstance(source, StructType)):
         return False
     common = list(_common_fields(table, source))
@@ -116,7 +116,7 @@ def _common_fields(
 
 
 def _column_named(name: str, clause: MergeClause, source: DataFrame) -> str | None:
-    """Find the source's column of a name in any case; of several, the one in the same case."""
+    """Find the source's column of a name in any case, and prefer the one in the same case."""
     folded = name.lower()
     matches = [column for column in source.columns if column.lower() == folded]
     if name in matches:

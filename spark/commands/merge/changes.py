@@ -105,7 +105,7 @@ class MergeSearch:
         return self.stages.merge
 
     def _is_worth_narrowing(self, candidates: pa.Table, num_source_rows: int) -> bool:
-        """Whether few of the files can match, so that reading the keys first saves time.
+        """Check whether few files can match, so that reading the keys first saves time.
 
         A row of the source seldom matches rows of more than one file.
         """

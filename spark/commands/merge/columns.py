@@ -89,7 +89,7 @@ class MergeColumns:
         ]
 
     def clause_of(self, clauses: Sequence[SparkResolvedClause], otherwise: int = COPIED) -> Column:
-        """Return the number of the first clause whose condition is true; null is not true."""
+        """Return the number of the first clause whose condition is true, and not null."""
         number = sf.lit(otherwise)
         for item in reversed(clauses):
             taken = sf.lit(item.number)
@@ -161,7 +161,7 @@ class MergeColumns:
     def _changed(
         self, clause: SparkResolvedClause, item: StructField, current: Column
     ) -> Column | None:
-        """Return the value that a clause gives a column; None if it leaves the column as it is."""
+        """Return the value that a clause gives a column, or None if it keeps the column's value."""
         if item in self.carried.fields[1:]:
             return _null(item)  # the version of a changed row is that of its new file
         new = clause.assignments

@@ -83,7 +83,7 @@ def _assigned(
 
 
 def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """Return the fields at the ends of the paths; a struct above keeps only such fields."""
+    """Return the fields at the ends of the paths, in structs without their other fields."""
     kept = []
     for item in fields:
         below = [path[1:] for path in paths if path and path[0].lower() == item.name.lower()]

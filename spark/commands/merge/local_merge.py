@@ -56,13 +56,16 @@ __all__ = ["merge_in_driver"]
 def merge_in_driver(
     target: Target, merge: SparkResolvedMerge, pending: UncommittedFiles, watch: Stopwatch
 ) -> MergedRows | None:
-    """Run a MERGE in this process, up to its commit; return None where Spark has to do it.
+    """Run a MERGE in this process, up to its commit.
 
     Args:
         target: The table.
         merge: The MERGE.
         pending: Looks after what is written.
         watch: Told how long each part took.
+
+    Returns:
+        What was done; None where Spark has to do it.
     """
     shortcut, snapshot, source = target.shortcut, target.snapshot, merge.sides.source
     if not shortcut.max_bytes or merge.bound:
@@ -178,5 +181,5 @@ def _paths_by_id(rows: DataFrame, alias: str, columns: StructType) -> dict[int, 
 
 
 def _without_cast(side: Any) -> Any:
-    """Return what a side of an equality compares, before it is cast to the other side's type."""
+    """Return a side of an equality without the cast to the other side's type."""
     return side.child() if kind_of(side) == "Cast" else side

@@ -76,7 +76,7 @@ def merge_on_spark(
 
 
 def _wanted_rows(reading: JoinReading, facts: SourceFacts) -> Predicate | None:
-    """Return a predicate that is true for every row that can match; None for all rows."""
+    """Return a predicate that is true for every row that can match, or None for all rows."""
     parts = [part for part in (reading.target, facts.predicate) if part != Predicate.TRUE]
     return reduce(and_, parts) if parts else None
 

@@ -59,7 +59,7 @@ class Names:
         return Places(self.path, self.position)
 
     def value(self, at: int) -> str:
-        """Return the name for the value to write, by the index of the column in the schema."""
+        """Return the name for the value to write to a column of the schema."""
         return f"{self.prefix}value{at}"
 
     def missing(self, at: int) -> str:

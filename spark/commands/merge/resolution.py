@@ -79,7 +79,7 @@ class SparkResolvedMerge(ResolvedMerge[JoinedCondition, Assignments]):
 
     @classmethod
     def of(cls, target: Target, sides: SparkSides, request: MergeRequest) -> SparkResolvedMerge:
-        """Resolve the expressions; Spark analyses them, and reads no row.
+        """Have Spark resolve the expressions, without reading a row.
 
         Args:
             target: The table, with its schema as the MERGE has evolved it.
@@ -212,7 +212,7 @@ def _refused_outer_join(text: str) -> UsageError:
 
 
 def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructType) -> None:
-    """Have Spark resolve the casts, too; only the other fields of a struct are not known yet."""
+    """Have Spark resolve the casts, too, except where the other fields of a struct matter."""
     whole = {path[0] for path in assignments.values if len(path) == 1}
     columns = [
         assignments.new_value(field)

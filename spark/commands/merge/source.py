@@ -62,7 +62,7 @@ def _plan_id(frame: DataFrame) -> int:
 
 
 def _set_plan_id(frame: DataFrame, plan_id: int) -> None:
-    """Set the id of a frame's plan; since PySpark 4.3 `_plan_id` reads another field."""
+    """Set the id of a frame's plan, which PySpark 4.3 keeps in another field."""
     inner: Any = frame
     plan = inner._plan
     name = "_root_plan_id" if hasattr(plan, "_root_plan_id") else "_plan_id"
@@ -168,7 +168,7 @@ class _Key:
 
 
 def _key_predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame) -> Predicate:
-    """Return a predicate over the table's side of a key, true for every row that can match."""
+    """Return the predicate of one key, true for every row of the table that can match."""
     at, column = key.at, key.key.target
     if not found[f"usable{at}"]:
         return Predicate.TRUE

@@ -99,7 +99,7 @@ class Stages:
         return rows
 
     def matching(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Return the pairs of a row of the table and a row of the source for which ON is true.
+        """Return the pairs of a table row and a source row for which ON is true.
 
         Subqueries filter the pairs for which the rest is true: in a join, Spark allows few of them.
         """
