@@ -194,7 +194,7 @@ class _Context:
 
 
 class _MisfitError(Exception):
-    """Values do not fit a type. A caller that knows their source turns it into our own error."""
+    """An error for values that do not fit a type, for a caller that knows their source."""
 
     def __init__(
         self, values: pa.Array, data_type: DataType, context: _Context, reason: object

@@ -135,7 +135,7 @@ def _to_declared_type(data_type: DataType, declared: Lengths) -> DataType:
 
 @dataclass(slots=True)
 class _Reading:
-    """Reads a declared type along the type that it belongs to."""
+    """A reader of a declared type along the type that it belongs to."""
 
     text: str
     found: dict[tuple[str, ...], DeclaredText]

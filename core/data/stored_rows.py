@@ -22,7 +22,7 @@ _VARIANT = PrimitiveType("variant")
 
 
 class StoredRows:
-    """Converts rows of one table to the form of its files. All writers use it.
+    """The conversion of one table's rows to the form of its files, for all writers.
 
     Args:
         schema: The table's schema.

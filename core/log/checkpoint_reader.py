@@ -69,7 +69,7 @@ _DAMAGED_CONTENT = frozenset({MALFORMED_ACTION, MALFORMED_COMMIT})
 
 
 class CheckpointReader:
-    """Reads one checkpoint, and keeps the content of its top level. Threads may share it.
+    """A reader of one checkpoint, which keeps its top level. Threads may share it.
 
     Every method raises `TableError` of kind `OPTIMIST_MALFORMED_CHECKPOINT` for a damaged file, and
     of kind `DELTA_MISSING_PART_FILES` for a missing sidecar.

@@ -1,4 +1,4 @@
-"""From a listing of the log to the files that make up one version (spec 5.3, 5.4, 5.5).
+"""The step from a listing of the log to the files of one version (spec 5.3, 5.4, 5.5).
 
 The cost of a listing is bounded by the files since the newest checkpoint. It starts at the
 checkpoint that a hint names, and at the beginning only if no checkpoint is known.

@@ -184,7 +184,7 @@ def _parse_seconds(value: object) -> int | None:
 
 
 class Arbiter(ABC):
-    """Keeps the entries of any number of tables. Threads may share it.
+    """A keeper of the entries of any number of tables. Threads may share it.
 
     Its constructor takes one argument: the options, a plain mapping. Every read must see every
     write that has returned, whoever made it.

@@ -41,7 +41,10 @@ class LeaseGrant:
 
 
 class Lease(ABC):
-    """Grants leases by name. Threads may share it."""
+    """A keeper of leases by name. Threads may share it.
+
+    Its constructor takes one argument: the options, a plain mapping.
+    """
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options: Mapping[str, str] = Options(options)

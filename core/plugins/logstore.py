@@ -92,7 +92,7 @@ class FileStatus:
 
 
 class LogStore(ABC):
-    """Moves the bytes of a log. Subclass it, name it in the conf, and the engine uses it.
+    """A store of log files. Subclass it, name it in the conf, and the engine uses it.
 
     A store's constructor takes one argument: the options (a plain mapping, for example the entries
     of a Spark conf). Threads may share a store.

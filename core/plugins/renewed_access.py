@@ -16,7 +16,7 @@ __all__ = ["Renewal", "newest_access"]
 
 
 class Renewal:
-    """Renews credentials that expire for one access, as long as its store keeps this object.
+    """The renewal of one access's credentials, as long as its store keeps this object.
 
     Args:
         renew: Returns the access with credentials that stay good for a while. It must be quick if

@@ -61,7 +61,7 @@ Operation: TypeAlias = tuple[Operator, Sequence[Term]]
 
 
 class Translation(ABC, Generic[Term]):
-    """Translates conditions of one form to predicates. A `Term` is a condition or an operand."""
+    """The translation of one form of conditions to predicates. A `Term` is one, or an operand."""
 
     __slots__ = ()
 

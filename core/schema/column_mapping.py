@@ -121,7 +121,7 @@ def file_schema(schema: StructType) -> StructType:
 
 @dataclass(slots=True)
 class _Assignment:
-    """Gives ids and physical names to the fields of one schema."""
+    """The assignment of ids and physical names to the fields of one schema."""
 
     known: Mapping[tuple[str, ...], StructField]
     new_uuid: Callable[[], str]

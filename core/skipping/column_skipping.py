@@ -41,7 +41,7 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 @dataclass(frozen=True, slots=True)
 class ColumnSkipper:
-    """Answers leaves about one column from its statistics.
+    """The answers to leaves about one column, from its statistics.
 
     Attributes:
         statistics: The statistics of the column.

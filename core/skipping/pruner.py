@@ -108,7 +108,7 @@ class RowCount:
 
 
 class FilePruner:
-    """Prunes one files table by any number of predicates, and keeps parsed values between calls.
+    """A pruner of one files table for any number of predicates, which keeps parsed values.
 
     Args:
         files: The files table, with `partitionValues` and `stats`.

@@ -186,7 +186,7 @@ _TIGHT_BOUNDS = _Item("tightBounds", ("tightBounds",), pa.bool_(), PrimitiveType
 
 
 class _Reader:
-    """Reads batches of statistics texts into tables of one schema."""
+    """A reader of batches of statistics texts into tables of one schema."""
 
     def __init__(self, columns: Sequence[ResolvedColumn]) -> None:
         self.items = (_NUM_RECORDS, _TIGHT_BOUNDS, *_items_of_columns(columns))

@@ -34,7 +34,7 @@ class Scan:
 
 
 class Scanner:
-    """Scans the same files any number of times, and keeps the parsed statistics.
+    """A scanner of the same files any number of times, which keeps the parsed statistics.
 
     Threads may share it. Their scans wait for each other, and nothing else waits for them.
 

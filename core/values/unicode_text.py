@@ -1,4 +1,4 @@
-"""Checks that a text can be written in UTF-8, as logs, data files and predicates require.
+"""The check that a text fits UTF-8, as logs, data files and predicates require.
 
 Python strings can also hold one half of a surrogate pair, for example from JSON that was cut.
 """

@@ -63,7 +63,7 @@ class _Summary:
 
 
 class FooterStatistics:
-    """Takes the statistics of data files with the same columns from their footers.
+    """A reader of the statistics of data files with the same columns, from their footers.
 
     A bound is left out if a footer does not give one for certain: INT96 timestamps, columns with
     NaN, infinities, text that is not UTF-8, and old dates and times in the calendar of Spark 2,

@@ -78,7 +78,7 @@ class Footer:
 
 
 class FooterReader:
-    """Reads footers, and computes the common facts of files with the same columns once.
+    """A reader of footers that computes the common facts of files with the same columns once.
 
     Several threads may share one reader.
     """

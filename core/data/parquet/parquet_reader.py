@@ -156,7 +156,7 @@ def _read_vector(part: FilePart, layout: RowLayout) -> BitMap64 | None:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Converts a file's batches to the table's, with names and constants found once per file."""
+    """The conversion of a file's batches to the table's, with names and constants found once."""
 
     part: FilePart
     layout: RowLayout
