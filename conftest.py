@@ -85,11 +85,16 @@ def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         marked = item.get_closest_marker("sample") or item.get_closest_marker("again")
-        if _needs_session(item.nodeid) and not marked:
+        if _has_session(item) and not marked:
             cases[_test_of(item)].append(item)
     for several in cases.values():
         several.sort(key=lambda item: crc32(item.nodeid.encode()))
         yield from several[-(-len(several) // _ONE_CASE_IN) :]
+
+
+def _has_session(item: pytest.Item) -> bool:
+    """Return whether a test itself uses the session, and not only another one of its module."""
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 def _test_of(item: pytest.Item) -> str:

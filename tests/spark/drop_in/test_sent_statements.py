@@ -32,7 +32,6 @@ SENT = [
 ]
 
 
-@pytest.mark.sample(1)  # each is a rule of its own
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_statement_that_the_server_cannot_run_is_refused(text):
     with pytest.raises(UsageError) as caught:
@@ -40,7 +39,6 @@ def test_a_statement_that_the_server_cannot_run_is_refused(text):
     assert caught.value.kind == "OPTIMIST_UNSUPPORTED_STATEMENT"
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", SENT)
 def test_a_statement_that_the_server_can_run_is_sent(text):
     ensure_can_be_had(text, path_relations(text))
