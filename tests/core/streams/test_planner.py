@@ -223,6 +223,14 @@ def test_a_file_is_taken_if_there_was_room_before_it(log):
     assert batches(log, **both)[0] == [[0, 1], [2, 3], [4, 5]]
 
 
+def test_a_commit_without_files_takes_no_room(log):
+    log.alter.set_properties({"owner": "us"})
+    add(log, 6)
+    size = log.files()["size"][0].as_py()
+    for limit in ({"maxBytesPerTrigger": 3 * size + 1}, {"maxFilesPerTrigger": 4}):
+        assert batches(log, place(log, 0), **limit)[0] == [[0, 1, 2, 3, 4, 5, 6]]
+
+
 def test_files_of_the_snapshot_go_by_time_and_path(log):
     order = [("modificationTime", "ascending"), ("path", "ascending")]
     paths = log.files().sort_by(order)["path"].to_pylist()
