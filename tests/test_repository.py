@@ -218,12 +218,15 @@ def test_a_session_runs_a_quarter_of_the_cases_and_no_parameter_loses_a_value(re
     cases = [f"tests/spark/test_x.py::test_many[{x}-{y}]" for x in range(12) for y in "abc"]
     few = [f"tests/spark/test_x.py::test_few[{x}]" for x in range(2)]
     chosen = [f"tests/spark/test_x.py::test_chosen[{x}]" for x in range(12)]
+    texts = [f"tests/spark/test_x.py::test_texts[{x}]" for x in range(12)]
     here = [f"tests/test_repository.py::test_many[{x}]" for x in range(12)]
     items = [
         SimpleNamespace(
-            nodeid=case, get_closest_marker=lambda _, is_marked=case in chosen: is_marked
+            nodeid=case,
+            fixturenames=[] if case in (*texts, *here) else ["tmp_path", "spark"],
+            get_closest_marker=lambda _, is_marked=case in chosen: is_marked,
         )
-        for case in [*cases, *few, *chosen, *here]
+        for case in [*cases, *few, *chosen, *texts, *here]
     ]
     left_out = [item.nodeid for item in conftest._beyond_the_sample(items)]
     stay = [case for case in cases if case not in left_out]
