@@ -47,7 +47,7 @@ class ChangeBounds:
                     boundary=which,
                 )
         if self.starting_version is None and self.starting_ms is None:
-            raise _without_start()
+            raise _missing_start()
 
     def resolve(self, table: TableRef, latest: Snapshot) -> tuple[int, int] | None:
         """Return the first and last version, or None if no commit lies between the two times.
@@ -85,7 +85,7 @@ class ChangeBounds:
         if self.starting_version is not None:
             return self.starting_version
         if self.starting_ms is None:
-            raise _without_start()
+            raise _missing_start()
         return first_version_since(table, latest, self.starting_ms)
 
     def _resolve_end(self, table: TableRef, latest: Snapshot, *, is_lenient: bool) -> int:
@@ -150,7 +150,7 @@ def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
     return before + 1
 
 
-def _without_start() -> UsageError:
+def _missing_start() -> UsageError:
     return UsageError(
         "The read of changes has no start. Nothing was read. Give startingVersion or "
         "startingTimestamp.",

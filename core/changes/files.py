@@ -127,7 +127,7 @@ class FileCollector:
         removes = [
             item for item in commit.actions if isinstance(item, RemoveFile) and item.data_change
         ]
-        found = [(item, _as_add(item, is_partitioned=is_partitioned)) for item in removes]
+        found = [(item, _add_of_remove(item, is_partitioned=is_partitioned)) for item in removes]
         bare = [item for item, add in found if add is None]
         whole = [add for _, add in found if add is not None]
         if bare:
@@ -194,7 +194,7 @@ def _add_of_cdc(item: AddCDCFile, stamp: _Stamp) -> AddFile:
     )
 
 
-def _as_add(item: RemoveFile, *, is_partitioned: bool) -> AddFile | None:
+def _add_of_remove(item: RemoveFile, *, is_partitioned: bool) -> AddFile | None:
     """Return the file as it was added, or None if the remove lacks size or partition values."""
     if item.size is None or (item.partition_values is None and is_partitioned):
         return None

@@ -89,7 +89,7 @@ def reading_problem(
     is_alike = before.properties.column_mapping_mode == after.properties.column_mapping_mode
     if earlier.schema_string != final.schema_string or not is_alike:
         by_id = after.properties.column_mapping_mode == "id"
-        problems = _Comparison(by_id, may_lack).of_structs(before.schema, after.schema, "")
+        problems = _Comparison(by_id, may_lack).compare_structs(before.schema, after.schema, "")
         found = next(problems, None)
         if found is not None:
             return found
@@ -110,7 +110,7 @@ class _Comparison:
     by_id: bool
     may_lack: bool
 
-    def of_structs(
+    def compare_structs(
         self, before: StructType, after: StructType, path: str
     ) -> Iterator[tuple[str, str]]:
         """Yield the problems of one struct's fields, at any depth."""
@@ -126,16 +126,20 @@ class _Comparison:
             elif same.name.lower() != item.name.lower():
                 yield name, f"the column {shown(name)} was renamed to {shown(same.name)}"
             else:
-                yield from self._of_types(item.data_type, same.data_type, name)
+                yield from self._compare_types(item.data_type, same.data_type, name)
 
-    def _of_types(self, before: DataType, after: DataType, name: str) -> Iterator[tuple[str, str]]:
+    def _compare_types(
+        self, before: DataType, after: DataType, name: str
+    ) -> Iterator[tuple[str, str]]:
         if isinstance(before, StructType) and isinstance(after, StructType):
-            yield from self.of_structs(before, after, f"{name}.")
+            yield from self.compare_structs(before, after, f"{name}.")
         elif isinstance(before, ArrayType) and isinstance(after, ArrayType):
-            yield from self._of_types(before.element_type, after.element_type, f"{name}.element")
+            yield from self._compare_types(
+                before.element_type, after.element_type, f"{name}.element"
+            )
         elif isinstance(before, MapType) and isinstance(after, MapType):
-            yield from self._of_types(before.key_type, after.key_type, f"{name}.key")
-            yield from self._of_types(before.value_type, after.value_type, f"{name}.value")
+            yield from self._compare_types(before.key_type, after.key_type, f"{name}.key")
+            yield from self._compare_types(before.value_type, after.value_type, f"{name}.value")
         elif before not in (after, _VOID) and not is_widening(before, after):
             yield name, f"the type of {shown(name)} changed from {shown(before)} to {shown(after)}"
 

@@ -39,7 +39,7 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
     manifests = SymlinkManifests(table, snapshot)
     written = manifests.bring_up_to_date(all_partitions, is_asked_for=True)
     _remove_stale(table, manifests.snapshot, written)
-    # Another process may have written a new partition's manifest, which was just removed.
+    # A new partition's manifest may have been there already, and was then just removed.
     manifests.bring_up_to_date(all_partitions, is_asked_for=True)
 
 

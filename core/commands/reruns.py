@@ -56,7 +56,7 @@ def run_until_it_lands(
             if tries > 1:
                 clock.sleep(pause_s(tries - 1, policy, clock))
             again = begin()
-            # A transaction bound to its source's version would not start later and meet the same.
+            # A transaction that is bound to its source's version would meet the same conflict.
             if again.read_version <= txn.read_version:
                 raise
             txn = again

@@ -13,12 +13,12 @@ _BEFORE, _AFTER = 50, 30
 _WORD = re.compile(r"\w+|\S|$")
 
 
-def syntax_error(text: str, place: int, problem: str) -> UsageError:
+def syntax_error(text: str, index: int, problem: str) -> UsageError:
     """Return the error for a statement that can't be parsed.
 
     Args:
         text: The whole statement.
-        place: The index of the problem in the statement.
+        index: The index of the problem in the statement.
         problem: The problem, as part of a sentence.
 
     Returns:
@@ -27,12 +27,12 @@ def syntax_error(text: str, place: int, problem: str) -> UsageError:
         `word`, the text at the problem; and `start` and `stop`, the indexes of its first and last
         character in the statement, counted from 0. At the statement's end there is no word.
     """
-    begin = max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1
-    line, column = text.count("\n", 0, begin) + 1, place - begin + 1
-    before, after = text[max(begin, place - _BEFORE) : place], text[place : place + _AFTER]
+    begin = max(text.rfind("\n", 0, index), text.rfind("\r", 0, index)) + 1
+    line, column = text.count("\n", 0, begin) + 1, index - begin + 1
+    before, after = text[max(begin, index - _BEFORE) : index], text[index : index + _AFTER]
     after = after.splitlines()[0] if after.strip() else ""
-    word = _WORD.search(text, place)
-    start, stop = word.span() if word else (place, place)
+    word = _WORD.search(text, index)
+    start, stop = word.span() if word else (index, index)
     return UsageError(
         f"The statement can't be parsed (line {line}, column {column}): {problem}, at the mark ^ "
         f"in {shown(before)}^{shown(after)}. Nothing was run. Correct the SQL, and put unusual "

@@ -127,8 +127,8 @@ class _Statistics:
             before, after = num_rows(add.stats), num_rows(stats)
             if is_tracked and before != after:
                 raise TableError(
-                    f"The file {shown(add.path)} of {spec.table_path} has {after} rows, where the "
-                    f"log says {before}. Nothing was written. Ids of rows rest on that number: "
+                    f"The file {shown(add.path)} of {spec.table_path} has {after} rows, but the "
+                    f"log says {before}. Nothing was written. Row ids depend on that number: "
                     "write the file's rows into a new table.",
                     kind="DELTA_NUM_RECORDS_MISMATCH",
                     path=add.path,

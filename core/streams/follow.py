@@ -64,7 +64,7 @@ def follow(
     if wait_s is not None and not 0 < wait_s < math.inf:
         raise UsageError(
             f"The argument wait_s must be a number of seconds above 0, and is {wait_s}: each look "
-            "costs a listing. Nothing was read. Leave it out to end where there is nothing new.",
+            "costs a listing. Nothing was read. Leave it out to end when there is nothing new.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="wait_s",
         )

@@ -175,7 +175,7 @@ class Machine:
             raise ViolationFound(str(error)) from error
         self._sound.add(key)
 
-    # Telling
+    # Results
 
     def outcomes(self, state: State) -> dict[str, Hashable]:
         """Return the outcomes of the workers that have ended, by name."""

@@ -62,7 +62,7 @@ def ensure_can_be_numbered(txn: OptimisticTransaction, properties: Mapping[str, 
             kind="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             properties=(ENABLE_ROW_TRACKING, "delta.rowTrackingSuspended"),
         )
-    txn.update_metadata(_not_tracking(wanted))
+    txn.update_metadata(_without_row_tracking(wanted))
     left = unnumbered(txn.snapshot)
     unknown = left.filter(pc.is_null(FileStatistics(left, txn.snapshot.schema).num_records))
     for path in unknown.slice(0, 1)["path"].to_pylist():
@@ -83,7 +83,7 @@ def support_row_ids(txn: OptimisticTransaction) -> Alteration | None:
     operation = Operation("UPGRADE PROTOCOL", {"newProtocol": _text_of(protocol)})
     if txn.snapshot.properties.enable_row_tracking:
         # A writer without the feature set it in vain; with the feature it would promise ids.
-        return Alteration(operation, _not_tracking(txn.metadata), features=(_FEATURE,))
+        return Alteration(operation, _without_row_tracking(txn.metadata), features=(_FEATURE,))
     return Alteration(operation, actions=(protocol,))
 
 
@@ -102,7 +102,7 @@ def number_files(txn: OptimisticTransaction, batch: int) -> Alteration | None:
     return Alteration(Operation(ROW_TRACKING_BACKFILL, {"batchId": str(batch)}), actions=again)
 
 
-def _not_tracking(metadata: Metadata) -> Metadata:
+def _without_row_tracking(metadata: Metadata) -> Metadata:
     kept = {key: text for key, text in metadata.configuration.items() if key != ENABLE_ROW_TRACKING}
     return replace(metadata, configuration=kept)
 

@@ -90,8 +90,8 @@ def _apply_batch(table: TableRef, path: str, found: set[str]) -> None:
 
 def _damaged_log(table: TableRef, problem: str) -> TableError:
     return TableError(
-        f"The log of Spark's file sink in {shown(join(table.table_path, SINK_LOG))}, which tells "
-        f"the files that count, is damaged: {problem}. Nothing was written. Read the directory "
+        f"The log of Spark's file sink in {shown(join(table.table_path, SINK_LOG))}, which names "
+        f"the committed files, is damaged: {problem}. Nothing was written. Read the directory "
         "with Spark, and write the rows to a new table.",
         kind="OPTIMIST_DAMAGED_SINK_LOG",
         path=table.table_path,

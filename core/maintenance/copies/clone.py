@@ -147,7 +147,7 @@ def _commit_clone(
         files = _files_of_clone(txn, request, source, written)
         source.ensure_unchanged()
         done = _clone_result(txn, request, source)
-        added = ManyFiles(_as_new(files), files.slice(0, 0), txn.table.clock.now_ms())
+        added = ManyFiles(_clear_row_ids(files), files.slice(0, 0), txn.table.clock.now_ms())
         written.commit_large(txn, domains, _clone_operation(done, request, source), added)
     return done
 
@@ -217,7 +217,7 @@ def _files_of_clone(
     return files
 
 
-def _as_new(files: pa.Table) -> pa.Table:
+def _clear_row_ids(files: pa.Table) -> pa.Table:
     """Clear the row ids of the source, so that the clone's commit assigns its own."""
     for name in ("baseRowId", "defaultRowCommitVersion"):
         files = with_column(files, name, pa.nulls(files.num_rows, pa.int64()))

@@ -182,7 +182,7 @@ class FilesSource(CloneSource):
                 f"tables of {listed(known)} and Delta tables can be cloned"
             )
         if not is_newest:
-            raise source._cannot_be_cloned("only Delta tables can be cloned as they were before")
+            raise source._cannot_be_cloned("only Delta tables can be cloned at an older version")
         return source
 
     @property

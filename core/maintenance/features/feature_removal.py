@@ -107,7 +107,7 @@ def _unset_properties(table: CaredFor, *keys: str) -> bool:
 # Deletion vectors
 
 
-def _without_vectors(table: CaredFor) -> bool:
+def _remove_vectors(table: CaredFor) -> bool:
     made = _unset_properties(table, "delta.enableDeletionVectors")
     traces = TRACES["deletionVectors"]
     for _ in range(_TRIES):
@@ -138,7 +138,7 @@ def _bury_vectors(txn: OptimisticTransaction) -> Alteration | None:
 # Column mapping
 
 
-def _without_mapping(table: CaredFor) -> bool:
+def _remove_mapping(table: CaredFor) -> bool:
     txn = table.begin()
     if not TRACES["columnMapping"].in_version(txn.snapshot):
         return False
@@ -246,7 +246,7 @@ def _widened_columns(schema: StructType) -> StructType:
     return StructType(tuple(item for item in schema if item not in plain.fields))
 
 
-def _without_widening(table: CaredFor) -> bool:
+def _remove_widening(table: CaredFor) -> bool:
     made = _unset_properties(table, "delta.enableTypeWidening")
     if TYPE_CHANGES not in table.snapshot.metadata.schema_string:
         return made
@@ -283,18 +283,18 @@ def _forget_types(txn: OptimisticTransaction) -> None:
 # Features of writers
 
 
-def _with_classic_checkpoints(table: CaredFor) -> bool:
+def _use_classic_checkpoints(table: CaredFor) -> bool:
     if not TRACES["v2Checkpoint"].in_version(table.snapshot):
         return False
     table.commit(lambda txn: set_properties(txn, {"delta.checkpointPolicy": "classic"}))
     return True
 
 
-def _without_timestamps(table: CaredFor) -> bool:
+def _remove_timestamps(table: CaredFor) -> bool:
     return _unset_properties(table, "delta.enableInCommitTimestamps")
 
 
-def _without_row_ids(table: CaredFor) -> bool:
+def _remove_row_ids(table: CaredFor) -> bool:
     properties = table.snapshot.properties
     made = False
     if properties.enable_row_tracking or not properties.row_tracking_suspended:
@@ -302,12 +302,12 @@ def _without_row_ids(table: CaredFor) -> bool:
         table.commit(lambda txn: set_properties(txn, off))
         made = True
     for batch in count():
-        if table.commit(partial(_remove_row_ids, batch=batch)) is None:
+        if table.commit(partial(_remove_ids_of_batch, batch=batch)) is None:
             return made or batch > 0
     return made
 
 
-def _remove_row_ids(txn: OptimisticTransaction, batch: int) -> Alteration | None:
+def _remove_ids_of_batch(txn: OptimisticTransaction, batch: int) -> Alteration | None:
     """Remove the row ids of the next files, or return None if no file is left."""
     left = TRACES["rowTracking"].files(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
     if not left.num_rows:
@@ -320,7 +320,7 @@ def _remove_row_ids(txn: OptimisticTransaction, batch: int) -> Alteration | None
     return Alteration(Operation(ROW_TRACKING_UNBACKFILL, {"batchId": str(batch)}), actions=again)
 
 
-def _without_domains(table: CaredFor) -> bool:
+def _remove_domains(table: CaredFor) -> bool:
     def change(txn: OptimisticTransaction) -> Alteration | None:
         # Only system domains are left by then. Their features were dropped before.
         known = txn.snapshot.stored_domains.values()
@@ -332,7 +332,7 @@ def _without_domains(table: CaredFor) -> bool:
     return table.commit(change) is not None
 
 
-def _without_clustering(table: CaredFor) -> bool:
+def _remove_clustering(table: CaredFor) -> bool:
     snapshot = table.snapshot
     if not clustering_columns(snapshot.domain_metadata, snapshot.schema):
         return False
@@ -342,14 +342,14 @@ def _without_clustering(table: CaredFor) -> bool:
 
 _REMOVALS: Mapping[str, Callable[[CaredFor], bool]] = MappingProxyType(
     {
-        "deletionVectors": _without_vectors,
-        "columnMapping": _without_mapping,
-        "typeWidening": _without_widening,
-        "typeWidening-preview": _without_widening,
-        "v2Checkpoint": _with_classic_checkpoints,
-        "inCommitTimestamp": _without_timestamps,
-        "rowTracking": _without_row_ids,
-        "domainMetadata": _without_domains,
-        "clustering": _without_clustering,
+        "deletionVectors": _remove_vectors,
+        "columnMapping": _remove_mapping,
+        "typeWidening": _remove_widening,
+        "typeWidening-preview": _remove_widening,
+        "v2Checkpoint": _use_classic_checkpoints,
+        "inCommitTimestamp": _remove_timestamps,
+        "rowTracking": _remove_row_ids,
+        "domainMetadata": _remove_domains,
+        "clustering": _remove_clustering,
     }
 )

@@ -46,7 +46,9 @@ class Trace(Protocol):
     """Finds rows of the old files in the new files."""
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """Return the rows' positions, counted through all new files, or None if unknown.
+        """Return the positions of rows, counted through the new files in order.
+
+        None means that they are unknown.
 
         Args:
             gone: The deleted rows of each old file.

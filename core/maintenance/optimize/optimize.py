@@ -231,7 +231,7 @@ class _Batch:
             bins = [found for found in followed if found is not None]
             if len(bins) < len(followed):
                 _LOG.info(
-                    "OPTIMIZE leaves out %d groups of files, which others changed meanwhile.",
+                    "OPTIMIZE drops %d groups of files that others changed meanwhile.",
                     len(followed) - len(bins),
                 )
         return None, ()

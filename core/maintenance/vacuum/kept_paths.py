@@ -66,7 +66,7 @@ def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
         odd = [path_below(each, paths) for each in decoded.filter(is_odd).to_pylist()]
         decoded = pc.replace_with_mask(decoded, is_odd, pa.array(odd, pa.string()))
     decoded = _one_slash(decoded)
-    return _by_real_folders(decoded, paths) if paths.origin.is_local else decoded
+    return _resolve_folders(decoded, paths) if paths.origin.is_local else decoded
 
 
 def relative_vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
@@ -140,7 +140,7 @@ def _links_in(folder: str, directory: str) -> set[str]:
             raise
 
 
-def _by_real_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
+def _resolve_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
     """Resolve the directories of relative paths, to null if they lead out of the table."""
     root = strip_file_scheme(paths.table_path)
     real_root = os.path.realpath(root).rstrip("/") + "/"

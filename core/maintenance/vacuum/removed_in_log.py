@@ -58,9 +58,8 @@ class CommitsToVacuum:
         if is_lite and (not commits or commits[0][0] > first):
             raise TableError(
                 "VACUUM LITE can't find out from the log what to delete: it no longer has the "
-                f"commits from version {first} on. Nothing was deleted. Run VACUUM FULL; LITE goes "
-                "on from it, if the first commit that the log has was older than the retention by "
-                "then.",
+                f"commits from version {first} on. Nothing was deleted. Run VACUUM FULL. LITE "
+                "continues from it, if the log's first commit was older than the retention then.",
                 kind="DELTA_CANNOT_VACUUM_LITE",
                 first_needed=first,
                 first_there=commits[0][0] if commits else None,
@@ -97,7 +96,7 @@ def _last_vacuumed(table: TableRef, newest: int) -> int:
     except LogFileNotFoundError:
         return -1
     except (ValueError, LookupError, TypeError):
-        return -1  # a hint; without it more commits are read
+        return -1  # it is a hint: without it, more commits are read
     # A version in the future belongs to another log that was at this path before.
     return version if type(version) is int and -1 <= version <= newest else -1
 
