@@ -22,7 +22,7 @@ from optimist.core.testing.logstore_races import (
     run_in_processes,
 )
 from optimist.logstores.hdfs.jvm import JvmHdfsClient
-from optimist.logstores.hdfs.jvm import _failures as jvm_failures
+from optimist.logstores.hdfs.jvm import _translate_failures as jvm_failures
 from optimist.logstores.hdfs.native_client import NativeHdfsClient
 from optimist.logstores.hdfs.native_store import HDFSNativeLogStore
 from optimist.logstores.hdfs.store import HDFSLogStore

@@ -1,7 +1,7 @@
-"""Where the bytes of a log go: local disk, memory, HDFS, S3, Azure, Google Cloud Storage, fsspec.
+"""The stores of a log's bytes: local disk, memory, HDFS, S3, Azure, Google Cloud Storage, fsspec.
 
-A class that needs an SDK is imported only when it is first named here, so that you install only the
-SDKs of the stores you use.
+A class that needs an SDK is imported only at its first use, so you install only the SDKs of the
+stores that you use.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Logs in the memory of this process, for tests and for trying things out (spec 3.4).
+"""Logs in the memory of this process, for tests and trials (spec 3.4).
 
 *Assumes* that all writers live in this process.
 
 *Provides* mutual exclusion, atomic visibility and consistent listing between threads: every
-operation is one step under one lock. All instances of a namespace share one tree, so that two
-handles of one path see one table.
+operation is one step under one lock. All instances of a namespace share one tree, so two handles of
+one path see one table.
 
 *Does not provide* anything beyond the life of the process, nor real directories: as on an object
-store, a directory exists only while there is a file in it.
+store, a directory exists only while it has a file.
 
 *Excludes* no other engine: no other engine can see the files.
 """
@@ -39,19 +39,19 @@ _LOCK = ForkSafeLock()
 _NAMESPACES: dict[str, dict[str, dict[str, _Entry]]] = {}
 """The files by namespace, directory and name."""
 _ETAGS = itertools.count(1)
-"""Two files that were written within a millisecond are two."""
+"""Makes two files distinct that were written within a millisecond."""
 
 
 class MemoryLogStore(LogStore):
     """Files under `memory://`, shared by all stores of this process with the same namespace.
 
-    `memory:///a`, `memory://a` and `memory:/a` are one place.
+    `memory:///a`, `memory://a` and `memory:/a` are one path.
 
     Args:
-        options: None of its own; keys `optimist.store.memory.*` are refused.
+        options: Keys `optimist.store.memory.*` are refused: the store has none.
         clock: Gives the modification times.
         namespace: The tree of files to use; stores of other namespaces do not see it. A store that
-            is named in a conf gets the unnamed one.
+            is named in a conf gets the unnamed tree.
     """
 
     def __init__(
@@ -74,24 +74,27 @@ class MemoryLogStore(LogStore):
             _NAMESPACES.setdefault(namespace, {}).clear()
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`. The parent need not exist."""
+        """See `LogStore.put_if_absent`.
+
+        The parent need not exist.
+        """
         directory, name = _key(path)
-        entry = self._entry(data)
+        entry = self._make_entry(data)
         with _LOCK:
             files = self._directories.setdefault(directory, {})
-            # One step under the lock: the entry found there afterwards is the winner's.
+            # One step under the lock: the entry that is found afterwards is the winner's.
             won = files.setdefault(name, entry) is entry
         if won:
             self._created.note(path, entry.etag)
         return PutOutcome.CREATED if won else PutOutcome.EXISTS
 
-    def _entry(self, data: bytes) -> _Entry:
+    def _make_entry(self, data: bytes) -> _Entry:
         return _Entry(bytes(data), self._clock.now_ms(), str(next(_ETAGS)))
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
         directory, name = _key(path)
-        entry = self._entry(data)
+        entry = self._make_entry(data)
         with _LOCK:
             self._directories.setdefault(directory, {})[name] = entry
 
@@ -105,7 +108,10 @@ class MemoryLogStore(LogStore):
         return entry.data
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`. The listing is of one instant."""
+        """See `LogStore.list_from`.
+
+        The listing is of one instant.
+        """
         directory, first = _key(path)
         prefix = path[: len(path) - len(first)]
         with _LOCK:
@@ -124,7 +130,10 @@ class MemoryLogStore(LogStore):
         )
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`. A directory disappears with its last file."""
+        """See `LogStore.delete`.
+
+        A directory disappears with its last file.
+        """
         directory, name = _key(path)
         with _LOCK:
             files = self._directories.get(directory, {})
@@ -133,11 +142,11 @@ class MemoryLogStore(LogStore):
                 self._directories.pop(directory, None)
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: a file appears whole, in one step."""
+        """Return False, since a file appears whole, in one step."""
         return False
 
     def resolve_path(self, path: str) -> str:
-        """The path as `memory:///...`."""
+        """Return the path as `memory:///...`."""
         return "memory://" + "/".join(_key(path.rstrip("/")))
 
     def describe(self) -> Mapping[str, str]:
@@ -150,7 +159,7 @@ class MemoryLogStore(LogStore):
 
 
 def _key(path: str) -> tuple[str, str]:
-    """Split a path into directory and name; the directory of `memory:///f` is empty."""
+    """Split a path into directory and name, where the directory of `memory:///f` is empty."""
     scheme = scheme_of(path)
     if scheme not in ("", "memory"):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""How data files in Azure storage are reached: read by Arrow, created by the store of the log."""
+"""Access to data files in Azure storage: Arrow reads them, the log's store creates them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SENT_ALONG = ("key", "sas", "service-principal")
 
 
 def azure_origin(options: AzureOptions, location: AzureLocation) -> DataOrigin:
-    """Which URLs name blobs of an account, in any container."""
+    """Return which URLs name blobs of an account, in any container."""
     default = options.default_account
     is_default = default is not None and parse_account(default) == location.of
     return DataOrigin(SCHEMES, location.of.host("dfs"), is_account=True, is_default=is_default)
@@ -31,38 +31,38 @@ def azure_origin(options: AzureOptions, location: AzureLocation) -> DataOrigin:
 def azure_data_access(
     options: AzureOptions, location: AzureLocation, given: Mapping[str, str]
 ) -> DataAccess:
-    """The settings of `pyarrow.fs.AzureFileSystem`, and the options of a store that creates files.
+    """Return the settings of `pyarrow.fs.AzureFileSystem`, and the options of a creating store.
 
-    Managed and workload identities and the default chain are found by each executor for itself.
+    Each executor finds managed and workload identities and the default chain itself.
 
     Args:
-        options: The store's.
+        options: The store's options.
         location: The table.
-        given: What the options were parsed from.
+        given: The options before they were parsed.
 
     Raises:
-        ConfigError: There are no credentials, or Arrow has no way to use what was asked for (kind
+        ConfigError: Credentials are missing, or Arrow does not support an option (kind
             `OPTIMIST_UNSUPPORTED_OPTION`).
     """
     settings: dict[str, Any] = {"account_name": location.account}
-    settings |= _hosts(options, location)
+    settings |= _host_settings(options, location)
     credential = options.credential_of(location)
-    settings |= _credential(credential)
+    settings |= _credential_settings(credential)
     return DataAccess.of(
         "azure",
         azure_origin(options, location),
         settings,
-        store_options=_creating(options, location, credential, given),
+        store_options=_options_for_creating(options, location, credential, given),
     )
 
 
-def _creating(
+def _options_for_creating(
     options: AzureOptions,
     location: AzureLocation,
     credential: AzureCredential,
     given: Mapping[str, str],
 ) -> Options:
-    """Options for creating files: keys and secrets are sent along, a machine's identity is not."""
+    """Return options for creating files, with keys and secrets but without a machine's identity."""
     if credential.kind not in _SENT_ALONG:
         return options_of_store(_STORE, given)
     own = {
@@ -82,11 +82,11 @@ def _creating(
     return options_of_store(_STORE, options_from("azure", own))
 
 
-def _credential(credential: AzureCredential) -> dict[str, Any]:
+def _credential_settings(credential: AzureCredential) -> dict[str, Any]:
     if credential.kind == "key":
         return {"account_key": credential.account_key}
     if credential.kind == "sas":
-        # Arrow appends it to a URL as it stands, so the question mark must be there.
+        # Arrow appends it to a URL unchanged, so it needs the question mark.
         return {"sas_token": Secret("?" + (revealed(credential.sas) or "").lstrip("?"))}
     if credential.kind == "service-principal":
         return {
@@ -106,7 +106,7 @@ def _credential(credential: AzureCredential) -> dict[str, Any]:
     return {}
 
 
-def _hosts(options: AzureOptions, location: AzureLocation) -> dict[str, Any]:
+def _host_settings(options: AzureOptions, location: AzureLocation) -> dict[str, Any]:
     if not options.is_custom(location):
         return {
             "blob_storage_authority": location.of.authority("blob"),
@@ -115,7 +115,7 @@ def _hosts(options: AzureOptions, location: AzureLocation) -> dict[str, Any]:
     endpoint = urlsplit(options.endpoint_of(location))
     own_host = f"{location.account}."
     if endpoint.path.strip("/") == location.account:
-        authority = endpoint.netloc  # as emulators have it: the account is part of the path
+        authority = endpoint.netloc  # an emulator: the account is part of the path
     elif endpoint.netloc.startswith(own_host):
         authority = endpoint.netloc.removeprefix(location.account)
     else:

@@ -1,4 +1,4 @@
-"""What Azure's Blob service answers, and what it means: one table, searched by code."""
+"""The answers of Azure's Blob service and their meaning: one table, searched by code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AZURE_ANSWERS", "azure_answer"]
 _NOTHING = PutMeaning.NOTHING_WRITTEN
 
 AZURE_ANSWERS = AnswerTable(
-    # The file is there: of all conditional puts of one name, one succeeds.
+    # The file exists: of all conditional puts of one name, one succeeds.
     AnswerRow(
         ("409 BlobAlreadyExists",),
         PutMeaning.EXISTS,
@@ -29,7 +29,7 @@ AZURE_ANSWERS = AnswerTable(
         "the file exists already",
         "Run the operation again.",
     ),
-    # A directory of a hierarchical account stands where the file should be.
+    # A directory of a hierarchical account has the file's name.
     AnswerRow(
         ("409 ResourceTypeMismatch",),
         _NOTHING,
@@ -76,7 +76,7 @@ AZURE_ANSWERS = AnswerTable(
         "Azure does not allow the name of the container or of the path",
         "Check the URL.",
     ),
-    # It may have been carried out for all that: an EXISTS after that is read back by the engine.
+    # The request may still have succeeded: the engine reads the file back on an EXISTS after this.
     AnswerRow(
         ("503 ServerBusy", "429"),
         PutMeaning.SLOW_DOWN,
@@ -90,10 +90,10 @@ AZURE_ANSWERS = AnswerTable(
 
 
 def azure_answer(error: Exception) -> tuple[ResponseCode, AnswerRow]:
-    """What an error of the SDK says, by its code, never by its text.
+    """Return the meaning of an error of the SDK, by its code, never by its text.
 
-    The one translation of this SDK's errors. Anything else that the SDK raises, over an answer that
-    it could not read, counts as no answer.
+    It is the one translation of this SDK's errors. Any other error of the SDK, on an answer that it
+    could not read, counts as no answer.
     """
     answer = _code_of(error)
     return answer, AZURE_ANSWERS.find(answer.names)
@@ -101,10 +101,10 @@ def azure_answer(error: Exception) -> tuple[ResponseCode, AnswerRow]:
 
 def _code_of(error: Exception) -> ResponseCode:
     if isinstance(error, HttpResponseError) and error.response is not None:
-        response: Any = error.response  # its type knows no headers
+        response: Any = error.response  # its type has no headers
         code = response.headers.get("x-ms-error-code") or ""
         if isinstance(error, ClientAuthenticationError) and not code:
-            # The login service's own answer, whatever its status: no token, so no request.
+            # An answer of the login service, with any status: no token, so no request.
             return ResponseCode(0, NO_TOKEN)
         return ResponseCode(int(error.status_code or 0), code)
     if isinstance(error, ClientAuthenticationError):

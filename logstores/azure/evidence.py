@@ -1,12 +1,12 @@
-"""What an answer of Azure's Blob service must carry before it counts as one to its request.
+"""The evidence that an answer of Azure's Blob service must carry before it counts.
 
-A 200 alone proves nothing: headers may be cut off, and a proxy sends pages of its own, which an SDK
-takes for a blob or for a listing of nothing.
+A 200 alone proves nothing: headers may be cut off, and a proxy sends its own pages, which an SDK
+reads as a blob or as an empty listing.
 
 | request | evidence |
 |---|---|
 | every one | a header that only the service sends: the id of the request, or the API's version |
-| makes or reads a blob | the entity tag; of a range also where it lies |
+| creates or reads a blob | the entity tag; for a range also its position |
 | lists | the root element `EnumerationResults` |
 """
 
@@ -22,13 +22,13 @@ from optimist.logstores.shared.whole_answers import ensure_asked_range
 
 __all__ = ["ensure_evidence"]
 
-_OF_THE_SERVICE: Final = ("x-ms-request-id", "x-ms-version")
+_SERVICE_HEADERS: Final = ("x-ms-request-id", "x-ms-version")
 _ROOT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?\s*<EnumerationResults[\s>/]")
 _WITHOUT_TAG: Final = ("block", "batch")
 
 
 def ensure_evidence(request: requests.PreparedRequest, response: requests.Response) -> None:
-    """Refuse a success that says too little.
+    """Refuse a success without the needed evidence.
 
     Raises:
         requests.ConnectionError: The evidence is missing.
@@ -39,7 +39,7 @@ def ensure_evidence(request: requests.PreparedRequest, response: requests.Respon
 
 
 def _has_evidence(request: requests.PreparedRequest, response: requests.Response) -> bool:
-    if not any(response.headers.get(name) for name in _OF_THE_SERVICE):
+    if not any(response.headers.get(name) for name in _SERVICE_HEADERS):
         return False
     [asked] = parse_qs(urlsplit(request.url or "").query).get("comp", [""])
     if asked == "list":

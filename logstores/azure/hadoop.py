@@ -1,9 +1,9 @@
-"""Credentials from the keys that users of Hadoop's Azure connectors have: `fs.azure.*`.
+"""Credentials from the keys of Hadoop's Azure connectors: `fs.azure.*`.
 
-A key is looked for with the account's host name after it, dfs and blob alike, then with the bare
-account, then for all accounts; the last two only where the requests go to Azure, or to an endpoint
-that was set for them. `fs.azure.account.auth.type` decides where it is set; else the first of
-account key, shared access signature and client secret that is there.
+A key is searched first with the account's host name after it (dfs or blob), then with the bare
+account, then for all accounts. The last two apply only if the requests go to Azure, or to an
+endpoint that was set for them. `fs.azure.account.auth.type` decides the kind, if it is set; else
+the first of account key, shared access signature and client secret that exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEY = "fs.azure.account.key"
 _OAUTH2 = "fs.azure.account.oauth2."
 
 _AUTH_TYPES = {"sharedkey": "key", "sas": "sas", "oauth": ""}
-"""The kind that each means; for OAuth the provider tells."""
+"""The kind of each type. For OAuth, the provider decides."""
 _PROVIDERS = {
     "ClientCredsTokenProvider": "service-principal",
     "MsiTokenProvider": "managed-identity",
@@ -35,21 +35,21 @@ _PROVIDERS = {
 def hadoop_credential(
     given: Mapping[str, str], location: AzureLocation, *, is_trusted: bool
 ) -> AzureCredential | None:
-    """The credentials that the keys give for a place, or None if they say nothing of it.
+    """Return the credentials that the keys give for a location, or None.
 
     Args:
         given: The `fs.azure.*` keys.
-        location: The place.
-        is_trusted: Whether keys that do not name its host hold for it.
+        location: The location.
+        is_trusted: True if keys that do not name its host apply to it.
 
     Raises:
-        ConfigError: They ask for something that does not exist here, or that is incomplete.
+        ConfigError: The keys are incomplete, or need an unsupported feature.
     """
-    keys = _for_place(given, location, is_trusted=is_trusted)
+    keys = _keys_of_location(given, location, is_trusted=is_trusted)
     kind = _asked_kind(keys) if _AUTH_TYPE in keys else _present_kind(keys, location)
     if kind is None:
         return None
-    tenant_id, authority = _tenant(keys)
+    tenant_id, authority = _tenant_and_login_host(keys)
     return AzureCredential(
         kind=kind,
         account=location.account,
@@ -63,8 +63,10 @@ def hadoop_credential(
     ).ensure_complete(source="fs.azure.*")
 
 
-def _for_place(keys: Mapping[str, str], location: AzureLocation, *, is_trusted: bool) -> Options:
-    """The keys that hold for a place, without the account at their end; the most exact one wins."""
+def _keys_of_location(
+    keys: Mapping[str, str], location: AzureLocation, *, is_trusted: bool
+) -> Options:
+    """Return the keys for a location, without the account suffix, the most exact key first."""
     account = location.of
     endings = [""] if is_trusted else []
     if is_trusted and (account.is_meant_by(account.name) or not account.is_of_azure):
@@ -113,8 +115,11 @@ def _provider_kind(keys: Mapping[str, str]) -> str:
     return kind
 
 
-def _tenant(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Tenant and login host; Hadoop has both in one URL, `https://<host>/<tenant>/oauth2/token`."""
+def _tenant_and_login_host(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return tenant and login host.
+
+    Hadoop has both in one URL, `https://<host>/<tenant>/oauth2/token`.
+    """
     endpoint = keys.get(f"{_OAUTH2}client.endpoint")
     if endpoint is None:
         return keys.get(f"{_OAUTH2}msi.tenant"), None

@@ -1,8 +1,8 @@
-"""Credentials for Azure storage: what they consist of, and what the SDK is given for them.
+"""Credentials for Azure storage, and their form for the SDK.
 
-Keys, signatures and anonymous access need azure-storage-blob only. Tokens (service principals,
+Keys, signatures and anonymous access need only azure-storage-blob. Tokens (service principals,
 managed and workload identities, the default chain) come from the package azure-identity, which is
-looked for when such credentials are used, and not before.
+imported only when such credentials are used.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class AzureCredential:
     __repr__ = masked_repr
 
     def ensure_complete(self, *, source: str) -> AzureCredential:
-        """Return these credentials, if nothing is missing.
+        """Return these credentials, if they are complete.
 
         Args:
-            source: Where they come from, for the message.
+            source: Their source, for the message.
 
         Raises:
-            ConfigError: Something is missing.
+            ConfigError: A part is missing.
         """
         missing = [name for name in _NEEDED.get(self.kind, ()) if not getattr(self, name)]
         if missing:
@@ -84,7 +84,7 @@ class AzureCredential:
 def sdk_credential(
     credential: AzureCredential,
 ) -> AzureNamedKeyCredential | AzureSasCredential | TokenCredential | None:
-    """What the SDK's clients take; None for anonymous access.
+    """Return the credential for the SDK's clients, or None for anonymous access.
 
     Raises:
         ConfigError: azure-identity is needed and not installed.
@@ -95,18 +95,18 @@ def sdk_credential(
         return AzureSasCredential((revealed(credential.sas) or "").lstrip("?"))
     if credential.kind == "anonymous":
         return None
-    return StorageTokens(_token_credential(credential))
+    return StorageTokens(_make_token_credential(credential))
 
 
 class StorageTokens:
-    """Gives tokens for Azure's storage, and for nothing else.
+    """A source of tokens for Azure's storage, and for nothing else.
 
-    A service may answer a request with a challenge that names a tenant and a resource, and the SDK
-    then asks for a token of these and sends it there. An endpoint would choose which of our tokens
-    it gets, such as one for the management of the whole account.
+    A service may answer with a challenge that names a tenant and a resource. The SDK would then
+    fetch a token for these and send it there. So an endpoint could choose which of our tokens it
+    gets, such as one for the management of the whole account.
 
     Args:
-        credential: Gives the tokens, of the tenant that it was made for.
+        credential: Gives the tokens, for its own tenant.
     """
 
     def __init__(self, credential: TokenCredential) -> None:
@@ -119,10 +119,12 @@ class StorageTokens:
         tenant_id: str | None = None,
         **more: Any,
     ) -> AccessToken:
-        """See `TokenCredential.get_token`; a tenant that the service names is passed over.
+        """See `TokenCredential.get_token`.
+
+        A tenant that the service names is ignored.
 
         Raises:
-            ClientAuthenticationError: Another scope than the storage's is asked for.
+            ClientAuthenticationError: The scope is not the storage's.
         """
         del tenant_id
         if scopes != (_SCOPE,):
@@ -134,9 +136,9 @@ class StorageTokens:
         return self.credential.get_token(*scopes, **given)
 
 
-def _token_credential(credential: AzureCredential) -> TokenCredential:
-    identity = _identity_module(credential)
-    # Its own session would send what ~/.netrc has for the login host.
+def _make_token_credential(credential: AzureCredential) -> TokenCredential:
+    identity = _import_identity(credential)
+    # Its own session would send the password in ~/.netrc for the login host.
     sending = {"transport": RequestsTransport(session=private_session())}
     authority = {**sending, **({"authority": credential.authority} if credential.authority else {})}
     client = {"client_id": credential.client_id} if credential.client_id else {}
@@ -159,7 +161,7 @@ def _token_credential(credential: AzureCredential) -> TokenCredential:
     return found
 
 
-def _identity_module(credential: AzureCredential) -> Any:
+def _import_identity(credential: AzureCredential) -> Any:
     try:
         return importlib.import_module("azure.identity")
     except ModuleNotFoundError as error:

@@ -1,7 +1,8 @@
-"""The options of AzureLogStore, and which credentials they give for a place.
+"""The options of AzureLogStore, and the credentials that they give for a location.
 
-Own keys, `optimist.store.azure.<option>`, with or without `spark.`: see `AzureOptions`. Credentials
-are looked for in this order; the first that has some for the account and container wins:
+Our own keys are `optimist.store.azure.<option>`, with or without `spark.`: see `AzureOptions`.
+Credentials are searched in this order, and the first source with some for the account and container
+wins:
 
 1. our own keys;
 2. Hadoop's keys, `fs.azure.*` with or without `spark.hadoop.`, each for the account
@@ -10,9 +11,9 @@ are looked for in this order; the first that has some for the account and contai
    `AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`; `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and
    `AZURE_CLIENT_SECRET`.
 
-A path may name any host, so what is given for an account by its bare name, or for all accounts, is
-sent only to Azure's own hosts and to an endpoint that was set. Another host gets what was given for
-that very host.
+A path may name any host. So credentials that are given for an account by its bare name, or for all
+accounts, are sent only to Azure's own hosts and to a configured endpoint. Any other host gets only
+credentials that are given for exactly this host.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _BLOB_ENDPOINT = "blobendpoint"
 _DEVELOPMENT = {
     "endpoint": "http://127.0.0.1:10000/devstoreaccount1",
     "account": "devstoreaccount1",
-    # The key of every emulator in the world, published by its maker.
+    # The public key of all emulators.
     "account_key": Secret(
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
     ),
@@ -57,17 +58,19 @@ _DEVELOPMENT = {
 
 @dataclass(frozen=True, slots=True)
 class AzureOptions(ServiceOptions):
-    """The options of AzureLogStore, parsed. Build it with `from_options`.
+    """The options of AzureLogStore, parsed by `from_options`.
 
     Attributes:
-        account: The account of URLs that name none; a name, or a host name in another cloud.
-        endpoint: Where the Blob service is, if not at the account's usual host: an emulator's
+        account: The account of URLs without one; a name, or a host name in another cloud.
+        endpoint: The URL of the Blob service, if it is not the account's usual host: an emulator's
             `http://127.0.0.1:10000/devstoreaccount1`, or a proxy. It is probed before the first
             write.
-        auth: Which kind of credentials to use, one of `AUTH_KINDS`; else whichever are given.
+        auth: The kind of credentials to use, one of `AUTH_KINDS`; by default the kind that is
+            given.
         account_key: The account's key.
-        sas: A shared access signature, with or without a question mark before it.
-        connection_string: As the portal gives it; it may hold key, signature, endpoint.
+        sas: A shared access signature, with or without a leading question mark.
+        connection_string: The connection string from the portal, which may hold key, signature and
+            endpoint.
         tenant_id: The tenant of a service principal.
         client_id: The service principal, or the user-assigned managed identity.
         client_secret: The secret of the service principal.
@@ -97,35 +100,37 @@ class AzureOptions(ServiceOptions):
     def _completed(
         cls, own: dict[str, Any], options: Mapping[str, str], environment: Mapping[str, str]
     ) -> AzureOptions:
-        of_azure = {key: value for key, value in environment.items() if key.startswith("AZURE_")}
+        azure_variables = {
+            key: value for key, value in environment.items() if key.startswith("AZURE_")
+        }
         given = {
             "hadoop": hadoop_options(options, "fs.azure."),
-            "environment": Options({key: value for key, value in of_azure.items() if value}),
+            "environment": Options({key: value for key, value in azure_variables.items() if value}),
             **own,
         }
         return _with_connection_string(cls(**given), given)
 
     @property
     def default_account(self) -> str | None:
-        """The account of URLs that name none."""
+        """The account of URLs without one."""
         return self.account or _environment_account(self.environment)
 
     def endpoint_of(self, location: AzureLocation) -> str:
-        """The URL of the Blob service that serves a place."""
-        if self.endpoint is not None and self._speaks_of(location):
+        """Return the URL of the Blob service that serves a location."""
+        if self.endpoint is not None and self._applies_to(location):
             return self.endpoint
         there = _environment_connection(self.environment, location)
         return there.get("endpoint") or location.blob_endpoint
 
     def is_custom(self, location: AzureLocation) -> bool:
-        """Whether the place is served by anything but Azure's own host for the account."""
+        """Check whether a location's endpoint is not Azure's own host for the account."""
         return self.endpoint_of(location) != location.blob_endpoint
 
     def credential_of(self, location: AzureLocation) -> AzureCredential:
-        """The credentials for a place.
+        """Return the credentials for a location.
 
         Raises:
-            ConfigError: There are none, or what was asked for is incomplete.
+            ConfigError: They are missing or incomplete.
         """
         is_trusted = location.of.is_of_azure or self.is_custom(location)
         found = (
@@ -148,7 +153,7 @@ class AzureOptions(ServiceOptions):
         return found
 
     def _own_credential(self, location: AzureLocation) -> AzureCredential | None:
-        if not self._speaks_of(location):
+        if not self._applies_to(location):
             return None
         kind = self.auth or _kind_of(self)
         if kind is None:
@@ -164,8 +169,8 @@ class AzureOptions(ServiceOptions):
             authority=self.authority,
         ).ensure_complete(source=_PREFIX.rstrip("."))
 
-    def _speaks_of(self, location: AzureLocation) -> bool:
-        # What was given for one account does not go to another.
+    def _applies_to(self, location: AzureLocation) -> bool:
+        # Credentials for one account are not sent to another.
         if self.account is None:
             return location.of.is_of_azure or self.endpoint is not None
         has_name = parse_account(self.account).name == location.account
@@ -201,17 +206,17 @@ def _with_connection_string(options: AzureOptions, given: dict[str, Any]) -> Azu
     key = f"{_PREFIX}connectionString"
     parts = _parse_connection_string(options.connection_string, key)
     for name, value in parts.items():
-        if _compared(name, given.setdefault(name, value)) != _compared(name, value):
+        if _comparable(name, given.setdefault(name, value)) != _comparable(name, value):
             raise contradicting_options(_PREFIX + key_of_field(name), key, "they differ")
     return AzureOptions(**given)
 
 
-def _compared(name: str, value: Any) -> Any:
+def _comparable(name: str, value: Any) -> Any:
     return parse_account(value).name if name == "account" else value
 
 
 def _parse_connection_string(connection: Secret[str], key: str) -> dict[str, Any]:
-    pairs = _pairs(connection.reveal())
+    pairs = _split_pairs(connection.reveal())
     if pairs.get("usedevelopmentstorage", "").lower() == "true":
         return dict(_DEVELOPMENT)
     found: dict[str, Any] = {
@@ -236,7 +241,7 @@ def _parse_connection_string(connection: Secret[str], key: str) -> dict[str, Any
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _pairs(text: str) -> Options:
+def _split_pairs(text: str) -> Options:
     parts = (part.partition("=") for part in text.split(";") if part.strip())
     return Options({name.strip().lower(): value for name, _, value in parts})
 
@@ -255,7 +260,7 @@ def _environment_account(environment: Mapping[str, str]) -> str | None:
 def _environment_connection(
     environment: Mapping[str, str], location: AzureLocation
 ) -> dict[str, Any]:
-    """The parts of the environment's connection string, if it is for the account at hand."""
+    """Return the parts of the environment's connection string, if it is for the account."""
     connection = _secret(environment.get(_CONNECTION))
     parts = {} if connection is None else _parse_connection_string(connection, _CONNECTION)
     if not parts or not location.of.is_meant_by(parts["account"]):

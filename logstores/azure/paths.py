@@ -1,4 +1,4 @@
-"""The URLs of Azure storage: which account, which container, which blob.
+"""The URLs of Azure storage: account, container and blob.
 
 | form | account from |
 |---|---|
@@ -6,8 +6,8 @@
 | `wasbs://container@account.blob.core.windows.net/path` (and `wasb:`) | the URL |
 | `az://container/path` (and any scheme above without `@`) | the option `account` |
 
-All schemes mean the same bytes, and the connection is encrypted for each of them. Names are taken
-as they stand: nothing is percent-decoded.
+All schemes mean the same bytes, and each uses an encrypted connection. Names are not
+percent-decoded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from optimist.logstores.shared.object_keys import object_key, split_key
 __all__ = ["SCHEMES", "AzureAccount", "AzureLocation", "parse_account", "parse_location"]
 
 _DEFAULT_SUFFIX = "core.windows.net"
-_OF_AZURE = (
+_AZURE_SUFFIXES = (
     _DEFAULT_SUFFIX,
     "core.chinacloudapi.cn",
     "core.usgovcloudapi.net",
@@ -30,14 +30,14 @@ _OF_AZURE = (
     "storage.azure.net",
     "fabric.microsoft.com",
 )
-"""What the hosts of Azure's own clouds end in; nobody else can have such a host."""
+"""The ends of host names in Azure's own clouds, which nobody else can have."""
 _UNIQUE_BY_NAME = ("", "privatelink")
-"""Zones in which an account's name is enough to tell it from all others of its cloud."""
+"""Zones in which an account's name is unique within its cloud."""
 SCHEMES = ("abfss", "abfs", "az", "wasbs", "wasb")
-"""The first is that of the one URL which stands for all."""
+"""The schemes, of which the first is used in the one URL for all spellings."""
 _SERVICES = ("blob", "dfs")
 _HOST = re.compile(r"[A-Za-z0-9._-]*(?::[0-9]+)?")
-"""A `#` would end the host of the URL that is asked: what only ends like Azure's is another's."""
+"""A `#` would end the host in a URL: a text that only ends like Azure's host is another host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class AzureAccount:
 
     Attributes:
         name: The name of the account.
-        suffix: What stands after `blob.` or `dfs.`.
-        zone: What stands before it, if anything: a DNS zone (`z01`), or `privatelink`.
+        suffix: The part after `blob.` or `dfs.`.
+        zone: The part before it, or empty: a DNS zone (`z01`), or `privatelink`.
     """
 
     name: str
@@ -56,23 +56,23 @@ class AzureAccount:
 
     @property
     def is_of_azure(self) -> bool:
-        """Whether its hosts are Microsoft's."""
-        return self.suffix in _OF_AZURE
+        """True if its hosts are Microsoft's."""
+        return self.suffix in _AZURE_SUFFIXES
 
     def host(self, service: str) -> str:
-        """The host of a service of the account, `blob` or `dfs`."""
+        """Return the host of a service of the account, `blob` or `dfs`."""
         return self.name + self.authority(service)
 
     def authority(self, service: str) -> str:
-        """The host without the name, as Arrow takes it: `.blob.core.windows.net`."""
+        """Return the host without the name, as Arrow takes it: `.blob.core.windows.net`."""
         zone = f".{self.zone}" if self.zone else ""
         return f"{zone}.{service}.{self.suffix}"
 
     def is_meant_by(self, given: str) -> bool:
-        """Whether a name or a host that a user gave means this account.
+        """Check whether a name or a host from the user means this account.
 
-        A bare name is trusted only where Azure sees to it that no other account has it: else what
-        is given for one account would go to whichever host a path calls by that name.
+        A bare name is trusted only where Azure guarantees that no other account has it. Otherwise
+        credentials for one account could go to any host to which a path gives that name.
         """
         if "." in given:
             return parse_account(given) == self
@@ -81,12 +81,12 @@ class AzureAccount:
 
 @dataclass(frozen=True, slots=True)
 class AzureLocation:
-    """One place in Azure storage.
+    """One blob, or prefix of blobs, in Azure storage.
 
     Attributes:
         of: The account.
         container: The container, which Data Lake Storage calls a file system.
-        key: The blob's name, without a leading slash; a trailing slash of the path stays.
+        key: The blob's name, without a leading slash but with the path's trailing slash.
     """
 
     of: AzureAccount
@@ -95,22 +95,22 @@ class AzureLocation:
 
     @property
     def account(self) -> str:
-        """The name of the account, without host."""
+        """The name of the account, without its host."""
         return self.of.name
 
     @property
     def url(self) -> str:
-        """The one spelling that stands for all."""
+        """The one URL for all spellings."""
         return f"abfss://{self.container}@{self.of.host('dfs')}/{self.key}".rstrip("/")
 
     @property
     def blob_endpoint(self) -> str:
-        """Where the account's Blob service is."""
+        """The URL of the account's Blob service."""
         return f"https://{self.of.host('blob')}"
 
     @property
     def directory(self) -> str:
-        """The prefix of everything beside the blob: empty, or ending in a slash."""
+        """The prefix of all blobs in the same directory: empty, or ending in a slash."""
         return split_key(self.key)[0]
 
     @property
@@ -120,14 +120,14 @@ class AzureLocation:
 
 
 def parse_location(path: str, default_account: str | None) -> AzureLocation:
-    """Parse a URL; a trailing slash of the path counts (`name` is empty then).
+    """Parse a URL, whose `name` is empty if it ends in a slash.
 
     Args:
         path: A URL of one of the forms above.
-        default_account: The account for URLs that name none, as a name or a host.
+        default_account: The account for URLs without one, as a name or a host.
 
     Raises:
-        ConfigError: The scheme is another store's, or container or account are missing.
+        ConfigError: The scheme is another store's, or the container or account is missing.
     """
     if scheme_of(path) not in SCHEMES:
         raise ConfigError(
@@ -159,9 +159,9 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
 
 
 def parse_account(text: str) -> AzureAccount:
-    """The account given as `name`, as `name.dfs.core.windows.net`, or as a host in a zone."""
+    """Parse an account: `name`, `name.dfs.core.windows.net`, or a host in a zone."""
     name, *labels = text.lower().split(".")
-    service = next((place for place, label in enumerate(labels) if label in _SERVICES), None)
+    service = next((index for index, label in enumerate(labels) if label in _SERVICES), None)
     if service is None:
         return AzureAccount(name, ".".join(labels) or _DEFAULT_SUFFIX)
     return AzureAccount(name, ".".join(labels[service + 1 :]), ".".join(labels[:service]))

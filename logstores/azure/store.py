@@ -1,15 +1,15 @@
 """Logs in Azure Blob Storage and Azure Data Lake Storage (spec 3.4).
 
-*Assumes* the Blob service of an ordinary account, flat or hierarchical: Put Blob is one step, its
-condition `If-None-Match: *` is honoured, reads and listings see every write that has returned. Any
-other endpoint (an emulator, a proxy) is probed before the first write.
+*Assumes* the Blob service of an ordinary account, flat or hierarchical: Put Blob is one atomic
+step, its condition `If-None-Match: *` is honoured, reads and listings see every write that has
+returned. Any other endpoint (an emulator, a proxy) is probed before the first write.
 
 *Provides* mutual exclusion between threads, processes and machines; atomic visibility; consistent
-listing; listing from a name without scanning what comes before it (`startFrom` of List Blobs; an
-endpoint that does not know it gives the whole directory, which is filtered here).
+listing; listing from a name without scanning earlier names (`startFrom` of List Blobs; an endpoint
+without it returns the whole directory, which is filtered here).
 
-*Does not provide* directories: one exists while there is a file in it, also on hierarchical
-accounts. Nor help against a writer that overwrites without a condition.
+*Does not provide* directories: one exists while it has a file, also on hierarchical accounts. Nor
+protection against a writer that overwrites without a condition.
 
 *Excludes* the writers of `deltalake`, which create commits with the same condition; those of
 delta-spark on hierarchical accounts, whose rename fails if the target exists. On flat accounts
@@ -17,17 +17,17 @@ delta-spark (`wasb`) checks and then renames: do not write one table with it and
 
 How a commit is created:
 
-1. One Put Blob with all the bytes, `If-None-Match: *`, and no retry by the SDK. Never blocks, which
-   need more than one request; never an append blob, which appears in pieces.
-2. Created: done. `BlobAlreadyExists`, or a failed condition: somebody else was first.
-3. The service is busy: wait by the clock, go to 1. From now on step 2 answers `UNKNOWN` in place of
-   `EXISTS`, since the file may be ours.
+1. Send one Put Blob with all the bytes, `If-None-Match: *`, and no retry by the SDK. Never use
+   blocks, which need several requests, or an append blob, which appears in pieces.
+2. Created: done. `BlobAlreadyExists`, or a failed condition: another writer was first.
+3. The service is busy: wait by the clock, and go to 1. From now on step 2 returns `UNKNOWN` instead
+   of `EXISTS`, since the file may be ours.
 4. No answer, or an error of the server: `UNKNOWN`, and the engine reads the file back.
 
-Checkpoints and data files too large for one request go in blocks, which nobody sees; the request
-that makes a blob of them has the condition, and is treated as above. Data files are created in the
-same way, so a request that comes late or twice finds them there and changes nothing. Everything is
-sent with its MD5, and the service refuses what arrives changed.
+Checkpoints and data files that are too large for one request are sent in invisible blocks. The
+request that makes a blob of them has the condition, and is treated as above. Data files are created
+in the same way, so a request that comes late or twice finds them and changes nothing. All bytes are
+sent with their MD5, and the service refuses changed ones.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from optimist.logstores.shared.whole_answers import whole_session
 __all__ = ["AzureLogStore"]
 
 _MAX_PUT_BYTES = 5000 * 1024 * 1024
-"""What one Put Blob may carry; beyond it the SDK would stage blocks, so beyond it we refuse."""
+"""The limit of one Put Blob, beyond which we refuse, since the SDK would stage blocks."""
 
 _PART_ID = re.compile(r"(\d+)")
 
@@ -79,8 +79,8 @@ class AzureLogStore(ObjectStoreLog):
 
     Args:
         options: Keys `optimist.store.azure.*` and `fs.azure.*`, see `AzureOptions`.
-        clock: Waits where the service is busy.
-        transport: What sends the requests, in place of the store's own.
+        clock: Waits if the service is busy.
+        transport: Sends the requests, instead of the store's own transport.
     """
 
     batch_size = 256
@@ -101,7 +101,7 @@ class AzureLogStore(ObjectStoreLog):
         renew_in_child(self, AzureLogStore._forget_connections)
 
     def resolve_path(self, path: str) -> str:
-        """The path as `abfss://container@account.dfs...`, whichever spelling it came in."""
+        """Return the path as `abfss://container@account.dfs...`, for any spelling."""
         return self._locate(path.rstrip("/")).url
 
     def data_origin(self, path: str) -> DataOrigin:
@@ -113,7 +113,10 @@ class AzureLogStore(ObjectStoreLog):
         return azure_data_access(self._parsed, self._locate(path), self.options)
 
     def describe(self) -> Mapping[str, str]:
-        """See `LogStore.describe`; tells what was probed, and no secrets."""
+        """See `LogStore.describe`.
+
+        It includes the probes but no secrets.
+        """
         return {
             **super().describe(),
             "one writer wins by": "Put Blob with If-None-Match: *",
@@ -121,10 +124,10 @@ class AzureLogStore(ObjectStoreLog):
             "lists from a name by": "startFrom",
             "account": self._parsed.default_account or "from the URL",
             "endpoint": self._parsed.endpoint or "the account's own",
-            "probed": describe_verdicts(self._places()),
+            "probed": describe_verdicts(self._containers_in_use()),
         }
 
-    # What `ObjectStoreLog` asks for
+    # The methods of `ObjectStoreLog`
 
     def _key(self, path: str) -> str:
         return self._locate(path).key
@@ -145,11 +148,11 @@ class AzureLogStore(ObjectStoreLog):
         return partial(upload, data, overwrite=False, length=len(data), validate_content=True)
 
     def _tag_of(self, answer: object) -> str:
-        # Headers have the tag in quotation marks, listings have it without them.
+        # Headers have the tag in quotation marks, listings without them.
         return str(answer.get("etag") or "").strip('"') if isinstance(answer, dict) else ""
 
     def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
-        """The pieces are blocks; those of two writers have different names."""
+        """Stage the pieces as blocks, with different names for different writers."""
         blob = self._blob(path)
         writer = self._clock.new_uuid()
 
@@ -170,7 +173,7 @@ class AzureLogStore(ObjectStoreLog):
         return lambda: blob.download_blob().readall()
 
     def _open(self, path: str) -> Callable[[], OpenedObject]:
-        return partial(_opened, self._blob(path))
+        return partial(_open_blob, self._blob(path))
 
     def _remove(self, path: str) -> Callable[[], object]:
         return self._blob(path).delete_blob
@@ -181,7 +184,7 @@ class AzureLogStore(ObjectStoreLog):
 
         def remove() -> list[str]:
             answers: list[Any] = []
-            # The SDK pairs the parts of the answer with the blobs by their order.
+            # The SDK matches the parts of the answer with the blobs by order.
             container.delete_blobs(
                 *names, raise_on_any_failure=False, raw_response_hook=answers.append
             )
@@ -202,7 +205,10 @@ class AzureLogStore(ObjectStoreLog):
         return filter(_is_file, self._items(path, listing, location.directory))
 
     def _objects_below(self, path: str) -> Iterator[Any]:
-        """Directories of hierarchical accounts are none."""
+        """See `ObjectStoreLog._objects_below`.
+
+        Directories of hierarchical accounts are left out.
+        """
         location = self._locate(path)
         listing = self._container(location).list_blobs(location.key, ["metadata"])
         return filter(_is_file, self._items(path, listing, location.key))
@@ -226,10 +232,10 @@ class AzureLogStore(ObjectStoreLog):
 
     def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
         answer, row = azure_answer(error)
-        place = _place(self._locate(path))
-        translated = error_of_answer(row, answer, doing=doing, path=path, place=place)
-        # The SDK's own text may quote a signature, and the whole URL where there was no answer. An
-        # error of any other class comes from an answer that the SDK could not read.
+        container = _describe_container(self._locate(path))
+        translated = error_of_answer(row, answer, doing=doing, path=path, place=container)
+        # The SDK's own text may quote a signature, and without an answer the whole URL. An error of
+        # any other class comes from an answer that the SDK could not read.
         is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)
         is_quotable = is_answer or not isinstance(error, AzureError | requests.RequestException)
         translated.__cause__ = error if is_quotable else None
@@ -239,7 +245,7 @@ class AzureLogStore(ObjectStoreLog):
     # Requests
 
     def _items(self, path: str, listing: ItemPaged[Any], prefix: str) -> Iterator[Any]:
-        """What a listing has, page by page."""
+        """Yield the items of a listing, page by page."""
         pages: Any = listing.by_page()
         tokens = PageTokens(path)
         while True:
@@ -278,7 +284,7 @@ class AzureLogStore(ObjectStoreLog):
             location.container,
             credential=sdk_credential(options.credential_of(location)),
             max_single_put_size=_MAX_PUT_BYTES,
-            retry_total=0,  # a retry that we don't see turns our own commit into a lost race
+            retry_total=0,  # a hidden retry would turn our own commit into a lost race
             permit_redirects=False,
             transport=self._transport or self._new_transport(options.endpoint_of(location)),
         )
@@ -294,8 +300,8 @@ class AzureLogStore(ObjectStoreLog):
         transport: HttpTransport[Any, Any] = RequestsTransport(session=session, session_owner=False)
         return transport
 
-    def _places(self) -> list[tuple[str, str]]:
-        """The endpoints and containers in use."""
+    def _containers_in_use(self) -> list[tuple[str, str]]:
+        """Return the endpoints and containers in use."""
         with self._lock:
             containers = list(self._containers)
         return [
@@ -304,8 +310,8 @@ class AzureLogStore(ObjectStoreLog):
         ]
 
 
-def _opened(blob: BlobClient) -> OpenedObject:
-    """The blob with its first bytes; by a GET, for a HEAD may be cut unseen."""
+def _open_blob(blob: BlobClient) -> OpenedObject:
+    """Return the blob with its first bytes, by a GET, since a HEAD may be cut unnoticed."""
     try:
         first = blob.download_blob(offset=0, length=READ_AHEAD_BYTES)
     except HttpResponseError as error:
@@ -334,10 +340,10 @@ def _ensure_one_request(path: str, data: bytes) -> None:
         )
 
 
-def _place(location: AzureLocation) -> str:
+def _describe_container(location: AzureLocation) -> str:
     return f"container {location.container} of account {location.account}"
 
 
 def _is_file(item: BlobProperties | BlobPrefix) -> bool:
-    # Hadoop's older connector marks a directory of a flat account by an empty blob of its name.
+    # Hadoop's older connector marks a directory of a flat account by an empty blob with its name.
     return isinstance(item, BlobProperties) and (item.metadata or {}).get("hdi_isfolder") != "true"

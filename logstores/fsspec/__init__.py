@@ -1,4 +1,4 @@
-"""Anything that fsspec has a driver for."""
+"""Stores for all URLs that fsspec has a driver for."""
 
 from optimist.logstores.fsspec.store import FsspecLogStore
 

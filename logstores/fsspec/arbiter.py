@@ -1,16 +1,15 @@
 """`FsspecLogStore` with an arbiter, for drivers that do not create exclusively.
 
-*Assumes* what `external_arbiter` assumes, and a driver of `EXCLUSIVE_DRIVERS`
-(`fsspec/drivers.py`): what it writes appears whole. Its version may be older than the one that
-excludes by itself.
+*Assumes* the same as `external_arbiter`, and a driver of `EXCLUSIVE_DRIVERS` (`fsspec/drivers.py`),
+whose files appear whole. Its version may be older than the first version that creates exclusively.
 
-*Provides* the arbiter's entry as the fence; with a driver that creates exclusively both fences.
+*Provides* the arbiter's entry as the fence, and both fences with a driver that creates exclusively.
 
-*Does not provide* writing on other drivers: where half a file can be seen, recovery takes it for a
-commit, and no arbiter mends that.
+*Does not provide* writing on other drivers: if half a file is visible, recovery mistakes it for a
+commit, and no arbiter can prevent this.
 
-*Excludes* the writers that ask the same arbiter; with both fences also those that the driver's row
-names. Without the second fence, any other writer of the table can overwrite and be overwritten.
+*Excludes* the writers that ask the same arbiter, and with both fences also those in the driver's
+row. Without the second fence, any other writer of the table can overwrite and be overwritten.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class FsspecArbiterLogStore(ExternalArbiterLogStore):
     """Any object store that fsspec reaches, with the arbiter that the conf names.
 
     Args:
-        options: Those of `FsspecLogStore` and of the arbiter.
+        options: The options of `FsspecLogStore` and of the arbiter.
         arbiter: An arbiter to use instead of the one that the conf names.
-        clock: Paces retries, and tells when entries may expire.
+        clock: Paces retries, and decides when entries may expire.
 
     Raises:
         ConfigError: The conf names no arbiter (kind `OPTIMIST_NO_ARBITER`).

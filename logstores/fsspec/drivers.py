@@ -1,13 +1,13 @@
 """The fsspec drivers that may write commits, because we have read their source and raced them.
 
-fsspec's `mode="create"` promises nothing by itself. The base class asks whether the file exists and
-then writes, and so do many drivers: two writers can both be told that it does not. A driver stands
-in this table only if its source hands the condition to the store in the request that makes the file
-visible, and if 16 writers that raced on it had one winner each round (see
+fsspec's `mode="create"` alone guarantees nothing. The base class first checks whether the file
+exists and then writes, and so do many drivers: two writers can both find that it does not. A driver
+is in this table only if its source sends the condition in the request that makes the file visible,
+and if 16 writers that raced on it had one winner each round (see
 `integration/test_fsspec_drivers.py`).
 
-What a driver of the table writes appears whole, at every version; older versions than the one
-named serve behind an arbiter, which then decides alone.
+Files of a driver in the table appear whole, at every version. Older versions than the one in the
+row work behind an arbiter, which then decides alone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ class ExclusiveDriver:
 
     Attributes:
         driver: Its class, `module:Class`; a subclass does not count.
-        protocols: The URL schemes by which fsspec knows it; the first is that of the one name
-            which a place has (`table_place`).
-        package: What to install; empty where fsspec brings it.
-        version: The oldest version that was read and raced; None where it does not create
-            exclusively at any.
+        protocols: The URL schemes by which fsspec knows it; the first is the scheme of a table's
+            one name (`table_place`).
+        package: The package to install; empty if it is part of fsspec.
+        version: The oldest version that was read and raced; None if no version creates exclusively.
         condition: How it excludes.
         raced_on: The server that it was raced on.
         excludes: The other stores and engines whose writers and this driver's exclude each other.
@@ -46,14 +45,14 @@ class ExclusiveDriver:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the version that is installed creates exclusively."""
+        """True if the installed version creates exclusively."""
         if self.version is None:
             return False
-        return _installed(self.package) >= self.version
+        return _installed_version(self.package) >= self.version
 
     @property
     def required(self) -> str:
-        """What to install for it, as pip takes it."""
+        """The requirement to install for it, as pip takes it."""
         return f"{self.package}>={'.'.join(map(str, self.version or ()))}"
 
 
@@ -101,11 +100,11 @@ EXCLUSIVE_DRIVERS: tuple[ExclusiveDriver, ...] = (
 
 
 def find_driver(driver: Any) -> ExclusiveDriver | None:
-    """The row of a driver, or None for one that was not read and raced."""
+    """Return the row of a driver, or None for a driver that was not read and raced."""
     name = f"{type(driver).__module__}:{type(driver).__qualname__}"
     return next((row for row in EXCLUSIVE_DRIVERS if row.driver == name), None)
 
 
-def _installed(package: str) -> tuple[int, ...]:
+def _installed_version(package: str) -> tuple[int, ...]:
     numbers = re.match(r"\d+(\.\d+)*", importlib.metadata.version(package))
     return tuple(map(int, numbers[0].split("."))) if numbers else ()

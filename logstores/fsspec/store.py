@@ -1,24 +1,24 @@
-"""Logs behind any fsspec URL: read wherever fsspec reads, written only where that is sound.
+"""Logs behind any fsspec URL: readable with every driver, and written only where this is safe.
 
-*Assumes* that the driver for the URL's scheme is installed, and that what it lists is what is
-there.
+*Assumes* that the driver for the URL's scheme is installed, and that its listings are complete.
 
 *Provides* reading and listing on every driver. Writing on local paths, by `LocalLogStore`, and on
 the drivers of `EXCLUSIVE_DRIVERS` (`fsspec/drivers.py`), where one writer wins by the store's own
-condition; server and bucket are probed before the first write, since not every server honours it.
+condition. Server and bucket are probed before the first write, since not every server honours it.
 
 *Does not provide* writing on any other driver: there `put_if_absent` and `put_overwrite` raise a
-`ConfigError` and nothing is written. fsspec's `mode="create"` promises nothing by itself; many
-drivers ask whether the file exists and then write, and two writers can both be told that it does
-not. `FsspecArbiterLogStore` writes with an arbiter where files appear whole and are not exclusive.
+`ConfigError` and nothing is written. fsspec's `mode="create"` alone guarantees nothing: many
+drivers first check whether the file exists and then write, and two writers can both find that it
+does not. `FsspecArbiterLogStore` writes with an arbiter where files appear whole but are not
+exclusive.
 
 *Excludes*, where it writes, the writers that the store behind the driver excludes.
 
 How a commit is created on a driver of the table:
 
 1. Call `pipe_file(mode="create")`.
-2. If the file is there already, read it: drivers repeat requests by themselves, so it may be our
-   own. Other bytes than ours mean `EXISTS`; our bytes, or none that can be read, mean `UNKNOWN`.
+2. If the file exists already, read it: drivers repeat requests themselves, so it may be our own.
+   Other bytes than ours mean `EXISTS`. Our bytes, or an unreadable file, mean `UNKNOWN`.
 3. Any other error means `UNKNOWN`, and the engine reads the file back.
 """
 
@@ -70,48 +70,49 @@ _LOG = logging.getLogger(__name__)
 _CLASS_PATH = "optimist.logstores:FsspecLogStore"
 _CHAIN = "::"
 _ETAG_KEYS = ("ETag", "etag", "generation")
-"""What drivers call what tells a file from another in its place."""
+"""The drivers' keys for the value that distinguishes a file from its replacement."""
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
-"""What drivers call the modification time in a listing, the surest first."""
+"""The drivers' keys for the modification time in a listing, the most reliable first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FsspecOptions:
     """The driver's storage options, from the keys `optimist.store.fsspec.<option>`.
 
-    `true`, `false`, and values that are a JSON object or list become what they look like;
-    everything else stays text, numbers too, because account names and keys may be all digits.
+    `true`, `false`, and JSON objects and lists are parsed. All other values stay text, also
+    numbers, because account names and keys may be all digits.
 
     Attributes:
-        storage_options: Passed to the driver as they are. Which of them are secret is the driver's
-            business, so all are kept as secrets.
+        storage_options: Passed to the driver unchanged. Only the driver knows which of them are
+            secret, so all are kept as secrets.
     """
 
     storage_options: Mapping[str, Secret[Any]] = field(default_factory=dict)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> FsspecOptions:
-        """Parse the store's own keys; all others are ignored.
+        """Parse the store's own keys, and ignore all others.
 
         Raises:
-            ConfigError: Two spellings of an option differ, or a value starts like JSON and is not.
+            ConfigError: Two spellings of an option differ, or a value starts like JSON but is not
+                valid.
         """
         given = options_under(options, f"{STORE_PREFIX}fsspec.")
-        return cls({name: _parse(given, name) for name in given})
+        return cls({name: _parse_option(given, name) for name in given})
 
     def revealed(self) -> dict[str, Any]:
-        """The storage options with their values, for the call that builds the driver."""
+        """Return the storage options with their values, for the call that builds the driver."""
         return {name: value.reveal() for name, value in self.storage_options.items()}
 
 
 class FsspecLogStore(LogStore):
-    """Reads a log through any fsspec driver; see the module for where it writes.
+    """A log that is read through any fsspec driver, and written as the module says.
 
     Args:
         options: Keys `optimist.store.fsspec.<option>`, with or without `spark.`, go to the driver.
         clock: Names probes.
-        has_arbiter: Whether an arbiter decides before this store is asked: then files may be
-            overwritten and deleted also where they can't be created exclusively.
+        has_arbiter: True if an arbiter decides before this store is used: then files may be
+            overwritten and deleted even where they can't be created exclusively.
     """
 
     def __init__(
@@ -138,72 +139,86 @@ class FsspecLogStore(LogStore):
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.put_if_absent(inner, data)
-        row = self._writable(driver, path)
+        row = self._find_writable(driver, path)
         if not row.is_exclusive:
-            raise _refused(driver, path)
-        place = _place_of(driver, inner, row)
-        self._places.add(place)
+            raise _write_refused(driver, path)
+        verdict_key = _verdict_key(driver, inner, row)
+        self._places.add(verdict_key)
         verdict = probe_once(
-            place, path, create=self._create_probe, delete=self.delete, clock=self._clock
+            verdict_key, path, create=self._create_probe, delete=self.delete, clock=self._clock
         )
-        ensure_exclusive(verdict, place, path, override=("an override", False))
+        ensure_exclusive(verdict, verdict_key, path, override=("an override", False))
         return self._create(path, data)
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; piece by piece on local paths."""
+        """See `LogStore.put_file_if_absent`.
+
+        Local files are copied piece by piece.
+        """
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.put_file_if_absent(inner, file)
         return super().put_file_if_absent(path, file)
 
     def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_data_file`; the place is not probed for it.
+        """See `LogStore.put_data_file`.
 
-        What the drivers of the table write appears whole. Where they can't exclude other writers,
-        an arbiter does so for commits; the name of a data file can only get our own bytes.
+        The server is not probed for it.
+
+        Files of the table's drivers appear whole. If a driver can't exclude other writers, an
+        arbiter does so for commits. A data file needs no exclusion: only we write its name.
         """
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.put_file_if_absent(inner, file)
         row = find_driver(driver)
         if row is None:
-            raise _refused(driver, path)
+            raise _write_refused(driver, path)
         if size_of(file) <= PIECE_BYTES:
             file.seek(0)
             return self._create(path, file.read(), is_exclusive=row.is_exclusive)
         mode = "xb" if row.is_exclusive else "wb"
         try:
-            _pour(file, driver.open(inner, mode))
+            _write_pieces(file, driver.open(inner, mode))
         except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
-            return _unclear(error, path)
+            return _outcome_unknown(error, path)
         return PutOutcome.CREATED
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`; refused wherever `put_if_absent` is."""
+        """See `LogStore.put_overwrite`.
+
+        It is refused wherever `put_if_absent` is.
+        """
         driver, inner = self._driver(path)
         if _is_local(driver):
             self._local.put_overwrite(inner, data)
             return
-        self._writable(driver, path)
-        with _translated("write", path):
+        self._find_writable(driver, path)
+        with _translate_errors("write", path):
             driver.pipe_file(inner, data)
 
     def ensure_directory(self, path: str) -> None:
-        """See `LogStore.ensure_directory`; other than local paths, none has directories."""
+        """See `LogStore.ensure_directory`.
+
+        Only local paths have directories.
+        """
         driver, inner = self._driver(path)
         if _is_local(driver):
             self._local.ensure_directory(inner)
             return
-        self._writable(driver, path)
+        self._find_writable(driver, path)
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`; refused wherever `put_if_absent` is."""
+        """See `LogStore.delete`.
+
+        It is refused wherever `put_if_absent` is.
+        """
         driver, inner = self._driver(path)
         if _is_local(driver):
             self._local.delete(inner)
             return
-        self._writable(driver, path)
-        with contextlib.suppress(LogFileNotFoundError), _translated("delete", path):
+        self._find_writable(driver, path)
+        with contextlib.suppress(LogFileNotFoundError), _translate_errors("delete", path):
             driver.rm_file(inner)
 
     def read_bytes(self, path: str) -> bytes:
@@ -211,61 +226,70 @@ class FsspecLogStore(LogStore):
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.read_bytes(inner)
-        with _translated("read", path):
+        with _translate_errors("read", path):
             return cast(bytes, driver.cat_file(inner))
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranged reads where the driver has them."""
+        """See `LogStore.open_read`.
+
+        It uses ranged reads if the driver has them.
+        """
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.open_read(inner)
         if isinstance(driver, MemoryFileSystem):
-            # This driver hands the same file object, with one position, to all readers.
+            # This driver gives the same file object, with one position, to all readers.
             return io.BytesIO(self.read_bytes(path))
-        with _translated("read", path):
+        with _translate_errors("read", path):
             return cast(BinaryIO, driver.open(inner, "rb"))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.
 
-        A driver whose listing tells no modification time gives 0; time travel by timestamp then
-        needs a table with in-commit timestamps.
+        If a driver's listing has no modification time, it is 0. Time travel by timestamp then needs
+        a table with in-commit timestamps.
         """
         parent, slash, first = path.rpartition("/")
         driver, directory = self._driver(parent + slash)
         if _is_local(driver):
             found = self._local.list_from(f"{directory.rstrip('/')}/{first}")
             return (replace(status, path=parent + slash + status.name) for status in found)
-        with _translated("list", parent or "."):
-            # Drivers may remember listings; ours must show what was written a moment ago. All are
-            # forgotten, for drivers differ in how they spell a directory in their cache.
+        with _translate_errors("list", parent or "."):
+            # Drivers may cache listings, but ours must show the last writes. The whole cache is
+            # dropped, since drivers spell a directory in it in different ways.
             driver.invalidate_cache()
             entries = driver.ls(directory, detail=True)
         _ensure_directory_listing(entries, directory, path=parent)
         return iter(_statuses(entries, prefix=parent + slash, first=first))
 
     def is_partial_write_visible(self, path: str) -> bool:
-        """False on the drivers of the table; else True, to be safe, since fsspec does not tell."""
+        """Return False for drivers of the table, and else True, since fsspec does not tell."""
         return find_driver(self._driver(path)[0]) is None
 
     def resolve_path(self, path: str) -> str:
-        """The path in one spelling of its scheme, host and slashes; real, if it is local."""
+        """Return the path in one spelling of scheme, host and slashes, or a local real path."""
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.resolve_path(inner)
-        # Not the driver's own name for it: many drivers forget the host in it.
+        # Not the driver's own name, in which many drivers leave out the host.
         bare = normalize(path)
         return bare if _CHAIN in bare else self.data_origin(bare).url_of(bare) or bare
 
     def data_access(self, path: str) -> DataAccess | None:
-        """See `LogStore.data_access`; the driver gets the same options for data."""
+        """See `LogStore.data_access`.
+
+        The driver gets the same options for data.
+        """
         creating = options_of_store(_CLASS_PATH, self.options)
         return DataAccess.of(
             "fsspec", self.data_origin(path), self._parsed.storage_options, store_options=creating
         )
 
     def data_origin(self, path: str) -> DataOrigin:
-        """See `LogStore.data_origin`; some drivers serve several schemes."""
+        """See `LogStore.data_origin`.
+
+        Some drivers serve several schemes.
+        """
         origin = DataOrigin.of(path)
         for row in EXCLUSIVE_DRIVERS:
             if not origin.is_local and origin.schemes[0] in row.protocols:
@@ -274,12 +298,15 @@ class FsspecLogStore(LogStore):
             return origin
         host = self._host_of_account(path, origin.host)
         if not host:
-            return origin  # then a container must do
+            return origin  # then the container is the origin
         is_default = "@" not in origin.host or host == _account_host(self._driver(path)[0])
         return replace(origin, host=host, is_account=True, is_default=is_default)
 
     def describe(self) -> Mapping[str, str]:
-        """See `LogStore.describe`; names the driver's options, not their values."""
+        """See `LogStore.describe`.
+
+        It has the names of the driver's options, not their values.
+        """
         return {
             **super().describe(),
             "one writer wins by": "hard link on local paths; the store's condition on "
@@ -301,7 +328,7 @@ class FsspecLogStore(LogStore):
                 scheme=scheme,
             ) from error
         except (ValueError, TypeError) as error:
-            # Only the type of the driver's error is told: its text may quote an option, that is, a
+            # Only the type of the driver's error is shown: its text may quote an option, so a
             # secret.
             raise ConfigError(
                 f"fsspec cannot serve {scheme}: paths with the options given "
@@ -310,35 +337,35 @@ class FsspecLogStore(LogStore):
                 kind="OPTIMIST_UNKNOWN_SCHEME",
                 scheme=scheme,
             ) from None
-        keep_for_good(driver)  # as fsspec's own cache does, in forked children too
+        keep_for_good(driver)  # as in fsspec's own cache, also in forked children
         return driver, inner
 
     def _host_of_account(self, path: str, authority: str) -> str:
-        """The host of the Azure account that a path is in; empty if nothing tells it."""
+        """Return the host of a path's Azure account, or an empty text if it is unknown."""
         _, is_named, host = authority.partition("@")
         if is_named:
             return host.lower().replace(".blob.", ".dfs.", 1)
         return _account_host(self._driver(path)[0])
 
-    def _writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
-        """The row of a driver that we may write with, by itself or behind an arbiter."""
+    def _find_writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
+        """Return the row of a driver that may write, by itself or behind an arbiter."""
         row = find_driver(driver)
         if row is None or not (row.is_exclusive or self._has_arbiter):
-            raise _refused(driver, path)
+            raise _write_refused(driver, path)
         return row
 
     def _create(self, path: str, data: bytes, *, is_exclusive: bool = True) -> PutOutcome:
-        """Steps 1 to 3 of the module's protocol."""
+        """Follow steps 1 to 3 of the module's protocol."""
         driver, inner = self._driver(path)
         try:
             driver.pipe_file(inner, data, **({"mode": "create"} if is_exclusive else {}))
         except FileExistsError:
-            return self._settled(path, data)
+            return self._compare_existing(path, data)
         except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
-            return _unclear(error, path)
+            return _outcome_unknown(error, path)
         return PutOutcome.CREATED
 
-    def _settled(self, path: str, data: bytes) -> PutOutcome:
+    def _compare_existing(self, path: str, data: bytes) -> PutOutcome:
         try:
             found = self.read_bytes(path)
         except OptimistError:
@@ -346,30 +373,30 @@ class FsspecLogStore(LogStore):
         return PutOutcome.UNKNOWN if found == data else PutOutcome.EXISTS
 
     def _create_probe(self, path: str, data: bytes) -> PutOutcome:
-        """Create a probe; its errors are raised, since no commit depends on it."""
+        """Create a probe, and raise its errors, since no commit depends on it."""
         driver, inner = self._driver(path)
         try:
-            with _translated("write", path):
+            with _translate_errors("write", path):
                 driver.pipe_file(inner, data, mode="create")
         except LogFileExistsError:
-            return self._settled(path, data)
+            return self._compare_existing(path, data)
         return PutOutcome.CREATED
 
 
-def _pour(file: BinaryIO, target: Any) -> None:
-    """Write all pieces; after an error the target is given up, as closing it would publish it."""
+def _write_pieces(file: BinaryIO, target: Any) -> None:
+    """Write all pieces, but give up the target after an error, since closing would publish it."""
     try:
         for piece in pieces(file):
             target.write(piece)
     except BaseException:
         with contextlib.suppress(Exception):
             target.discard()
-        target.closed = True  # else closing it, or its end, sends what was written so far
+        target.closed = True  # else its close or finalizer would send the written part
         raise
     target.close()
 
 
-def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
+def _write_refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
     scheme, kind = scheme_of(path), type(driver)
     row = find_driver(driver)
     newer = f"install {row.required}; " if row is not None and row.version else ""
@@ -389,8 +416,8 @@ def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
 
 
 @contextlib.contextmanager
-def _translated(doing: str, path: str) -> Iterator[None]:
-    """Translate a driver's errors, by class and code; errors of an SDK count as no answer."""
+def _translate_errors(doing: str, path: str) -> Iterator[None]:
+    """Translate a driver's errors by class and code, where an SDK's errors count as no answer."""
     try:
         yield
     except FileExistsError as error:
@@ -410,21 +437,21 @@ def _translated(doing: str, path: str) -> Iterator[None]:
         ) from None
 
 
-def _unclear(error: Exception, path: str) -> PutOutcome:
+def _outcome_unknown(error: Exception, path: str) -> PutOutcome:
     _LOG.warning("It is not known whether %s was created: %s", path, type(error).__name__)
     return PutOutcome.UNKNOWN
 
 
-def _place_of(
+def _verdict_key(
     driver: fsspec.AbstractFileSystem, inner: str, row: ExclusiveDriver
 ) -> tuple[str, str]:
-    """What a verdict holds for: the driver with these options, and the bucket."""
+    """Return the key of a verdict: the driver with these options, and the bucket."""
     bucket = inner.partition("://")[2] or inner
     return f"{row.package} ({driver._fs_token[:12]})", bucket.lstrip("/").partition("/")[0]
 
 
 def _account_host(driver: fsspec.AbstractFileSystem) -> str:
-    """The host of the account whose containers a driver for Azure serves; empty if unknown."""
+    """Return the host of the account that an Azure driver serves, or an empty text."""
     host = getattr(driver, "account_host", None)
     if isinstance(host, str) and host:
         return host.lower().replace(".blob.", ".dfs.", 1)
@@ -437,15 +464,15 @@ def _is_local(driver: fsspec.AbstractFileSystem) -> bool:
     return type(driver) is LocalFileSystem
 
 
-def _parse(given: Options, name: str) -> Secret[Any]:
+def _parse_option(given: Options, name: str) -> Secret[Any]:
     with contextlib.suppress(ValueError):
-        return Secret(_value(given[name]))
+        return Secret(_parse_value(given[name]))
     raise invalid_option(
         f"optimist.store.fsspec.{name}", "must be valid JSON, because it begins with { or ["
     )
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     bare = text.strip()
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
@@ -493,7 +520,7 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
     for key in _TIME_KEYS:
         value = entry.get(key)
         if isinstance(value, str):
-            # Python 3.10 does not read the Z that JSON interfaces write.
+            # Python 3.10 does not parse the Z of JSON interfaces.
             value = datetime.datetime.fromisoformat(value.replace("Z", "+00:00"))
         if isinstance(value, datetime.datetime):
             return int(value.timestamp() * 1000)

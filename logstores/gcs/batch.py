@@ -1,8 +1,8 @@
-"""Many deletions by one request: the batch of Google's JSON API.
+"""Many deletions in one request: the batch of Google's JSON API.
 
-Body and answer are multipart messages; each part of the body is a request, each part of the answer
-an answer (`batch_answers`). The SDK's own batch sends no `Content-ID`, by which they belong
-together, and takes answers in the order in which they come.
+Body and answer are multipart messages. Each part of the body is a request, and each part of the
+answer is an answer (`batch_answers`). The SDK's own batch sends no `Content-ID`, which links them,
+and matches answers by their order.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 __all__ = ["DELETIONS_A_REQUEST", "PART_ID", "deletions"]
 
 DELETIONS_A_REQUEST = 100
-"""More parts than this are refused."""
+"""The most parts, beyond which Google refuses."""
 PART_ID = re.compile(r"<response-.*\+(\d+)>")
 """The `Content-ID` of an answer's part."""
 
 
 def deletions(targets: Sequence[str], boundary: str) -> bytes:
-    """The body of a batch that deletes objects.
+    """Return the body of a batch that deletes objects.
 
     Args:
         targets: Path and query of each object's address, quoted.
-        boundary: What stands between the parts.
+        boundary: The text between the parts.
     """
     parts = [
         f"--{boundary}\r\nContent-Type: application/http\r\nContent-ID: <{boundary}+{number}>\r\n"

@@ -1,4 +1,4 @@
-"""Google's credentials, as the options ask for them."""
+"""Google's credentials, chosen by the options."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _OWN = "optimist.store.gcs"
 
 
 def gcs_credentials(options: GCSOptions) -> Any:
-    """The SDK's credentials.
+    """Return the SDK's credentials.
 
     Raises:
-        ConfigError: There are none, or the key file can't be used; its contents are not quoted.
+        ConfigError: They are missing, or the key file can't be used; its contents are not quoted.
         StorageError: The machine's metadata server did not answer.
     """
     if options.auth_kind == "anonymous":
         return AnonymousCredentials()  # type: ignore[no-untyped-call]
-    found = _found(options)
+    found = _find_credentials(options)
     if options.impersonate is None:
         return found
     return impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
@@ -43,15 +43,15 @@ def gcs_credentials(options: GCSOptions) -> Any:
     )
 
 
-def _found(options: GCSOptions) -> Any:
+def _find_credentials(options: GCSOptions) -> Any:
     if options.auth_kind == "service-account":
-        return _service_account(options)
+        return _service_account_credentials(options)
     if options.auth_kind == "access-token":
-        return _access_token(options)
-    return _default()
+        return _access_token_credentials(options)
+    return _default_credentials()
 
 
-def _access_token(options: GCSOptions) -> Any:
+def _access_token_credentials(options: GCSOptions) -> Any:
     if options.access_token is None:
         raise ConfigError(
             f"An access token was asked for, but there is none. Set {_OWN}.accessToken.",
@@ -60,7 +60,7 @@ def _access_token(options: GCSOptions) -> Any:
     return Credentials(token=options.access_token.reveal())  # type: ignore[no-untyped-call]
 
 
-def _service_account(options: GCSOptions) -> Any:
+def _service_account_credentials(options: GCSOptions) -> Any:
     build = service_account.Credentials
     try:
         if options.key_json is not None:
@@ -72,10 +72,10 @@ def _service_account(options: GCSOptions) -> Any:
                 options.key_file, scopes=_SCOPES
             )
     except OSError as error:
-        # The path is not told: a user may have put the key itself where its file's name belongs.
-        raise _unusable(f"the file that {_OWN}.keyFile names", error) from None
+        # The path is not shown: a user may have put the key itself instead of its file's name.
+        raise _unusable_key(f"the file that {_OWN}.keyFile names", error) from None
     except (ValueError, GoogleAuthError) as error:
-        raise _unusable(options.key_file or f"{_OWN}.keyJson", error) from None
+        raise _unusable_key(options.key_file or f"{_OWN}.keyJson", error) from None
     raise ConfigError(
         f"A service account was asked for, but there is no key for it. Set {_OWN}.keyFile or "
         "fs.gs.auth.service.account.json.keyfile.",
@@ -83,7 +83,7 @@ def _service_account(options: GCSOptions) -> Any:
     )
 
 
-def _unusable(source: str, error: Exception) -> ConfigError:
+def _unusable_key(source: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"The service account key of Google Cloud Storage can't be used: {source} "
         f"({type(error).__name__}). It must be the JSON key of a service account.",
@@ -92,9 +92,9 @@ def _unusable(source: str, error: Exception) -> ConfigError:
     )
 
 
-def _default() -> Any:
+def _default_credentials() -> Any:
     try:
-        # By a session of its own it would send what ~/.netrc has to the metadata server.
+        # With its own session, it would send a password of ~/.netrc to the metadata server.
         request = Request(private_session())
         return google.auth.default(scopes=_SCOPES, request=request)[0]
     except DefaultCredentialsError:

@@ -1,8 +1,8 @@
-"""How data files in Google Cloud Storage are reached: read by Arrow, created by the log's store.
+"""Access to data files in Google Cloud Storage: Arrow reads them, the log's store creates them.
 
-Arrow takes a token, not a key: a service account's key, or an account to act as, becomes an access
-token here, which lasts an hour. It is kept until shortly before its end, and then renewed, in this
-process (`renewed_access`). Each executor finds default credentials for itself.
+Arrow takes a token, not a key. So this module turns a service account's key, or an account to act
+as, into an access token, which lasts an hour. This process keeps it until shortly before its end,
+and then renews it (`renewed_access`). Each executor finds default credentials itself.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _SCHEMES = ("gs",)
 _ARROWS_EMULATOR = "CLOUD_STORAGE_EMULATOR_ENDPOINT"
 _STORE = "optimist.logstores:GCSLogStore"
 _RENEWED_BEFORE_MS = 30 * 60 * 1000
-"""How long before its end a token is renewed: a task that was sent it has that long at least."""
+"""The time before its end at which a token is renewed: a task has at least so much time with it."""
 _RETRIES_LAST = dt.timedelta(minutes=2)
-_NOT_KNOWN = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)
-"""The expiry of a token that was given without one; Arrow wants a time."""
+_UNKNOWN_EXPIRY = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)
+"""The expiry of a token that was given without one, since Arrow needs a time."""
 
 
 def gcs_origin(bucket: str) -> DataOrigin:
-    """Which URLs name objects of a bucket."""
+    """Return which URLs name objects of a bucket."""
     return DataOrigin(_SCHEMES, bucket)
 
 
 class DataTokens:
-    """The access token that data files are reached with. Threads may share it.
+    """The access token for data files, which threads may share.
 
     Args:
-        options: The store's.
-        clock: Tells when the token ends.
+        options: The store's options.
+        clock: Decides when the token ends.
 
     Attributes:
-        is_renewed: Whether there is a token that ends and can be had anew.
+        is_renewed: True if a token is used that ends and can be renewed.
     """
 
     def __init__(self, options: GCSOptions, clock: Clock) -> None:
@@ -66,28 +66,28 @@ class DataTokens:
         )
 
     def settings(self) -> dict[str, Any]:
-        """What Arrow's file system takes.
+        """Return the settings for Arrow's file system.
 
         Raises:
-            ConfigError: There are no credentials, or Google refuses a token for them.
+            ConfigError: Credentials are missing, or Google refuses a token for them.
         """
         options = self._options
         if options.auth_kind == "anonymous":
             return {"anonymous": True}
         if self.is_renewed:
             with self._lock:
-                return self._of_token()
+                return self._token_settings()
         if options.auth_kind == "default":
             return {}
         token = gcs_credentials(options).token
-        return {"access_token": Secret(token), "credential_token_expiration": _NOT_KNOWN}
+        return {"access_token": Secret(token), "credential_token_expiration": _UNKNOWN_EXPIRY}
 
-    def _of_token(self) -> dict[str, Any]:
+    def _token_settings(self) -> dict[str, Any]:
         if self._credentials is None:
             self._credentials = gcs_credentials(self._options)
         credentials = self._credentials
         if credentials.token is None or self._ends_soon(credentials.expiry):
-            _refresh(credentials)
+            _refresh_token(credentials)
         return {
             "access_token": Secret(credentials.token),
             "credential_token_expiration": credentials.expiry.replace(tzinfo=dt.timezone.utc),
@@ -106,18 +106,18 @@ def gcs_data_access(
     *,
     renewal: str = "",
 ) -> DataAccess:
-    """The settings of `pyarrow.fs.GcsFileSystem`, and the options of a store that creates files.
+    """Return the settings of `pyarrow.fs.GcsFileSystem`, and the options of a creating store.
 
     Args:
-        options: The store's.
-        bucket: The table's.
-        given: What the options were parsed from.
-        tokens: The store's.
-        renewal: The name under which the access is made anew, for a token that ends.
+        options: The store's options.
+        bucket: The table's bucket.
+        given: The options before they were parsed.
+        tokens: The store's tokens.
+        renewal: The name by which the access is renewed, for a token that ends.
 
     Raises:
-        ConfigError: There are no credentials, or the caller pays for requests, which those of Arrow
-            can't say (kind `OPTIMIST_UNSUPPORTED_OPTION`).
+        ConfigError: Credentials are missing, or the caller pays for requests, which Arrow does not
+            support (kind `OPTIMIST_UNSUPPORTED_OPTION`).
     """
     if options.user_project_of(bucket) is not None:
         raise ConfigError(
@@ -137,7 +137,7 @@ def gcs_data_access(
     if options.is_custom:
         endpoint = urlsplit(options.endpoint)
         settings |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
-    creating = _creating(options, credentials.get("access_token"), given)
+    creating = _options_for_creating(options, credentials.get("access_token"), given)
     return DataAccess.of(
         "gcs",
         gcs_origin(bucket),
@@ -148,7 +148,7 @@ def gcs_data_access(
 
 
 def _ensure_same_server(options: GCSOptions) -> None:
-    """Refuse a variable by which Arrow asks another server than the log, whatever it is told."""
+    """Refuse an environment variable that sends Arrow to another server than the log."""
     asked = os.environ.get(_ARROWS_EMULATOR, "")
     if asked and asked.rstrip("/") != options.endpoint.rstrip("/"):
         raise ConfigError(
@@ -160,10 +160,10 @@ def _ensure_same_server(options: GCSOptions) -> None:
         )
 
 
-def _creating(
+def _options_for_creating(
     options: GCSOptions, access_token: Secret[str] | None, given: Mapping[str, str]
 ) -> Options:
-    """Options for creating files: a key is sent as a token, default credentials are not sent."""
+    """Return options for creating files, with a token for a key, and no default credentials."""
     if access_token is None and options.auth_kind != "anonymous":
         return options_of_store(_STORE, given)
     own = {
@@ -178,7 +178,7 @@ def _creating(
     return options_of_store(_STORE, options_from("gcs", own))
 
 
-def _refresh(credentials: Any) -> None:
+def _refresh_token(credentials: Any) -> None:
     try:
         credentials.refresh(Request(private_session()))
     except TransportError as error:

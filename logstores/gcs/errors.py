@@ -1,4 +1,4 @@
-"""What Google Cloud Storage answers, and what it means: one table, searched by code."""
+"""The answers of Google Cloud Storage and their meaning: one table, searched by code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NO_LOGIN = "no-login"
 _GONE = (404, 410)
 
 GCS_ANSWERS = AnswerTable(
-    # One object takes about one write a second, so this is what a crowd of writers gets on the file
-    # of a version. The race is probably lost; only the file itself tells.
+    # One object takes about one write a second, so many writers get this answer on the file of a
+    # version. The race is probably lost, but only the file itself shows it.
     AnswerRow(
         ("429", "403 rateLimitExceeded", "403 userRateLimitExceeded", "503"),
         PutMeaning.UNKNOWN,
@@ -35,7 +35,7 @@ GCS_ANSWERS = AnswerTable(
         "Run the operation again later, or with fewer writers.",
         retryable=True,
     ),
-    # Said when a piece is sent twice: by then the upload is done, or was given up.
+    # The answer if a piece is sent twice: by then the upload is complete, or was aborted.
     AnswerRow(
         (f"404 {_UPLOAD_OVER}",),
         PutMeaning.UNKNOWN,
@@ -72,17 +72,17 @@ GCS_ANSWERS = AnswerTable(
 
 
 def gcs_answer(error: Exception, *, of_bucket: bool) -> tuple[ResponseCode, AnswerRow]:
-    """What an error of the SDK says, by its code, never by its text.
+    """Return the meaning of an error of the SDK, by its code, never by its text.
 
-    The one translation of this SDK's errors.
+    It is the one translation of this SDK's errors.
 
     Args:
-        error: What the SDK raised: an error of its own, of its transport, or anything at all over
-            an answer that it could not read, which counts as no answer.
-        of_bucket: Whether the request named the bucket only, so that a 404 speaks of the bucket.
+        error: The SDK's error: its own, its transport's, or any error on an answer that it could
+            not read, which counts as no answer.
+        of_bucket: True if the request named only the bucket, so that a 404 is about the bucket.
     """
     answer = _code_of(error)
-    if answer.status in _GONE and _is_piece(error):
+    if answer.status in _GONE and _answers_piece(error):
         answer = ResponseCode(404, _UPLOAD_OVER)
     elif answer.status == 404 and of_bucket:
         answer = ResponseCode(404, _NO_BUCKET)
@@ -90,7 +90,7 @@ def gcs_answer(error: Exception, *, of_bucket: bool) -> tuple[ResponseCode, Answ
 
 
 def no_login(error: GoogleAuthError) -> StorageError:
-    """The error for credentials that could not be had, as the service for them did not answer."""
+    """Return the error for credentials whose service did not answer."""
     return StorageError(
         "Nothing was read or written: the service that gives tokens for Google Cloud Storage did "
         f"not answer ({type(error).__name__}). Check the network, and the metadata server of this "
@@ -100,8 +100,8 @@ def no_login(error: GoogleAuthError) -> StorageError:
     )
 
 
-def _is_piece(error: Exception) -> bool:
-    """Whether an error answers a piece of a resumable upload: nothing else is sent by PUT."""
+def _answers_piece(error: Exception) -> bool:
+    """Check for an answer to a piece of a resumable upload, the only request by PUT."""
     response = getattr(error, "response", None)
     return getattr(getattr(response, "request", None), "method", "") == "PUT"
 

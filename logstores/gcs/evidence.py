@@ -1,13 +1,13 @@
-"""What an answer of Google Cloud Storage must carry before it counts as one to its request.
+"""The evidence that an answer of Google Cloud Storage must carry before it counts.
 
-A 200 alone proves nothing: a proxy sends pages, `{}` is a listing of nothing to an SDK, and a
-server that ignores `Range` sends the whole object.
+A 200 alone proves nothing: a proxy sends its own pages, an SDK reads `{}` as an empty listing, and
+a server that ignores `Range` sends the whole object.
 
 | request | evidence |
 |---|---|
 | lists, describes an object | `kind`, which Google's JSON always has |
-| reads an object | its generation, or its entity tag; of a range also where it lies |
-| deletes | the status 204; `null` is what fake-gcs-server says |
+| reads an object | its generation, or its entity tag; for a range also its position |
+| deletes | the status 204, or `null` from fake-gcs-server |
 | creates | name, length and digest, which the store compares |
 """
 
@@ -23,13 +23,13 @@ from optimist.logstores.shared.whole_answers import ensure_asked_range
 
 __all__ = ["ensure_evidence"]
 
-_OF_LISTING: Final = re.compile(rb'"kind"\s*:\s*"storage#objects"')
-_OF_OBJECT: Final = re.compile(rb'"kind"\s*:\s*"storage#object"')
+_LISTING_KIND: Final = re.compile(rb'"kind"\s*:\s*"storage#objects"')
+_OBJECT_KIND: Final = re.compile(rb'"kind"\s*:\s*"storage#object"')
 _VERSION: Final = ("X-Goog-Generation", "ETag")
 
 
 def ensure_evidence(request: requests.PreparedRequest, response: requests.Response) -> None:
-    """Refuse a success that says too little.
+    """Refuse a success without the needed evidence.
 
     Raises:
         requests.ConnectionError: The evidence is missing.
@@ -47,5 +47,5 @@ def _has_evidence(request: requests.PreparedRequest, response: requests.Response
     parts = urlsplit(request.url or "")
     if "alt=media" in parts.query and parse_qs(parts.query).get("alt") == ["media"]:
         return any(response.headers.get(name) for name in _VERSION)
-    kind = _OF_LISTING if parts.path.endswith("/o") else _OF_OBJECT
+    kind = _LISTING_KIND if parts.path.endswith("/o") else _OBJECT_KIND
     return kind.search(response.content) is not None

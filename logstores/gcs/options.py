@@ -1,9 +1,9 @@
 """The options of GCSLogStore.
 
-Own keys, `optimist.store.gcs.<option>`, with or without `spark.`: see `GCSOptions`. Where they say
-nothing, the keys of Hadoop's connector are asked (`fs.gs.*`, `google.cloud.auth.*`, with or without
-`spark.hadoop.`), then the environment variable `STORAGE_EMULATOR_HOST`, then Google's default
-credentials (`GOOGLE_APPLICATION_CREDENTIALS`, gcloud, the machine's service account).
+Our own keys are `optimist.store.gcs.<option>`, with or without `spark.`: see `GCSOptions`. If they
+give no value, the keys of Hadoop's connector apply (`fs.gs.*`, `google.cloud.auth.*`, with or
+without `spark.hadoop.`), then the environment variable `STORAGE_EMULATOR_HOST`, then Google's
+default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, gcloud, the machine's service account).
 """
 
 from __future__ import annotations
@@ -47,36 +47,37 @@ _AUTH_TYPES = {
 }
 
 
-def _endpoint(text: str) -> str:
+def _parse_endpoint(text: str) -> str:
     return parse_url(text if "://" in text else f"https://{text}")
 
 
-def _emulator(text: str) -> str:
+def _parse_emulator(text: str) -> str:
     return parse_url(text if "://" in text else f"http://{text}")
 
 
 @dataclass(frozen=True, slots=True)
 class GCSOptions(ServiceOptions):
-    """The options of GCSLogStore, parsed. Build it with `from_options`.
+    """The options of GCSLogStore, parsed by `from_options`.
 
     Attributes:
-        project: The project, where a request needs one.
-        endpoint: Where the JSON API is, if not at Google's; probed before the first write.
-        emulator_host: The same for an emulator, which gets no credentials.
-        auth: Which credentials to use, one of `AUTH_KINDS`.
+        project: The project, if a request needs one.
+        endpoint: The URL of the JSON API, if it is not Google's; it is probed before the first
+            write.
+        emulator_host: The URL of an emulator, which gets no credentials.
+        auth: The credentials to use, one of `AUTH_KINDS`.
         key_file: The JSON key file of a service account.
         key_json: The contents of such a file.
-        access_token: An access token; it is used until it expires, and nothing renews it here.
+        access_token: An access token, which is used until it expires and is not renewed.
         impersonate: A service account to act as.
-        user_project: The project that pays for requests to buckets whose requester pays.
+        user_project: The project that pays for requests to requester-pays buckets.
         paying_buckets: The buckets that `user_project` pays for; empty means all.
     """
 
     prefix: ClassVar[str] = _PREFIX
 
     project: str | None = option(None, foreign=("fs.gs.project.id",))
-    endpoint: str = option(GCS_ENDPOINT, _endpoint, foreign=("fs.gs.storage.root.url",))
-    emulator_host: str | None = option(None, _emulator)
+    endpoint: str = option(GCS_ENDPOINT, _parse_endpoint, foreign=("fs.gs.storage.root.url",))
+    emulator_host: str | None = option(None, _parse_emulator)
     auth: str | None = option(None, one_of(*AUTH_KINDS))
     key_file: str | None = option(
         None,
@@ -105,8 +106,8 @@ class GCSOptions(ServiceOptions):
         given = {**_from_environment(given, environment), **given}
         if given.get("emulator_host") is not None:
             if "endpoint" in own:
-                raise _contradiction("endpoint", "emulator_host")
-            # Whatever credentials there are, they are for Google; an emulator is asked in clear.
+                raise _contradicting_names("endpoint", "emulator_host")
+            # All credentials are for Google, and requests to an emulator are not encrypted.
             given = {
                 **{name: value for name, value in given.items() if name not in _CREDENTIALS},
                 "auth": "anonymous",
@@ -117,13 +118,13 @@ class GCSOptions(ServiceOptions):
 
     @property
     def is_custom(self) -> bool:
-        """Whether the endpoint is not one of Google's."""
+        """True if the endpoint is not Google's."""
         host = urlsplit(self.endpoint).hostname or ""
         return not (host == "googleapis.com" or host.endswith(".googleapis.com"))
 
     @property
     def auth_kind(self) -> str:
-        """Which credentials to use, as `auth` says or as follows from what else was given."""
+        """The credentials to use, as set by `auth` or derived from the other options."""
         if self.auth is not None:
             return self.auth
         if self.access_token is not None:
@@ -136,7 +137,7 @@ class GCSOptions(ServiceOptions):
         return self.connect_timeout_s, self.read_timeout_s
 
     def user_project_of(self, bucket: str) -> str | None:
-        """The project that pays for requests to a bucket, or None if its owner pays."""
+        """Return the project that pays for requests to a bucket, or None if its owner pays."""
         pays = not self.paying_buckets or bucket in self.paying_buckets
         return self.user_project if pays else None
 
@@ -144,7 +145,7 @@ class GCSOptions(ServiceOptions):
 def _from_hadoop(given: Mapping[str, str]) -> dict[str, Any]:
     keys = Options({key: given[key] for key in given if given[key].strip()})
     found = parse_foreign_options(GCSOptions, keys)
-    kind = _hadoop_auth(keys)
+    kind = _auth_from_hadoop(keys)
     if kind is not None:
         found["auth"] = kind
     mode = keys.get("fs.gs.requester.pays.mode", "DISABLED").strip().upper()
@@ -156,7 +157,7 @@ def _from_hadoop(given: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _hadoop_auth(keys: Mapping[str, str]) -> str | None:
+def _auth_from_hadoop(keys: Mapping[str, str]) -> str | None:
     for name in ("fs.gs.auth.null.enable", "google.cloud.auth.null.enable"):
         if keys.get(name, "").strip().lower() == "true":
             return "anonymous"
@@ -178,15 +179,15 @@ def _from_environment(given: Mapping[str, Any], environment: Mapping[str, str]) 
     host = environment.get(_EMULATOR, "")
     if not host or "endpoint" in given or "emulator_host" in given:
         return {}
-    return {"emulator_host": parse_option(Options({_EMULATOR: host}), _EMULATOR, _emulator)}
+    return {"emulator_host": parse_option(Options({_EMULATOR: host}), _EMULATOR, _parse_emulator)}
 
 
 def _refuse_two(given: Mapping[str, Any], *names: str) -> None:
     found = [name for name in names if name in given]
     if len(found) > 1:
-        raise _contradiction(*found[:2])
+        raise _contradicting_names(*found[:2])
 
 
-def _contradiction(*names: str) -> ConfigError:
+def _contradicting_names(*names: str) -> ConfigError:
     first, second = (_PREFIX + key_of_field(name) for name in names)
     return contradicting_options(first, second, "only one of them can be used")

@@ -5,25 +5,26 @@ complete, `ifGenerationMatch=0` is honoured, reads and listings see every write 
 Any other endpoint (an emulator, a proxy) is probed before the first write.
 
 *Provides* mutual exclusion between threads, processes and machines; atomic visibility; consistent
-listing; listing from a name without scanning what comes before it (`startOffset`).
+listing; listing from a name without scanning earlier names (`startOffset`).
 
-*Does not provide* directories: one exists while there is a file in it. Nor more than about one
-write a second to one object, which is the service's limit; writers that race for one version feel
-it and are told the truth, see below. Nor help against a writer that overwrites without a condition.
+*Does not provide* directories: one exists while it has a file. Nor more than about one write a
+second to one object, which is the service's limit; writers that race for one version reach it and
+get a true answer, see below. Nor protection against a writer that overwrites without a condition.
 
 *Excludes* the writers of `deltalake` and of delta-spark with its GCS store, which create commits
 with the same condition.
 
 How a commit is created:
 
-1. One multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry. Never a
-   resumable upload: that is several requests. (Checkpoints and data files too large for one request
-   go by one; they have the condition, too, and nobody races them with other bytes.)
-2. Created, and the answer names the object, the length and the MD5 of the bytes: done. On 412
-   somebody else was first.
-3. On 429 and 503 the object is under pressure, so another writer has probably won; but only the
-   file can tell. The outcome is `UNKNOWN`, and the engine reads the file back. The same holds where
-   no answer came.
+1. Send one multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry.
+   Never use a resumable upload, which is several requests. (Checkpoints and data files that are too
+   large for one request use one. They have the condition, too, and nobody writes other bytes to
+   them.)
+2. Created, and the answer names the object, the length and the MD5 of the bytes: done. On 412,
+   another writer was first.
+3. On 429 and 503 the object has too many writers, so another writer has probably won. But only the
+   file shows it: the outcome is `UNKNOWN`, and the engine reads the file back. The same applies
+   without an answer.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ _Session = TypeVar("_Session", bound=requests.Session)
 _WITH_URLS = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HTTPError)
 """Errors whose text may quote a request."""
 _MAX_PUT_TRIES = 1
-"""An object takes about one write a second: a writer asked to slow down has mostly lost."""
-_OF_AN_OBJECT = ("read", "delete")
-"""What a 404 says about the object; else it speaks of the bucket."""
+"""An object takes about one write a second: a writer that is asked to slow down has mostly lost."""
+_OBJECT_ACTIONS = ("read", "delete")
+"""Actions for which a 404 is about the object. For others it is about the bucket."""
 _LIST_FIELDS = "kind,items(name,size,updated,generation),nextPageToken"
 _NAMES_TOO = "kind,items(name),prefixes,nextPageToken"
 
@@ -101,7 +102,7 @@ class GCSLogStore(ObjectStoreLog):
 
     Args:
         options: Keys `optimist.store.gcs.*` and `fs.gs.*`, see `GCSOptions`.
-        clock: Waits where the service is busy.
+        clock: Waits if the service is busy.
     """
 
     batch_size = DELETIONS_A_REQUEST
@@ -120,9 +121,9 @@ class GCSLogStore(ObjectStoreLog):
         renew_in_child(self, GCSLogStore._forget_connections)
 
     def resolve_path(self, path: str) -> str:
-        """The path as `gs://bucket/key`, without doubled or trailing slashes."""
-        place = _locate(path.rstrip("/"))
-        return f"gs://{place.bucket}/{place.key}".rstrip("/")
+        """Return the path as `gs://bucket/key`, without doubled or trailing slashes."""
+        location = _locate(path.rstrip("/"))
+        return f"gs://{location.bucket}/{location.key}".rstrip("/")
 
     def data_origin(self, path: str) -> DataOrigin:
         """See `LogStore.data_origin`."""
@@ -140,7 +141,10 @@ class GCSLogStore(ObjectStoreLog):
         )
 
     def describe(self) -> Mapping[str, str]:
-        """See `LogStore.describe`; tells what was probed, and no secrets."""
+        """See `LogStore.describe`.
+
+        It includes the probes but no secrets.
+        """
         return {
             **super().describe(),
             "one writer wins by": "ifGenerationMatch=0 on a single upload request",
@@ -153,7 +157,7 @@ class GCSLogStore(ObjectStoreLog):
             ),
         }
 
-    # What `ObjectStoreLog` asks for
+    # The methods of `ObjectStoreLog`
 
     def _key(self, path: str) -> str:
         return _locate(path).key
@@ -173,15 +177,15 @@ class GCSLogStore(ObjectStoreLog):
         return str(answer.get("generation") or "") if isinstance(answer, dict) else ""
 
     def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
-        """The pieces are those of one resumable upload, which has the condition from its start."""
+        """Send the pieces by one resumable upload, which has the condition from its start."""
         return partial(
             self._blob(path, chunk_size=PIECE_BYTES).upload_from_file,
             file,
             rewind=True,
             size=size_of(file),
             if_generation_match=0,
-            checksum="crc32c",  # the SDK compares it with the answer's
-            **self._once,
+            checksum="crc32c",  # the SDK compares it with the answer
+            **self._single_try,
         )
 
     def _replace(self, path: str, data: bytes) -> Callable[[], object]:
@@ -189,35 +193,35 @@ class GCSLogStore(ObjectStoreLog):
 
     def _read(self, path: str) -> Callable[[], bytes]:
         blob = self._blob(path)
-        return lambda: bytes(blob.download_as_bytes(**self._once))
+        return lambda: bytes(blob.download_as_bytes(**self._single_try))
 
     def _open(self, path: str) -> Callable[[], OpenedObject]:
-        return partial(self._opened, path, self._blob(path))
+        return partial(self._open_blob, path, self._blob(path))
 
-    def _opened(self, path: str, blob: Blob) -> OpenedObject:
-        blob.reload(**self._once)
+    def _open_blob(self, path: str, blob: Blob) -> OpenedObject:
+        blob.reload(**self._single_try)
         generation = blob.generation
 
         def fetch(offset: int, length: int) -> bytes:
-            # A fresh blob: one that was reloaded has a link that leads past the endpoint given.
+            # A fresh blob: a reloaded one has a link that ignores the given endpoint.
             found = self._blob(path).download_as_bytes(
                 start=offset,
                 end=offset + length - 1,
                 if_generation_match=generation,
-                **self._once,
+                **self._single_try,
             )
             return bytes(found)
 
         return OpenedObject(int(blob.size), fetch)
 
     def _remove(self, path: str) -> Callable[[], object]:
-        return partial(self._blob(path).delete, **self._once)
+        return partial(self._blob(path).delete, **self._single_try)
 
     def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
-        places = [_locate(path) for path in paths]
+        objects = [_locate(path) for path in paths]
 
         def remove() -> list[str]:
-            gone = self._delete_together(places)
+            gone = self._delete_in_one_request(objects)
             return [path for number, path in enumerate(paths) if number not in gone]
 
         return remove
@@ -256,7 +260,7 @@ class GCSLogStore(ObjectStoreLog):
         return gcs_answer(error, of_bucket=True)[1].put
 
     def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
-        answer, row = gcs_answer(error, of_bucket=doing not in _OF_AN_OBJECT)
+        answer, row = gcs_answer(error, of_bucket=doing not in _OBJECT_ACTIONS)
         place = f"bucket {_locate(path).bucket}"
         translated = error_of_answer(row, answer, doing=doing, path=path, place=place)
         # An error of any other class comes from an answer that the SDK could not read.
@@ -268,45 +272,45 @@ class GCSLogStore(ObjectStoreLog):
     # Requests
 
     @property
-    def _once(self) -> dict[str, Any]:
-        """For a method of the SDK: how long one request may take, and that it is sent once."""
+    def _single_try(self) -> dict[str, Any]:
+        """Arguments for the SDK's methods: the time-out of one request, and no retry."""
         return {"timeout": self._parsed.timeout_s, "retry": None}
 
-    def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> object:
-        """Send all the bytes in one request; the answer, which raises unless it succeeded."""
+    def _upload(self, named: _Object, data: bytes, *, only_if_absent: bool = False) -> object:
+        """Send all the bytes in one request, and return the answer of a success."""
         parameters = {"uploadType": "multipart"}
         if only_if_absent:
             parameters["ifGenerationMatch"] = "0"
-        payer = self._parsed.user_project_of(place.bucket)
+        payer = self._parsed.user_project_of(named.bucket)
         if payer is not None:
             parameters["userProject"] = payer
-        boundary = self._boundary()
-        about = {"name": place.key, "md5Hash": md5_of(data)}
+        boundary = self._new_boundary()
+        about = {"name": named.key, "md5Hash": md5_of(data)}
         response = self._post(
-            f"upload/storage/v1/b/{quote(place.bucket, safe='')}/o?{urlencode(parameters)}",
+            f"upload/storage/v1/b/{quote(named.bucket, safe='')}/o?{urlencode(parameters)}",
             f"multipart/related; boundary={boundary}",
-            _multipart(about, data, boundary),
+            _make_multipart(about, data, boundary),
         )
         _ensure_whole(response, {**about, "size": str(len(data))})
         return response.json()
 
-    def _delete_together(self, places: Sequence[_Object]) -> set[int]:
-        """Delete objects by one request; returns the numbers of those that are gone."""
-        boundary = self._boundary()
-        body = deletions([self._target(place) for place in places], boundary)
+    def _delete_in_one_request(self, named: Sequence[_Object]) -> set[int]:
+        """Delete objects by one request, and return the numbers of those that are gone."""
+        boundary = self._new_boundary()
+        body = deletions([self._address_of(one) for one in named], boundary)
         kind = f"multipart/mixed; boundary={boundary}"
         response = self._post("batch/storage/v1", kind, body)
         return numbers_gone(response.headers.get("Content-Type", ""), response.content, PART_ID)
 
-    def _target(self, place: _Object) -> str:
-        """Path and query of an object's address."""
+    def _address_of(self, named: _Object) -> str:
+        """Return path and query of an object's address."""
         root = urlsplit(self._parsed.endpoint).path.rstrip("/")
-        payer = self._parsed.user_project_of(place.bucket)
+        payer = self._parsed.user_project_of(named.bucket)
         query = "" if payer is None else f"?userProject={quote(payer, safe='')}"
-        bucket, key = (quote(part, safe="") for part in (place.bucket, place.key))
+        bucket, key = (quote(part, safe="") for part in (named.bucket, named.key))
         return f"{root}/storage/v1/b/{bucket}/o/{key}{query}"
 
-    def _boundary(self) -> str:
+    def _new_boundary(self) -> str:
         return f"optimist-{self._clock.new_uuid()}"
 
     def _post(self, target: str, content_type: str, body: bytes) -> requests.Response:
@@ -315,7 +319,8 @@ class GCSLogStore(ObjectStoreLog):
             data=body,
             headers={"Content-Type": content_type},
             timeout=self._parsed.timeout_s,
-            # Following a redirect, requests may send a GET instead, whose 200 would say nothing.
+            # If it followed a redirect, `requests` might send a GET instead, whose 200 would prove
+            # nothing.
             allow_redirects=False,
         )
         if response.status_code != 200:
@@ -339,7 +344,7 @@ class GCSLogStore(ObjectStoreLog):
     def _page(self, path: str, question: Mapping[str, Any]) -> _Page:
         def ask() -> _Page:
             bucket = self._bucket(_locate(path))
-            listing = self._connect()[0].list_blobs(bucket, **self._once, **question)
+            listing = self._connect()[0].list_blobs(bucket, **self._single_try, **question)
             blobs = tuple(next(listing.pages, ()))
             prefix = question.get("prefix", "")
             if any(not blob.name.startswith(prefix) for blob in blobs):
@@ -349,12 +354,12 @@ class GCSLogStore(ObjectStoreLog):
         return self._patiently("list", path, ask)
 
     def _blob(self, path: str, **settings: Any) -> Blob:
-        place = _locate(path)
-        return self._bucket(place).blob(place.key, **settings)
+        named = _locate(path)
+        return self._bucket(named).blob(named.key, **settings)
 
-    def _bucket(self, place: _Object) -> Bucket:
-        payer = self._parsed.user_project_of(place.bucket)
-        return self._connect()[0].bucket(place.bucket, user_project=payer)
+    def _bucket(self, named: _Object) -> Bucket:
+        payer = self._parsed.user_project_of(named.bucket)
+        return self._connect()[0].bucket(named.bucket, user_project=payer)
 
     def _forget_connections(self) -> None:
         keep_inherited(self._connected)
@@ -364,8 +369,8 @@ class GCSLogStore(ObjectStoreLog):
         with self._lock:
             if self._connected is None:
                 credentials = gcs_credentials(self._parsed)
-                login = Request(self._whole(requests.Session()))
-                session = self._whole(
+                login = Request(self._with_whole_answers(requests.Session()))
+                session = self._with_whole_answers(
                     AuthorizedSession(credentials, auth_request=login),  # type: ignore[no-untyped-call]
                     endpoint=self._parsed.endpoint,
                     ensure=ensure_evidence,
@@ -379,7 +384,7 @@ class GCSLogStore(ObjectStoreLog):
                 self._connected = (client, session)
             return self._connected
 
-    def _whole(self, session: _Session, **only: Any) -> _Session:
+    def _with_whole_answers(self, session: _Session, **only: Any) -> _Session:
         connect_timeout_s, read_timeout_s = self._parsed.timeout_s
         return whole_session(
             session, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s, **only
@@ -404,8 +409,8 @@ def _locate(path: str) -> _Object:
     return _Object(bucket, object_key(slash + rest))
 
 
-def _multipart(about: Mapping[str, str], data: bytes, boundary: str) -> bytes:
-    """Name and checksum, then the bytes: the service refuses what it did not receive whole."""
+def _make_multipart(about: Mapping[str, str], data: bytes, boundary: str) -> bytes:
+    """Return name and checksum, then the bytes: the service refuses incomplete ones."""
     first = f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n"
     second = f"\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\r\n"
     last = f"\r\n--{boundary}--\r\n"
@@ -415,10 +420,10 @@ def _multipart(about: Mapping[str, str], data: bytes, boundary: str) -> bytes:
 
 
 def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
-    """Compare what the service says it has with what was sent: name, length and digest.
+    """Compare the service's name, length and digest with those that were sent.
 
     Raises:
-        DataCorruption: It differs, is not said, or can't be read.
+        DataCorruption: They differ, are missing, or can't be read.
     """
     try:
         found = response.json()

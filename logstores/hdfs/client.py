@@ -1,7 +1,7 @@
-"""What HDFSLogStore asks of a client of HDFS; there are two, and one algorithm above them.
+"""The interface of HDFS clients, of which there are two below one algorithm.
 
-`jvm` goes through the Hadoop client in the JVM of a Spark session, `native_client` through the
-package of that name. Both take their settings from Hadoop's keys.
+`jvm` uses the Hadoop client in the JVM of a Spark session, and `native_client` the package
+hdfs-native. Both take their settings from Hadoop's keys.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ __all__ = [
     "HdfsClient",
     "HdfsClientError",
     "HdfsEntry",
+    "HdfsLocation",
     "HdfsParts",
-    "HdfsPlace",
     "locate",
 ]
 
 SCHEMES = ("hdfs", "viewfs")
 REPLACED = "file replaced"
-"""Stands for a class of Java's: HDFS has no exception for a file that is replaced while it is
+"""It stands for a Java class: HDFS has no exception for a file that is replaced while it is
 read."""
 
 
 @dataclass(frozen=True, slots=True)
-class HdfsPlace:
-    """A path, taken apart.
+class HdfsLocation:
+    """A path, split into its parts.
 
     Attributes:
         scheme: One of `SCHEMES`.
-        authority: Name node or name service, with its port if one is given; empty for the default.
-        path: From the root on, in its shortest form.
+        authority: The name node or name service, with a port if one is given; empty for the
+            default.
+        path: The path from the root, in its shortest form.
     """
 
     scheme: str
@@ -58,7 +59,7 @@ class HdfsPlace:
 
 @dataclass(frozen=True, slots=True)
 class HdfsEntry:
-    """One entry of a directory: its name, size in bytes, time in epoch milliseconds."""
+    """One entry of a directory: its name, size in bytes, and time in epoch milliseconds."""
 
     name: str
     size_bytes: int
@@ -71,9 +72,9 @@ class HdfsParts:
     """One version of a file, to be read in parts.
 
     Attributes:
-        size_bytes: The length of the whole.
+        size_bytes: The length of the file.
         fetch: Returns the bytes at an offset, of a length. It raises `HdfsClientError`, of the
-            class `REPLACED` where the file is another one by now.
+            class `REPLACED` if the file was replaced.
     """
 
     size_bytes: int
@@ -81,11 +82,11 @@ class HdfsParts:
 
 
 class HdfsClientError(Exception):
-    """What a client raises for everything that goes wrong.
+    """The error of a client for every failure.
 
     Attributes:
-        java_class: The class of Java's exception, by which it is judged, or `REPLACED`; empty where
-            there is none.
+        java_class: The class of Java's exception, by which it is judged, or `REPLACED`; empty
+            without one.
         reason: Its first line, for messages.
     """
 
@@ -96,15 +97,15 @@ class HdfsClientError(Exception):
 
 
 class HdfsClient(ABC):
-    """One file system. Paths are absolute, from its root. Threads may share it.
+    """One file system, with absolute paths from its root, which threads may share.
 
-    Every method may raise `HdfsClientError`. Clients repeat a request whose answer got lost; so
-    after a rename, "the source does not exist" may mean that the rename has worked.
+    Every method may raise `HdfsClientError`. Clients repeat a request whose answer was lost. So
+    after a rename, "the source does not exist" may mean that the rename has succeeded.
     """
 
     @abstractmethod
     def is_usable(self) -> bool:
-        """Whether the client still serves; if not, the store makes another.
+        """Check whether the client still works, or else the store makes another.
 
         Raises:
             ConfigError: It belongs to another process.
@@ -120,7 +121,9 @@ class HdfsClient(ABC):
 
     @abstractmethod
     def create(self, path: str, content: Iterable[bytes]) -> None:
-        """Write a new file and close it; its parent must exist, and the file must not.
+        """Write a new file and close it.
+
+        Its parent must exist, and the file must not.
 
         Args:
             path: The path on the name node.
@@ -133,44 +136,44 @@ class HdfsClient(ABC):
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove a file; one that is absent is fine."""
+        """Remove a file, which may be absent."""
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory."""
+        """Check whether a file or a directory exists."""
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """Return the whole file; it fails as `REPLACED` where that happens in between."""
+        """Return the whole file, or fail as `REPLACED` if it is replaced meanwhile."""
 
     @abstractmethod
     def open(self, path: str) -> HdfsParts:
-        """Return what reads parts of the file as it is now."""
+        """Return a reader of parts of the file as it is now."""
 
     @abstractmethod
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:
-        """List a directory in order of names, from a name on."""
+        """List a directory in order of names, starting at a name."""
 
     @abstractmethod
     def make_directories(self, path: str) -> None:
-        """Make a directory and its parents; one that is there is fine."""
+        """Make a directory and its parents, which may exist."""
 
     @abstractmethod
     def discard(self, temporary: str) -> None:
-        """Remove a temporary file and what a file system may have put beside it; best effort."""
+        """Try to remove a temporary file, and files that a file system may have put beside it."""
 
     @abstractmethod
     def let_observers_catch_up(self) -> None:
-        """See that observer name nodes show what was just written; best effort."""
+        """Try to make observer name nodes show the last writes."""
 
 
-def locate(path: str) -> HdfsPlace:
-    """Take a path apart.
+def locate(path: str) -> HdfsLocation:
+    """Split a path into its parts.
 
     Raises:
         ConfigError: It is not an `hdfs:` or `viewfs:` URL (kind
-            `DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION`). A local path is refused too: there a rename
-            replaces the winner's file.
+            `DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION`). A local path is refused, too: there a
+            rename replaces the winner's file.
     """
     scheme = scheme_of(path)
     if scheme not in SCHEMES:
@@ -185,5 +188,5 @@ def locate(path: str) -> HdfsPlace:
     authority = ""
     if rest.startswith("//"):
         authority, _, rest = rest[2:].partition("/")
-    # normpath keeps two leading slashes, which POSIX allows to mean something of their own.
-    return HdfsPlace(scheme, authority, posixpath.normpath("/" + rest.lstrip("/")))
+    # normpath keeps two leading slashes, since POSIX allows them a special meaning.
+    return HdfsLocation(scheme, authority, posixpath.normpath("/" + rest.lstrip("/")))

@@ -1,10 +1,9 @@
-"""What the exceptions of HDFS mean: one table, searched by the name of Java's class.
+"""The meaning of HDFS's exceptions: one table, searched by the name of Java's class.
 
-After a rename was sent, `FileAlreadyExistsException` says that another writer was first, and it is
-the only answer that is believed: the name node looks for the source before it looks at the target,
-so that a repeated request whose first copy has worked is told that the source is missing, never
-that the target exists. Whatever else comes leaves the outcome open, and the engine reads the file
-back.
+After a rename was sent, `FileAlreadyExistsException` says that another writer was first. It is the
+only conclusive error: the name node checks the source before the target, so a repeated request
+whose first copy has succeeded gets "source is missing", never "target exists". Any other error
+leaves the outcome unknown, and the engine reads the file back.
 """
 
 from __future__ import annotations
@@ -169,16 +168,16 @@ def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError
     """Translate a client's error into the store's.
 
     Args:
-        error: What the client raised.
-        doing: What was tried, for the message: `read`, `list`, `write`.
+        error: The client's error.
+        doing: The action, for the message: `read`, `list`, `write`.
         path: The path as the caller gave it.
 
     Returns:
-        A `LogFileNotFoundError` where something is missing, else a `StorageError`; fields `path`
+        A `LogFileNotFoundError` for a missing path, else a `StorageError`; with the fields `path`
         and `java_class`.
     """
     return error_of_row(
-        _row(error),
+        _row_of(error),
         doing=doing,
         path=path,
         place="HDFS",
@@ -188,14 +187,14 @@ def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError
 
 
 def outcome_of_rename(error: HdfsClientError) -> PutOutcome:
-    """What became of a commit whose rename ended in this error."""
+    """Return the outcome of a commit whose rename ended in this error."""
     return PutOutcome.EXISTS if tells_existence(error) else PutOutcome.UNKNOWN
 
 
 def tells_existence(error: HdfsClientError) -> bool:
-    """Whether the error says that the name is taken already."""
-    return _row(error).put is PutMeaning.EXISTS
+    """Check whether the error says that the name is taken already."""
+    return _row_of(error).put is PutMeaning.EXISTS
 
 
-def _row(error: HdfsClientError) -> AnswerRow:
+def _row_of(error: HdfsClientError) -> AnswerRow:
     return HDFS_ANSWERS.find([error.java_class])

@@ -1,8 +1,8 @@
-"""The HDFSLogStore that never uses a JVM, under a name of its own."""
+"""The HDFSLogStore that never uses a JVM, under its own name."""
 
 from __future__ import annotations
 
-from optimist.logstores.hdfs.client import HdfsClient, HdfsPlace
+from optimist.logstores.hdfs.client import HdfsClient, HdfsLocation
 from optimist.logstores.hdfs.native_client import NativeHdfsClient
 from optimist.logstores.hdfs.store import HDFSLogStore
 
@@ -12,8 +12,8 @@ __all__ = ["HDFSNativeLogStore"]
 class HDFSNativeLogStore(HDFSLogStore):
     """`HDFSLogStore` over hdfs-native: the same algorithm, promises and options.
 
-    It works as with `optimist.store.hdfs.client=native`, whatever that option says.
+    It behaves as with `optimist.store.hdfs.client=native`, whatever that option says.
     """
 
-    def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:  # noqa: ARG002
-        return NativeHdfsClient(place, self._parsed)
+    def _connect(self, path: str, location: HdfsLocation) -> HdfsClient:  # noqa: ARG002
+        return NativeHdfsClient(location, self._parsed)

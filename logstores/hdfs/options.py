@@ -1,4 +1,4 @@
-"""The options of HDFSLogStore: which client to use, and Hadoop's own keys."""
+"""The options of HDFSLogStore: the client to use, and Hadoop's own keys."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _HADOOP_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class HDFSOptions:
-    """The options of HDFSLogStore, parsed. Build it with `from_options`.
+    """The options of HDFSLogStore, parsed by `from_options`.
 
     Attributes:
-        client: One of `CLIENTS`; `auto` takes the JVM of a classic Spark session where there is
-            one, else hdfs-native.
-        conf_dir: Where `core-site.xml` and `hdfs-site.xml` are, for hdfs-native; without it, where
-            `HADOOP_CONF_DIR` or `HADOOP_HOME` says. The JVM has its own class path.
-        hadoop: Hadoop's keys that were given; they win over the files.
+        client: One of `CLIENTS`; `auto` takes the JVM of a classic Spark session if it exists, else
+            hdfs-native.
+        conf_dir: The folder of `core-site.xml` and `hdfs-site.xml`, for hdfs-native; by default the
+            folder of `HADOOP_CONF_DIR` or `HADOOP_HOME`. The JVM has its own class path.
+        hadoop: The given keys of Hadoop, which win over the files.
     """
 
     client: str = option("auto", one_of(*CLIENTS))
@@ -46,10 +46,11 @@ class HDFSOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> HDFSOptions:
-        """Parse the store's keys and pick Hadoop's; all others are ignored.
+        """Parse the store's keys and pick Hadoop's, and ignore all others.
 
         Raises:
-            ConfigError: An own key is unknown or has no such value, or keys contradict each other.
+            ConfigError: A key of the store is unknown or has a wrong value, or keys contradict each
+                other.
         """
         own = parse_options(cls, options, f"{STORE_PREFIX}hdfs.")
         return cls(**own, hadoop=hadoop_options(options, *_HADOOP_KEYS))

@@ -1,19 +1,19 @@
 """Logs on HDFS (spec 3.4).
 
 *Assumes* a name node, active or behind a fail-over proxy, whose `rename2` refuses in one step if
-the target exists: HDFS of Hadoop 2 and later. `viewfs:` is served where its mount leads to HDFS.
+the target exists: HDFS of Hadoop 2 and later. `viewfs:` is served if its mount leads to HDFS.
 
-*Provides* mutual exclusion between threads, processes and machines; atomic visibility of what this
-store creates; consistent listing, also behind observer name nodes where the JVM is used.
+*Provides* mutual exclusion between threads, processes and machines; atomic visibility of the files
+that this store creates; consistent listing, with the JVM also behind observer name nodes.
 
-*Does not provide* atomic visibility of what others write beside it with other means, which is why
-`is_partial_write_visible` is true; nor an `hsync`: a closed file is complete on as many data nodes
-as `dfs.namenode.replication.min` says, in their memory perhaps, as with every HDFS client; nor
-anything for local paths, where the same rename replaces the winner's file: they are refused.
+*Does not provide* atomic visibility of files that others write by other means, so
+`is_partial_write_visible` is true; nor an `hsync`: as with every HDFS client, a closed file is
+complete on `dfs.namenode.replication.min` data nodes, perhaps only in their memory; nor local
+paths, where the same rename replaces the winner's file: they are refused.
 
 *Excludes* delta-spark's HDFSLogStore, which renames in the same way, and other Optimist processes.
 
-Two clients do the work, see `hdfs/client.py`; the algorithm is here, the same for both.
+Two clients do the work, see `hdfs/client.py`. Both use the algorithm of this module.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from optimist.logstores.hdfs.client import (
     REPLACED,
     HdfsClient,
     HdfsClientError,
-    HdfsPlace,
+    HdfsLocation,
     locate,
 )
 from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
@@ -49,12 +49,12 @@ _Result = TypeVar("_Result")
 
 _REPEAT = Patience(max_tries=4)
 _READS_OF_REPLACED = 5
-"""How often in a row a whole read may meet another writer's overwrite, and begin anew."""
+"""How often in a row a whole read restarts because another writer has replaced the file."""
 _INSTALL = "pip install 'hdfs-native>=0.14'"
 
 
 class HDFSLogStore(LogStore):
-    """Creates a commit by renaming a complete file to its name.
+    """A log whose commits are created by renaming a complete file to its name.
 
     Args:
         options: Keys `optimist.store.hdfs.*`, and Hadoop's (`dfs.*`, `fs.viewfs.*`, ...), see
@@ -70,68 +70,80 @@ class HDFSLogStore(LogStore):
         self._clock: Clock = clock or SystemClock()
         self._lock = ForkSafeLock()
         self._clients: dict[str, HdfsClient] = {}
-        # Clients stay in the table in a forked child: each tells by itself that it is of no use
+        # Clients stay in the table in a forked child: each reports itself that it is not usable
         # there.
         renew_in_child(self, lambda store: keep_inherited(dict(store._clients)))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`.
 
-        1. If the name is taken already, the race is lost: say so before paying for a write. (This
-           saves time and decides nothing; step 3 is what excludes.)
+        1. If the name is taken already, the race is lost: report it before the cost of a write.
+           (This saves time and decides nothing; step 3 excludes others.)
         2. Write the bytes to `.<name>.<uuid>.tmp` in the same directory, and close the file.
-        3. Rename it, without overwriting. If the name node says that the target exists, another was
-           first. Any other answer but success leaves the outcome open, for the request may have
-           been repeated by the client: `UNKNOWN`, and the engine reads the file back.
-        4. Let observer name nodes catch up. From step 3 on others see the commit, so nothing may
-           turn the answer into an error.
-        5. Remove the temporary name and what lies beside it. After an unknown outcome that is right
-           too: a rename that is still on its way then finds nothing.
+        3. Rename it, without overwriting. If the name node says that the target exists, another
+           writer was first. Any other error leaves the outcome unknown, since the client may have
+           repeated the request: `UNKNOWN`, and the engine reads the file back.
+        4. Let observer name nodes catch up. From step 3 on others see the commit, so the answer
+           can't be an error any more.
+        5. Remove the temporary file and its checksum file. This is right after an unknown outcome,
+           too: a rename that is still on its way then finds no source.
 
         Raises:
             LogFileNotFoundError: The directory does not exist.
-            ConfigError: No client can be had, or the path does not lead to HDFS.
+            ConfigError: No client is available, or the path does not lead to HDFS.
             StorageError: Nothing was created.
         """
         return self._create(path, (data,))
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; written piece by piece, as `put_if_absent`."""
+        """See `LogStore.put_file_if_absent`.
+
+        The file is written piece by piece, as in `put_if_absent`.
+        """
         return self._create(path, pieces(file))
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
-        place = locate(path)
+        """See `LogStore.put_overwrite`.
+
+        Readers see the old file or the new one, whole.
+        """
+        location = locate(path)
 
         def overwrite(client: HdfsClient) -> None:
-            with self._written(client, place, (data,)) as temporary:
-                client.rename(temporary, place.path, overwrite=True)
+            with self._write_temporary(client, location, (data,)) as temporary:
+                client.rename(temporary, location.path, overwrite=True)
                 client.let_observers_catch_up()
 
-        self._ask("overwrite", path, place, overwrite)
+        self._ask("overwrite", path, location, overwrite)
 
     def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`; a file that is replaced meanwhile is read from its start."""
-        place = locate(path)
+        """See `LogStore.read_bytes`.
+
+        If the file is replaced meanwhile, the read starts again.
+        """
+        location = locate(path)
 
         def read(client: HdfsClient) -> bytes:
             for _ in range(_READS_OF_REPLACED):
                 try:
-                    return client.read(place.path)
+                    return client.read(location.path)
                 except HdfsClientError as error:
                     if error.java_class != REPLACED:
                         raise
-            return client.read(place.path)
+            return client.read(location.path)
 
-        return self._ask("read", path, place, read)
+        return self._ask("read", path, location, read)
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranges are fetched as they are read."""
-        place = locate(path)
-        parts = self._ask("read", path, place, lambda client: client.open(place.path))
+        """See `LogStore.open_read`.
+
+        Ranges are fetched as they are read.
+        """
+        location = locate(path)
+        parts = self._ask("read", path, location, lambda client: client.open(location.path))
 
         def fetch(offset: int, length: int) -> bytes:
-            with _errors("read", path):
+            with _translate_errors("read", path):
                 return parts.fetch(offset, length)
 
         return open_ranged(
@@ -144,14 +156,14 @@ class HDFSLogStore(LogStore):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.
 
-        Through the JVM the name node starts at the name; hdfs-native lists the directory.
+        With the JVM, the name node starts at the name. hdfs-native lists the whole directory.
         """
         parent, slash, first = path.rpartition("/")
-        place = locate(parent + slash)
+        location = locate(parent + slash)
         entries = self._ask(
-            "list", parent, place, lambda client: client.list_from(place.path, first)
+            "list", parent, location, lambda client: client.list_from(location.path, first)
         )
-        with _errors("list", parent):
+        with _translate_errors("list", parent):
             for entry in entries:
                 if not entry.is_directory:
                     yield FileStatus(
@@ -160,19 +172,19 @@ class HDFSLogStore(LogStore):
 
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
-        place = locate(path)
-        self._ask("delete", path, place, lambda client: client.delete(place.path))
+        location = locate(path)
+        self._ask("delete", path, location, lambda client: client.delete(location.path))
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """True (spec 3.4): HDFS shows files while they are being written."""
+        """Return True, since HDFS shows files while they are written (spec 3.4)."""
         return True
 
     def ensure_directory(self, path: str) -> None:
         """See `LogStore.ensure_directory`."""
-        place = locate(path)
-        client = self._client(path, place)
+        location = locate(path)
+        client = self._client(path, location)
         try:
-            client.make_directories(place.path)
+            client.make_directories(location.path)
         except HdfsClientError as error:
             if tells_existence(error):
                 raise StorageError(
@@ -184,12 +196,12 @@ class HDFSLogStore(LogStore):
             raise hdfs_error(error, doing="create the directory", path=path) from error
 
     def resolve_path(self, path: str) -> str:
-        """The URL with its name node, without doubled or trailing slashes and dots."""
+        """Return the URL with its name node, without doubled or trailing slashes and dots."""
         return locate(path).url
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`."""
-        clients = {root: _CLIENT_NAMES[type(each).__name__] for root, each in self._known()}
+        clients = {root: _CLIENT_NAMES[type(each).__name__] for root, each in self._known_clients()}
         return {
             **super().describe(),
             "one writer wins by": "rename of a complete file, which fails if the name is taken",
@@ -199,20 +211,23 @@ class HDFSLogStore(LogStore):
         }
 
     def _create(self, path: str, content: Iterable[bytes]) -> PutOutcome:
-        """The steps of `put_if_absent`."""
-        place = locate(path)
+        """Follow the steps of `put_if_absent`."""
+        location = locate(path)
 
         def is_taken(client: HdfsClient) -> bool:
-            client.ensure_exclusive(parent_of(place.path))
-            return client.exists(place.path)
+            client.ensure_exclusive(parent_of(location.path))
+            return client.exists(location.path)
 
-        if self._ask(CREATE, path, place, is_taken):
+        if self._ask(CREATE, path, location, is_taken):
             return PutOutcome.EXISTS
-        client = self._client(path, place)
-        with _errors(CREATE, path), self._written(client, place, content) as temporary:
+        client = self._client(path, location)
+        with (
+            _translate_errors(CREATE, path),
+            self._write_temporary(client, location, content) as temporary,
+        ):
             try:
                 call_once(
-                    lambda: client.rename(temporary, place.path, overwrite=False), self._clock
+                    lambda: client.rename(temporary, location.path, overwrite=False), self._clock
                 )
             except HdfsClientError as error:
                 return outcome_of_rename(error)
@@ -220,51 +235,55 @@ class HDFSLogStore(LogStore):
             return PutOutcome.CREATED
 
     def _ask(
-        self, doing: str, path: str, place: HdfsPlace, request: Callable[[HdfsClient], _Result]
+        self,
+        doing: str,
+        path: str,
+        location: HdfsLocation,
+        request: Callable[[HdfsClient], _Result],
     ) -> _Result:
-        """Make a request that may be made more than once."""
+        """Make a request that may be sent more than once."""
 
         def ask() -> _Result:
-            client = self._client(path, place)
-            with _errors(doing, path):
+            client = self._client(path, location)
+            with _translate_errors(doing, path):
                 return request(client)
 
         return call_patiently(ask, _REPEAT, self._clock)
 
-    def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:
-        """Make the client that the option names; `auto` takes the JVM's where there is one."""
+    def _connect(self, path: str, location: HdfsLocation) -> HdfsClient:
+        """Make the client that the option names, where `auto` prefers the JVM's."""
         wanted = self._parsed.client
-        jvm = _module("jvm") if wanted in ("auto", "jvm") else None
+        jvm = _import_client("jvm") if wanted in ("auto", "jvm") else None
         context = jvm.active_context() if jvm is not None else None
         if jvm is not None and context is not None:
-            return cast(HdfsClient, jvm.JvmHdfsClient(place, self._parsed, context))
+            return cast(HdfsClient, jvm.JvmHdfsClient(location, self._parsed, context))
         if wanted == "jvm":
             raise _no_session(path, jvm is not None)
-        native = _module("native_client")
+        native = _import_client("native_client")
         if native is None:
             raise _no_client(path, wanted)
-        return cast(HdfsClient, native.NativeHdfsClient(place, self._parsed))
+        return cast(HdfsClient, native.NativeHdfsClient(location, self._parsed))
 
-    def _client(self, path: str, place: HdfsPlace) -> HdfsClient:
+    def _client(self, path: str, location: HdfsLocation) -> HdfsClient:
         with self._lock:
-            client = self._clients.get(place.root)
+            client = self._clients.get(location.root)
             if client is None or not client.is_usable():
-                with _errors("reach", path):
-                    client = self._connect(path, place)
-                self._clients[place.root] = client
+                with _translate_errors("reach", path):
+                    client = self._connect(path, location)
+                self._clients[location.root] = client
             return client
 
-    def _known(self) -> list[tuple[str, HdfsClient]]:
+    def _known_clients(self) -> list[tuple[str, HdfsClient]]:
         with self._lock:
             return list(self._clients.items())
 
     @contextlib.contextmanager
-    def _written(
-        self, client: HdfsClient, place: HdfsPlace, content: Iterable[bytes]
+    def _write_temporary(
+        self, client: HdfsClient, location: HdfsLocation, content: Iterable[bytes]
     ) -> Iterator[str]:
-        """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
-        name = f".{name_of(place.path)}.{self._clock.new_uuid()}.tmp"
-        temporary = join(parent_of(place.path), name)
+        """Write a whole file beside the target, under a name that readers ignore (spec 3.3)."""
+        name = f".{name_of(location.path)}.{self._clock.new_uuid()}.tmp"
+        temporary = join(parent_of(location.path), name)
         try:
             call_once(
                 lambda: client.create(temporary, content), self._clock, size_bytes=PIECE_BYTES
@@ -277,8 +296,8 @@ class HDFSLogStore(LogStore):
 _CLIENT_NAMES = {"JvmHdfsClient": "the Spark session's JVM", "NativeHdfsClient": "hdfs-native"}
 
 
-def _module(name: str) -> Any | None:
-    """One of the clients' modules, or None where the package that it needs is not installed."""
+def _import_client(name: str) -> Any | None:
+    """Import one of the clients' modules, or return None if its package is not installed."""
     try:
         return importlib.import_module(f"optimist.logstores.hdfs.{name}")
     except ModuleNotFoundError as error:
@@ -288,7 +307,7 @@ def _module(name: str) -> Any | None:
 
 
 @contextlib.contextmanager
-def _errors(doing: str, path: str) -> Iterator[None]:
+def _translate_errors(doing: str, path: str) -> Iterator[None]:
     try:
         yield
     except HdfsClientError as error:

@@ -1,8 +1,8 @@
 """A rename that fails if the target exists, for file systems without hard links.
 
 Linux has it as `renameat2(RENAME_NOREPLACE)`, macOS as `renamex_np(RENAME_EXCL)`; Python has
-neither. A kernel that cannot do it for a file system answers `EINVAL` and renames nothing. A plain
-rename is no substitute: it replaces the winner's file.
+neither. If a kernel cannot do it on a file system, it returns `EINVAL` and renames nothing. A plain
+rename can't replace it: it overwrites the winner's file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _RENAME_EXCL = 4
 
 
 def rename_exclusively(source: str, target: str) -> None:
-    """Rename a file; both paths lie on one file system.
+    """Rename a file within one file system, but never replace the target.
 
     Raises:
         FileExistsError: The target exists; nothing was changed.
-        OSError: Nothing was changed. `errno` is `ENOSYS`, `EINVAL` or `ENOTSUP` where the machine
-            or the file system has no such rename.
+        OSError: Nothing was changed. `errno` is `ENOSYS`, `EINVAL` or `ENOTSUP` if the machine or
+            the file system has no such rename.
     """
-    call = _rename_call()
+    call = _find_rename_call()
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source)
     from_bytes, to_bytes = os.fsencode(source), os.fsencode(target)
@@ -42,10 +42,10 @@ def rename_exclusively(source: str, target: str) -> None:
 
 
 def is_exclusive(first: str, second: str) -> bool:
-    """Whether the rename really refuses to replace, tried on two files made for the purpose.
+    """Check on two test files that the rename really refuses to replace.
 
-    A file system in user space may take the flag and ignore it. Both files must exist; after a
-    False, `first` may be gone.
+    A file system in user space may accept the flag and ignore it. Both files must exist. If it
+    returns False, `first` may be gone.
     """
     try:
         rename_exclusively(first, second)
@@ -57,7 +57,7 @@ def is_exclusive(first: str, second: str) -> bool:
 
 
 @cache
-def _rename_call() -> ctypes._NamedFuncPointer | None:
+def _find_rename_call() -> ctypes._NamedFuncPointer | None:
     library = ctypes.CDLL(None, use_errno=True)
     name = "renamex_np" if sys.platform == "darwin" else "renameat2"
     call: ctypes._NamedFuncPointer | None = getattr(library, name, None)

@@ -1,13 +1,12 @@
-"""Writers of one log take turns across the processes of a machine, by `flock` on its directory.
+"""Turns of one log's writers across a machine's processes, by `flock` on its directory.
 
-Taking turns saves work and decides nothing: the link decides who wins, as ever. So a writer that
-can't have the lock goes on without it: on a file system that can't lock directories, after too long
-a wait (the holder may have been stopped), or where the directory can't be opened.
+Turns save work and decide nothing: the link still decides who wins. So a writer that can't get the
+lock continues without it: on a file system that can't lock directories, after too long a wait (the
+holder may be stopped), or if the directory can't be opened.
 
-The lock is on the open directory: no file can be left behind, in the table or elsewhere, and the
-kernel frees the lock when its holder dies. Linux gives it to the one who has waited longest. A
-thread waits for it in the kernel, so that the caller can be interrupted and can stop waiting;
-nothing polls.
+The lock is on the open directory, so it leaves no file in the table or elsewhere, and the kernel
+frees it when its holder dies. Linux gives it to the writer that has waited longest. A thread waits
+for it in the kernel without polling, so that the caller can be interrupted and can stop waiting.
 """
 
 from __future__ import annotations
@@ -49,32 +48,32 @@ def turn_at(directory: str, *, timeout_s: float) -> Iterator[None]:
 
 
 class _Turn:
-    """One open directory, and the thread that waits for its lock if need be."""
+    """One open directory, and the thread that waits for its lock if needed."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._guard = threading.Lock()  # of this call and its thread alone
+        self._guard = threading.Lock()  # only for this call and its thread
         self._is_settled = threading.Event()
         self._is_over = False
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the lock; False if time ran out, True also where there can be no lock."""
+        """Wait for the lock, and return False after the time-out, but True without locks."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             threading.Thread(target=self._wait_in_kernel, daemon=True).start()
             return self._is_settled.wait(timeout_s)
         except OSError:
-            pass  # this file system locks no directories
+            pass  # this file system can't lock directories
         self._is_settled.set()
         return True
 
     def end(self) -> None:
-        """Give the lock back; a thread that still waits for it does so once it has it."""
+        """Release the lock, also in a thread that is still waiting for it."""
         with self._guard:
             self._is_over = True
             if self._is_settled.is_set():
-                self._close()
+                self._release_and_close()
 
     def _wait_in_kernel(self) -> None:
         with suppress(OSError):
@@ -82,10 +81,10 @@ class _Turn:
         with self._guard:
             self._is_settled.set()
             if self._is_over:
-                self._close()
+                self._release_and_close()
 
-    def _close(self) -> None:
-        # Closing is not enough: a child forked just now may not have closed its copy yet.
+    def _release_and_close(self) -> None:
+        # Closing is not enough: a child that was just forked may not have closed its copy yet.
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)

@@ -1,15 +1,16 @@
 """Logs on a file system of this machine (spec 3.3, 3.4).
 
 *Assumes* a POSIX file system on which either `link` or the kernel's rename-without-replace is
-atomic and fails if the target exists: all disk file systems, and NFS. `fsync` means what it says.
+atomic and fails if the target exists: all disk file systems, and NFS. `fsync` really makes data
+durable.
 
 *Provides* for the files of a log: mutual exclusion between threads, processes and, on a shared file
-system, machines; atomic visibility of what this store creates; consistent listing; a commit that
-was reported survives a power cut.
+system, machines; atomic visibility of the files that this store creates; consistent listing; a
+reported commit survives a power cut.
 
-*Does not provide* atomic visibility of what others write beside it with other means, which is why
+*Does not provide* atomic visibility of files that others write by other means, so
 `is_partial_write_visible` is true; nor, between machines on NFS, a listing younger than the
-client's attribute cache. It never falls back to a plain rename: on a file system that has neither
+client's attribute cache. It never falls back to a plain rename: on a file system with neither
 primitive it refuses to write.
 
 *Excludes* the writers of `deltalake` (delta-rs), which create commits by hard link too, and other
@@ -17,7 +18,7 @@ Optimist processes. It does not exclude delta-spark, which checks and then renam
 local table with delta-spark and with anything else at the same time.
 """
 
-# Paths are text by contract, and each system call here is deliberate: no pathlib.
+# No pathlib: paths are text by contract, and each system call here is deliberate.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH114, PTH116, PTH118, PTH120
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ __all__ = ["NOTHING_DONE", "LocalLogStore"]
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
-"""What `link` answers within one directory where the file system has no hard links."""
+"""Errors of `link` within one directory, if the file system has no hard links."""
 
 _NO_EXCLUSIVE_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
@@ -63,10 +64,10 @@ NOTHING_DONE = frozenset(
         errno.ELOOP,
     }
 )
-"""Refusals by which the system says that no name was made. Any other leaves the outcome open."""
+"""Errors by which the system says that no name was created. Others leave the outcome unknown."""
 
 _LEADS_NOWHERE = frozenset({errno.ENOENT, errno.ELOOP})
-"""What `stat` says of a name that has vanished, or that is a link to nothing or to itself."""
+"""Errors of `stat` for a name that is gone, or that is a link to nothing or to itself."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _COPY_BYTES = 1 << 20
@@ -74,13 +75,13 @@ _NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, e
 
 
 class LocalLogStore(LogStore):
-    """Creates a commit by linking a complete, synced file to its name.
+    """A log whose commits are created by linking a complete, synced file to its name.
 
-    Paths are plain or `file:` URLs; a `%` in them is a percent sign. Relative paths are relative
-    to the working directory, `~` is an ordinary character.
+    Paths are plain or `file:` URLs; a `%` in them is a percent sign. Relative paths are relative to
+    the working directory. `~` is an ordinary character.
 
     Args:
-        options: None of its own; keys `optimist.store.local.*` are refused.
+        options: Keys `optimist.store.local.*` are refused: the store has none.
         clock: Names the temporary files.
     """
 
@@ -95,37 +96,42 @@ class LocalLogStore(LogStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`.
 
-        1. If the name is taken already, the race is lost: say so before paying for a write. (This
-           saves time and decides nothing; step 3 is what excludes.) A name that is taken by
-           something other than a file, such as a directory, is an error: no listing would ever show
-           a winner.
+        1. If the name is taken already, the race is lost: report it before the cost of a write.
+           (This saves time and decides nothing; step 3 excludes others.) If something other than a
+           file has the name, such as a directory, it is an error: a listing would never show a
+           winner.
         2. Write the bytes to `.<name>.<uuid>.tmp` in the same directory, and sync them.
         3. Link the file to its name, which fails if the name is taken.
-        4. Sync the directory. From step 3 on others see the commit, so nothing may turn the answer
-           into an error: if this fails the answer is `UNKNOWN`, and the engine reads the file
-           back.
-        5. Remove the temporary name, whatever happened.
+        4. Sync the directory. From step 3 on others see the commit, so the answer can't be an error
+           any more: if this fails, it is `UNKNOWN`, and the engine reads the file back.
+        5. Remove the temporary name in any case.
 
-        A version checksum (`N.crc`) is a hint that every reader checks and can do without: it is
+        A version checksum (`N.crc`) is a hint that every reader checks and does not need: it is
         created in the same way, but not synced.
 
         Raises:
             LogFileNotFoundError: The directory does not exist.
-            ConfigError: The file system offers no way to create a file that is exclusive and atomic
-                (kind `OPTIMIST_NO_ATOMIC_CREATE`), or the path is not on a file system.
+            ConfigError: The file system can't create a file exclusively and atomically (kind
+                `OPTIMIST_NO_ATOMIC_CREATE`), or the path is not on a file system.
             StorageError: Nothing was created.
         """
         return self._put_if_absent(path, data)
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; copied piece by piece."""
+        """See `LogStore.put_file_if_absent`.
+
+        The file is copied piece by piece.
+        """
         file.seek(0)
         return self._put_if_absent(path, file)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
+        """See `LogStore.put_overwrite`.
+
+        Readers see the old file or the new one, whole.
+        """
         target = _local_path(path)
-        with self._written(target, data, path) as temporary:
+        with self._write_temporary(target, data, path) as temporary:
             try:
                 os.replace(temporary, target)
             except OSError as error:
@@ -140,10 +146,12 @@ class LocalLogStore(LogStore):
                 raise storage_error(error, doing="read", path=path) from error
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; the file itself.
+        """See `LogStore.open_read`.
 
-        A pipe or a device under the name is an error at once: opening a pipe waits for a writer,
-        and some devices never end.
+        It returns the file itself.
+
+        A pipe or a device is an error at once: opening a pipe waits for a writer, and some devices
+        never end.
         """
         try:
             return open(_local_path(path), "rb", opener=_open_regular_file)
@@ -153,8 +161,8 @@ class LocalLogStore(LogStore):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.
 
-        The names are taken at once, sizes and times one by one as the caller comes to them; files
-        that have vanished by then are left out, as is what is not a file: pipes, links to nothing.
+        The names are read at once, and sizes and times one by one when the caller reaches them.
+        Files that are gone by then are left out, and so are pipes and links to nothing.
         """
         parent, slash, first = path.rpartition("/")
         directory = _local_path(parent + slash) if slash else "."
@@ -180,7 +188,10 @@ class LocalLogStore(LogStore):
         return _status_of(path, status) if stat.S_ISREG(status.st_mode) else None
 
     def take_turns(self, log_path: str, *, timeout_s: float) -> AbstractContextManager[None]:
-        """See `LogStore.take_turns`; by `flock` on the directory, see `local/queue.py`."""
+        """See `LogStore.take_turns`.
+
+        It uses `flock` on the directory, see `local/queue.py`.
+        """
         return turn_at(_local_path(log_path), timeout_s=timeout_s)
 
     def delete(self, path: str) -> None:
@@ -193,11 +204,14 @@ class LocalLogStore(LogStore):
             raise storage_error(error, doing="delete", path=path) from error
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """True by contract (spec 3.4): a plain file appears as soon as it is opened for writing."""
+        """Return True by contract, since a plain file appears once it is opened (spec 3.4)."""
         return True
 
     def ensure_directory(self, path: str) -> None:
-        """See `LogStore.ensure_directory`; new directories survive a power cut, as commits do."""
+        """See `LogStore.ensure_directory`.
+
+        New directories survive a power cut, as commits do.
+        """
         directory = os.path.abspath(_local_path(path))
         missing = []
         while not os.path.lexists(directory):
@@ -209,11 +223,11 @@ class LocalLogStore(LogStore):
             if isinstance(error, FileExistsError):
                 error.errno = errno.ENOTDIR
             raise storage_error(error, doing="create the directory", path=path) from error
-        for made in missing:
-            _sync_directory(made)
+        for created in missing:
+            _sync_directory(created)
 
     def resolve_path(self, path: str) -> str:
-        """The absolute real path, plain: without `file:`, without symbolic links."""
+        """Return the absolute real path, without `file:` and symbolic links."""
         return os.path.realpath(_local_path(path))
 
     def describe(self) -> Mapping[str, str]:
@@ -227,27 +241,27 @@ class LocalLogStore(LogStore):
     def _put_if_absent(self, path: str, content: bytes | BinaryIO) -> PutOutcome:
         target = _local_path(path)
         if os.path.lexists(target):
-            return _taken(target, path)
-        with self._written(target, content, path) as temporary:
+            return _ensure_taken_by_file(target, path)
+        with self._write_temporary(target, content, path) as temporary:
             try:
                 outcome = self._publish(temporary, target)
             except OSError as error:
                 raise storage_error(error, doing="create", path=path) from error
         if outcome is PutOutcome.EXISTS:
-            return _taken(target, path)
+            return _ensure_taken_by_file(target, path)
         is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
         if is_settled or _sync_directory(target):
             return outcome
         return PutOutcome.UNKNOWN
 
     @contextlib.contextmanager
-    def _written(self, target: str, content: bytes | BinaryIO, path: str) -> Iterator[str]:
-        """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
+    def _write_temporary(self, target: str, content: bytes | BinaryIO, path: str) -> Iterator[str]:
+        """Write a whole file beside the target, under a name that readers ignore (spec 3.3)."""
         directory, name = os.path.split(target)
         temporary = os.path.join(directory, f".{name}.{self._clock.new_uuid()}.tmp")
         try:
             try:
-                _write(temporary, content, synced=not _is_hint(target))
+                _write_file(temporary, content, synced=not _is_hint(target))
             except OSError as error:
                 raise storage_error(error, doing="write", path=path) from error
             yield temporary
@@ -261,7 +275,7 @@ class LocalLogStore(LogStore):
             os.link(temporary, target)
         except OSError as error:
             # NFS repeats a request whose answer was lost, and then reports our own link as an
-            # error. The file behind the name tells whether it is ours; the answer does not.
+            # error. Only the file behind the name shows whether it is ours.
             if _is_same_file(temporary, target):
                 return PutOutcome.CREATED
             if isinstance(error, FileExistsError):
@@ -286,7 +300,7 @@ class LocalLogStore(LogStore):
         return PutOutcome.CREATED
 
     def _ensure_renames_exclusively(self, directory: str) -> None:
-        """Refuse a device whose rename may replace a file; tried once, on two files of our own."""
+        """Refuse a device whose rename may replace a file, tested once on two files of ours."""
         device = os.stat(directory or ".").st_dev
         known = self._renames_exclusively.get(device)
         if known is None:
@@ -306,7 +320,7 @@ class LocalLogStore(LogStore):
         first, second = f"{probe}.1.tmp", f"{probe}.2.tmp"
         try:
             for name in (first, second):
-                _write(name, b"", synced=False)
+                _write_file(name, b"", synced=False)
             return is_exclusive(first, second)
         finally:
             for name in (first, second):
@@ -347,9 +361,8 @@ def _is_hint(path: str) -> bool:
     return path.endswith(".crc")
 
 
-def _write(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
-    # 0o666 less the umask, as any program makes its files; O_EXCL so that no symbolic link is
-    # followed.
+def _write_file(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
+    # 0o666 less the umask, as programs usually create files. O_EXCL follows no symbolic link.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "wb") as file:
         if isinstance(content, bytes):
@@ -361,16 +374,16 @@ def _write(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
             os.fsync(descriptor)
 
 
-def _taken(target: str, path: str) -> PutOutcome:
-    """`EXISTS`, where a file has the name.
+def _ensure_taken_by_file(target: str, path: str) -> PutOutcome:
+    """Return `EXISTS` if a file has the name.
 
     Raises:
-        StorageError: Something else has it (kind `OPTIMIST_NOT_A_FILE`).
+        StorageError: Something else has the name (kind `OPTIMIST_NOT_A_FILE`).
     """
     try:
         is_file = stat.S_ISREG(os.stat(target).st_mode)
     except OSError:
-        is_file = not os.path.islink(target)  # gone by now; the caller will see
+        is_file = not os.path.islink(target)  # gone by now: the caller finds out
     if is_file:
         return PutOutcome.EXISTS
     raise StorageError(
@@ -384,12 +397,15 @@ def _taken(target: str, path: str) -> PutOutcome:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it may be a file, by what the directory says of it; links are looked at later."""
+    """Check by the directory entry whether it may be a file.
+
+    Links are checked later.
+    """
     return entry.is_symlink() or entry.is_file()
 
 
 def _sync_directory(child: str) -> bool:
-    """Make the name of `child` durable; False if the system says that it could not."""
+    """Make the name of `child` durable, or return False if the system could not."""
     try:
         descriptor = os.open(os.path.dirname(child) or ".", _DIRECTORY)
         try:
@@ -397,7 +413,7 @@ def _sync_directory(child: str) -> bool:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # Some file systems have no such operation: there names are as durable as they will get.
+        # Some file systems have no such operation: names can't become more durable there.
         return error.errno in _NO_DIRECTORY_SYNC
     return True
 

@@ -1,4 +1,4 @@
-"""S3: conditional writes, alone or beside an arbiter."""
+"""S3: conditional writes, alone or with an arbiter."""
 
 from optimist.logstores.s3.store import S3LogStore
 

@@ -1,16 +1,16 @@
-"""`S3LogStore` with an arbiter: the one that `optimist.store.arbiter` names.
+"""`S3LogStore` with the arbiter that `optimist.store.arbiter` names.
 
-*Assumes* what `external_arbiter` and `s3/store.py` assume.
+*Assumes* the same as `external_arbiter` and `s3/store.py`.
 
 *Provides* both fences: the arbiter's entry, and the conditional PUT.
 
-*Does not provide* what the arbiter does not; see its own header.
+*Does not provide* more than the arbiter; see its own header.
 
 *Excludes* the writers that ask the same arbiter, and those that `S3LogStore` excludes.
 
-The entries spell a table as the caller does (`s3a://bucket/table`), because all writers of it, of
-all engines, must spell it alike. `optimist.store.s3arbiter.scheme` sets the scheme for all; where
-the arbiter knows the table only under another of `s3`, `s3a` and `s3n`, nothing is written.
+The entries spell a table as the caller does (`s3a://bucket/table`), because all its writers, of all
+engines, must spell it alike. `optimist.store.s3arbiter.scheme` sets the scheme for all. If the
+arbiter knows the table only under another of `s3`, `s3a` and `s3n`, nothing is written.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _READ_RETRIES = "io.delta.storage.S3DynamoDBLogStore.read.retries"
 
 @dataclass(frozen=True, slots=True)
 class S3ArbiterOptions:
-    """The options of S3ArbiterLogStore, beside those of S3LogStore and of the arbiter.
+    """The options of S3ArbiterLogStore, besides those of S3LogStore and the arbiter.
 
     Attributes:
-        scheme: The scheme by which all writers name a table to the arbiter; None takes the path's.
-        read_retries: How often in a row a reader goes on with a commit that is replaced while it is
-            read (spec 3.5).
+        scheme: The scheme in the arbiter's entries, for all writers; None takes the path's.
+        read_retries: How often in a row a reader continues if a commit is replaced while it is read
+            (spec 3.5).
     """
 
     scheme: str | None = option(None, blank_as(None, one_of(*SCHEMES)))
@@ -57,10 +57,11 @@ class S3ArbiterOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> S3ArbiterOptions:
-        """Parse the store's key, and the one of Delta's own store.
+        """Parse the store's key, and the key of Delta's own store.
 
         Raises:
-            ConfigError: An own key is unknown, a value does not parse, or two spellings differ.
+            ConfigError: A key of the store is unknown, a value does not parse, or two spellings
+                differ.
         """
         deltas = parse_foreign_options(cls, hadoop_options(options, _READ_RETRIES))
         return cls(**deltas, **parse_options(cls, options, f"{STORE_PREFIX}s3arbiter."))
@@ -70,13 +71,13 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
     """S3 with the arbiter that the conf names.
 
     Args:
-        options: Those of `S3LogStore` and of the arbiter, and `optimist.store.s3arbiter.scheme`.
+        options: The options of `S3LogStore` and the arbiter, and `optimist.store.s3arbiter.scheme`.
         arbiter: An arbiter to use instead of the one that the conf names.
-        clock: Paces retries, and tells when entries may expire.
+        clock: Paces retries, and decides when entries may expire.
     """
 
     arbiter_name: ClassVar[str | None] = None
-    """The short name of the arbiter, for a class that takes one arbiter only."""
+    """The short name of the arbiter, for a class that takes only one arbiter."""
 
     def __init__(
         self,
@@ -98,12 +99,12 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         self._scheme = parsed.scheme
 
     def table_path(self, path: str) -> str:
-        """`<scheme>://bucket/table`, with the scheme of the option or else of the path."""
+        """Return `<scheme>://bucket/table`, with the scheme of the option or else the path."""
         scheme = self._scheme or scheme_of(path)
         return super().table_path(path).replace("s3", scheme, 1)
 
     def resolve_path(self, path: str) -> str:
-        """`<scheme>://bucket/key`, with the scheme of the option or else of the path.
+        """Return `<scheme>://bucket/key`, with the scheme of the option or else the path.
 
         Raises:
             ConfigError: See `S3Location.of`.

@@ -1,8 +1,8 @@
 """The requests that a log makes to one bucket, each with its errors translated.
 
-An object is created by one conditional PUT, or, if it is large, by the last request of an upload in
-parts. That request is sent again only where the answer says that it was turned away; see
-`s3/errors.py` for what each error says.
+One conditional PUT creates an object, or for a large object the last request of an upload in parts.
+That request is sent again only if the answer says that it was refused. `s3/errors.py` has the
+meaning of each error.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _REPEAT = Patience()
 
 
 class S3Bucket:
-    """One bucket. Threads may share it.
+    """One bucket, which threads may share.
 
-    The `path` of a method is for messages; a key or location says what it means.
+    The `path` of a method is only for messages; the object is given by a key or location.
 
     Args:
         name: The bucket.
         options: How to reach it.
         clients: The clients that send the requests.
-        clock: Paces requests that are sent again.
+        clock: Paces repeated requests.
     """
 
     def __init__(self, name: str, options: S3Options, clients: S3Clients, clock: Clock) -> None:
@@ -67,25 +67,25 @@ class S3Bucket:
         self._renewal = Renewal(self.data_access)
 
     def data_access(self) -> DataAccess:
-        """How data files in the bucket are reached; see `s3_data_access`."""
+        """Return how data files in the bucket are reached (see `s3_data_access`)."""
         session, server = self._clients.session, self._clients.server
         name = self._renewal.name
         return s3_data_access(self.options, session, server, self.name, renewal=name)
 
     def abort_uploads(self, directory: S3Location) -> None:
-        """Abort unfinished uploads below a directory; see `LogStore.abort_uploads`."""
+        """Abort unfinished uploads below a directory (see `LogStore.abort_uploads`)."""
         abort_uploads(self._clients.client(), directory)
 
     def create(
         self, key: str, data: bytes | BinaryIO, *, path: str, is_conditional: bool = True
     ) -> tuple[PutOutcome, str]:
-        """Create an object by a conditional request; returns its entity tag if it was created.
+        """Create an object by a conditional request, and return its entity tag if it was created.
 
         Args:
             key: The object.
             data: Its bytes, or a file that holds them.
             path: For messages.
-            is_conditional: False where an object of this key may be replaced.
+            is_conditional: False if an object of this key may be replaced.
 
         Raises:
             StorageError: Nothing was created.
@@ -93,25 +93,25 @@ class S3Bucket:
         condition = {"IfNoneMatch": "*"} if is_conditional else {}
         size_bytes = len(data) if isinstance(data, bytes) else size_of(data)
         if isinstance(data, bytes) or size_bytes <= MAX_PUT_BYTES:
-            return self._created_by(
+            return self._create_by(
                 lambda client: self._put(client, key, data, condition), path, size_bytes=size_bytes
             )
         ask = partial(self._ask, doing=CREATE, path=path)
         with PartsUpload(ask, self.name, key, self.options) as upload:
             upload.send(data)
-            created = self._created_by(
+            created = self._create_by(
                 lambda client: upload.complete(client, condition), path, size_bytes=size_bytes
             )
             upload.is_done = created[0] is PutOutcome.CREATED
         return created
 
-    def _created_by(
+    def _create_by(
         self, send: Callable[[S3Client], Mapping[str, Any]], path: str, *, size_bytes: int
     ) -> tuple[PutOutcome, str]:
-        """How a request with the condition ended, and the entity tag if it created the object."""
+        """Send a conditional request, and return the outcome and the new object's tag."""
 
         def failed(error: Exception) -> StorageError:
-            failure = self._failed(error, CREATE, path)
+            failure = self._translate(error, CREATE, path)
             failure.__cause__ = error
             return failure
 
@@ -130,7 +130,7 @@ class S3Bucket:
         self._ask(lambda client: self._put(client, key, data, {}), "write", path)
 
     def delete(self, key: str, *, path: str) -> None:
-        """Delete an object; one that is absent is fine."""
+        """Delete an object, which may be absent."""
         self._ask(
             lambda client: client.delete_object(
                 Bucket=self.name, Key=key, **self.options.request_parameters
@@ -140,24 +140,24 @@ class S3Bucket:
         )
 
     def delete_many(self, paths: Mapping[str, str]) -> None:
-        """Delete objects, up to a thousand by one request; those that are absent are fine.
+        """Delete objects, up to a thousand per request, which may be absent.
 
-        An object that the answer does not name as deleted is deleted by a request of its own.
+        If the answer does not name an object as deleted, a separate request deletes it.
 
         Args:
-            paths: By their keys, the paths of the objects.
+            paths: The paths of the objects, by their keys.
         """
-        plain = [key for key in paths if key.isprintable()]  # others don't fit into XML
+        plain = [key for key in paths if key.isprintable()]  # XML can't hold others
         gone: set[str] = set()
         for start in range(0, len(plain), _KEYS_A_REQUEST):
             named = plain[start : start + _KEYS_A_REQUEST]
-            gone |= self._ask(partial(self._deleted, keys=named), "delete", paths[named[0]])
+            gone |= self._ask(partial(self._delete_batch, keys=named), "delete", paths[named[0]])
         for key, path in paths.items():
             if key not in gone:
                 self.delete(key, path=path)
 
-    def _deleted(self, client: S3Client, *, keys: Sequence[str]) -> set[str]:
-        """The keys that the answer names as deleted, and as nothing else."""
+    def _delete_batch(self, client: S3Client, *, keys: Sequence[str]) -> set[str]:
+        """Delete objects, and return the keys that the answer names only as deleted."""
         answer = client.delete_objects(
             Bucket=self.name,
             Delete={"Objects": [{"Key": key} for key in keys], "Quiet": False},
@@ -170,7 +170,7 @@ class S3Bucket:
     def fetch(
         self, key: str, *, path: str, byte_range: str | None = None, etag: str | None = None
     ) -> Fetched:
-        """Read bytes of one object, in the state with this tag; asks again if a body is cut off."""
+        """Read bytes of one object with this tag, and read again if a body is cut off."""
         request = dict(self.options.read_parameters)
         if byte_range is not None:
             request["Range"] = byte_range
@@ -179,9 +179,9 @@ class S3Bucket:
 
         def get(client: S3Client) -> Fetched:
             response = client.get_object(Bucket=self.name, Key=key, **request)
-            found = _fetched(response["Body"].read(), response)
+            found = _parse_fetched(response["Body"].read(), response)
             if etag and found.etag != etag:
-                raise _replaced()
+                raise _precondition_failed()
             if byte_range is not None:
                 _ensure_holds(found, byte_range)
             return found
@@ -189,19 +189,19 @@ class S3Bucket:
         return self._ask(get, "read", path)
 
     def first_under(self, prefix: str, *, path: str) -> ObjectTypeDef | None:
-        """One object whose key starts so: the first, where the store lists in order."""
+        """Return one object whose key starts with a prefix, the first in an ordered listing."""
         found = self._page(path, Prefix=prefix, MaxKeys=1).get("Contents", [])
         return found[0] if found else None
 
     def objects_from(self, location: S3Location, *, path: str) -> Iterator[ObjectTypeDef]:
-        """The objects in a key's directory from about that key on, sorted; page by page.
+        """Yield a directory's objects from about a key on, sorted and page by page.
 
         Raises:
-            LogFileNotFoundError: There is nothing in the directory.
-            StorageError: Also when the store lists in no order (kind `OPTIMIST_UNSORTED_LISTING`).
+            LogFileNotFoundError: The directory has no objects.
+            StorageError: Also if the listing is out of order (kind `OPTIMIST_UNSORTED_LISTING`).
         """
         if self.options.lists_in_order:
-            return self._in_order(location, path)
+            return self._list_in_order(location, path)
         found = [
             item
             for page in self._pages(path, Prefix=location.prefix, Delimiter="/")
@@ -210,12 +210,12 @@ class S3Bucket:
         return iter(sorted(found, key=lambda item: item["Key"]))
 
     def everything_under(self, prefix: str, *, path: str) -> Iterator[ObjectTypeDef]:
-        """All objects whose key starts so; page by page."""
+        """Yield all objects whose key starts with a prefix, page by page."""
         for page in self._pages_if_any(path, Prefix=prefix):
             yield from page.get("Contents", [])
 
     def names_under(self, prefix: str, *, path: str) -> Iterator[str]:
-        """What comes after a prefix, up to the next slash."""
+        """Yield the part of each key after a prefix, up to the next slash."""
         for page in self._pages_if_any(path, Prefix=prefix, Delimiter="/"):
             yield from (item["Key"][len(prefix) :] for item in page.get("Contents", []))
             found = (item["Prefix"] for item in page.get("CommonPrefixes", []))
@@ -227,18 +227,19 @@ class S3Bucket:
         return client.put_object(
             Bucket=self.name,
             Key=key,
-            # Buckets with Object Lock want it. It rewinds: an earlier attempt may have sent a part.
+            # Buckets with Object Lock require it. It rewinds the file, of which an earlier attempt
+            # may have sent a part.
             ContentMD5=md5_of(data),
             Body=data,
             **condition,
             **self.options.put_parameters,
         )
 
-    def _in_order(self, location: S3Location, path: str) -> Iterator[ObjectTypeDef]:
+    def _list_in_order(self, location: S3Location, path: str) -> Iterator[ObjectTypeDef]:
         request = {"Prefix": location.prefix, "Delimiter": "/"}
         if location.name:
-            # S3 starts after the key that is given. Our key without its last character comes before
-            # it, so that our key itself is listed, too.
+            # S3 starts after the given key. Our key without its last character sorts before our
+            # key, so our key itself is listed, too.
             request["StartAfter"] = location.key[:-1]
         pages = self._pages(path, **request)
         return in_order(
@@ -250,7 +251,7 @@ class S3Bucket:
         )
 
     def _pages(self, path: str, **request: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
-        """All pages; an empty prefix is a missing directory."""
+        """Yield all pages, where an empty prefix is a missing directory."""
         is_empty = True
         for page in self._pages_if_any(path, **request):
             is_empty = is_empty and not (page.get("Contents") or page.get("CommonPrefixes"))
@@ -273,7 +274,7 @@ class S3Bucket:
             request["ContinuationToken"] = tokens.follow(page.get("NextContinuationToken"))
 
     def _is_directory(self, path: str, request: Mapping[str, Any]) -> bool:
-        """Whether a listing without files is of a directory: they may all come before its start."""
+        """Check for a directory whose files all sort before the start of a listing."""
         prefix = request["Prefix"]
         if not prefix:
             return True  # the bucket itself
@@ -290,29 +291,29 @@ class S3Bucket:
         return self._ask(list_page, "list", path)
 
     def _ask(self, request: Callable[[S3Client], _Result], doing: str, path: str) -> _Result:
-        """Make a request that may be made more than once."""
+        """Make a request that may be sent more than once."""
 
         def ask() -> _Result:
             try:
                 return request(self._clients.client())
             except Exception as error:
-                raise self._failed(error, doing, path) from error
+                raise self._translate(error, doing, path) from error
 
         return call_patiently(ask, _REPEAT, self._clock)
 
-    def _failed(self, error: Exception, doing: str, path: str) -> StorageError:
+    def _translate(self, error: Exception, doing: str, path: str) -> StorageError:
         return s3_error(error, doing=doing, path=path, endpoint=self.endpoint)
 
 
 def _ensure_asked_for(page: ListObjectsV2OutputTypeDef, prefix: str) -> None:
-    """Refuse the page of another listing: its objects would be taken for those of this one."""
+    """Refuse the page of another listing, whose objects would be mistaken for this one's."""
     is_other = page.get("Prefix", prefix) != prefix
     if is_other or any(not item["Key"].startswith(prefix) for item in page.get("Contents", [])):
         raise UnclearAnswerError("ListObjectsV2")
 
 
-def _replaced() -> ClientError:
-    """What a server should have said that ignores `If-Match`."""
+def _precondition_failed() -> ClientError:
+    """Return the error that a server which ignores `If-Match` should have sent."""
     answer: Any = {
         "Error": {"Code": "PreconditionFailed"},
         "ResponseMetadata": {"HTTPStatusCode": 412},
@@ -321,7 +322,10 @@ def _replaced() -> ClientError:
 
 
 def _ensure_holds(found: Fetched, byte_range: str) -> None:
-    """Refuse an answer without all bytes of the range; more of them do no harm, see `Fetched`."""
+    """Refuse an answer without all bytes of the range.
+
+    More bytes do no harm, see `Fetched`.
+    """
     first, _, last = byte_range.removeprefix("bytes=").partition("-")
     start = int(first) if first else max(found.size_bytes - int(last), 0)
     end = min(int(last) + 1, found.size_bytes) if first else found.size_bytes
@@ -329,7 +333,7 @@ def _ensure_holds(found: Fetched, byte_range: str) -> None:
         raise UnclearAnswerError("GetObject")
 
 
-def _fetched(data: bytes, response: Mapping[str, Any]) -> Fetched:
+def _parse_fetched(data: bytes, response: Mapping[str, Any]) -> Fetched:
     etag = response.get("ETag", "")
     content_range = response.get("ContentRange", "")
     if not content_range:

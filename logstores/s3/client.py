@@ -1,12 +1,12 @@
-"""boto3 clients for one bucket. None of them sends a request twice, or trusts half an answer.
+"""boto3 clients for one bucket, which send no request twice and trust no partial answer.
 
-A conditional PUT must not be repeated behind our back: when the answer to the first is lost and the
-SDK sends it again, the second finds our own file and the answer is a lost race. What may be
-repeated is repeated by the store, by its Clock and within the operation's budget.
+The SDK must not repeat a conditional PUT on its own: if the first answer is lost and the SDK sends
+the PUT again, the second finds our own file and looks like a lost race. The store itself repeats
+requests where this is safe, by its Clock and within the operation's budget.
 
-An answer that was cut off in its headers, or a page of a proxy, looks whole to the SDK: a listing
-of nothing, a file of no bytes, an object that was created. So an answer counts only with the
-evidence that `s3/evidence.py` names.
+An answer that was cut off in its headers, or a page of a proxy, looks whole to the SDK: an empty
+listing, an empty file, a created object. So an answer counts only with the evidence in
+`s3/evidence.py`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 __all__ = ["S3Clients", "S3Credentials", "credentials_callable", "make_clients"]
 
 _DEFAULT_LIFE_S = 1800
-"""The life of credentials that name no end; boto3 asks again a quarter of an hour before it."""
+"""The lifetime of credentials without an expiry. boto3 renews them 15 minutes before it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class S3Credentials:
-    """What a credentials callable returns.
+    """The credentials that a credentials callable returns.
 
     Attributes:
         access_key: The access key.
         secret_key: Its secret.
-        session_token: For temporary credentials.
-        expires_ms: When they expire, epoch milliseconds; the callable is asked again before. None
-            has it asked again after a quarter of an hour.
+        session_token: The token of temporary credentials.
+        expires_ms: When they expire, in epoch milliseconds; the callable is called again before
+            that. With None it is called again after a quarter of an hour.
     """
 
     access_key: str = field(repr=False)
@@ -61,15 +61,15 @@ class S3Credentials:
 
 
 class S3Clients:
-    """The clients of a bucket, one for each time-out. Threads may share it.
+    """The clients of a bucket, one per time-out, which threads may share.
 
     Args:
         options: How to reach the bucket.
-        session: Whose credentials the requests carry.
+        session: The session with the credentials of the requests.
 
     Attributes:
-        server: Where the requests go.
-        session: See above.
+        server: The server that gets the requests.
+        session: The session with the credentials of the requests.
     """
 
     def __init__(self, options: S3Options, session: boto3.Session) -> None:
@@ -79,7 +79,7 @@ class S3Clients:
         self.server = S3Server.of(self.client())
 
     def client(self) -> S3Client:
-        """The client for the request that is to be made now."""
+        """Return the client for the next request."""
         return self._clients.get()
 
     def _new_client(self, read_timeout_s: float) -> S3Client:
@@ -87,7 +87,7 @@ class S3Clients:
             "s3",
             region_name=self._options.region or self.session.region_name or _region_of_others(),
             endpoint_url=None if self._options.is_central else self._options.endpoint,
-            config=_config(self._options, read_timeout_s),
+            config=_make_config(self._options, read_timeout_s),
         )
         client.meta.events.register(
             "before-parse.s3", ensure_evidence, unique_id="optimist-evidence"
@@ -98,16 +98,16 @@ class S3Clients:
 def make_clients(
     options: S3Options, clock: Clock, credentials: Callable[[], S3Credentials] | None = None
 ) -> S3Clients:
-    """Make the clients for a bucket; nothing is sent yet.
+    """Make the clients for a bucket, without sending a request.
 
     Raises:
-        ConfigError: boto3 refuses profile, region or endpoint, or the credentials callable can't be
-            found.
+        ConfigError: boto3 refuses the profile, region or endpoint, or the credentials callable is
+            not found.
     """
     if credentials is None and options.credentials_provider:
         credentials = credentials_callable(options.credentials_provider)
     try:
-        return S3Clients(options, _session(options, clock, credentials))
+        return S3Clients(options, _make_session(options, clock, credentials))
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(
             f"boto3 can't make a client with these options ({type(error).__name__}). Check "
@@ -118,10 +118,10 @@ def make_clients(
 
 
 def credentials_callable(path: Secret[str]) -> Callable[[], S3Credentials]:
-    """The function that `package.module:function` names.
+    """Return the function that `package.module:function` names.
 
     Raises:
-        ConfigError: There is no such function.
+        ConfigError: The function does not exist.
     """
     provider = _named_function(*path.reveal().partition(":")[::2])
     if provider is None:
@@ -142,7 +142,7 @@ def _named_function(module: str, name: str) -> Callable[[], S3Credentials] | Non
     return found if callable(found) else None
 
 
-def _session(
+def _make_session(
     options: S3Options, clock: Clock, credentials: Callable[[], S3Credentials] | None
 ) -> boto3.Session:
     if credentials is None:
@@ -153,7 +153,7 @@ def _session(
             profile_name=options.profile,
         )
     refreshing = DeferredRefreshableCredentials(
-        refresh_using=_metadata(credentials, clock), method="optimist"
+        refresh_using=_fetch_for_botocore(credentials, clock), method="optimist"
     )
     inner = botocore.session.Session(profile=options.profile)
     inner.register_component("credential_provider", _Fixed(refreshing))
@@ -161,7 +161,7 @@ def _session(
 
 
 class _Fixed(CredentialResolver):
-    """A resolver that always gives the same credentials."""
+    """A resolver that always returns the same credentials."""
 
     def __init__(self, credentials: Any) -> None:
         super().__init__(providers=[])
@@ -172,17 +172,17 @@ class _Fixed(CredentialResolver):
 
 
 def _region_of_others() -> str | None:
-    """What Amazon's other SDKs read, Hadoop's and Arrow's among them; boto3 does not."""
+    """Return the region that Amazon's other SDKs read, also Hadoop's and Arrow's, but not boto3."""
     return os.environ.get("AWS_REGION") or None
 
 
-def _metadata(
+def _fetch_for_botocore(
     credentials: Callable[[], S3Credentials], clock: Clock
 ) -> Callable[[], Mapping[str, Any]]:
     def fetch() -> Mapping[str, Any]:
         try:
             found = credentials()
-        except Exception as error:  # a function of the user's own may raise anything
+        except Exception as error:  # the user's function may raise anything
             raise CredentialRetrievalError(
                 provider="credentials callable", error_msg=type(error).__name__
             ) from error
@@ -202,7 +202,7 @@ def _metadata(
     return fetch
 
 
-def _config(options: S3Options, read_timeout_s: float) -> Config:
+def _make_config(options: S3Options, read_timeout_s: float) -> Config:
     settings: dict[str, Any] = {
         "retries": {"mode": "standard", "total_max_attempts": 1},
         "connect_timeout": min(options.connect_timeout_s, read_timeout_s),
@@ -214,10 +214,11 @@ def _config(options: S3Options, read_timeout_s: float) -> Config:
     if options.is_anonymous:
         settings["signature_version"] = UNSIGNED
     if options.endpoint is not None:
-        # Also where it is Amazon's own, of which boto3 knows the regions: the environment's is not.
+        # Also for Amazon's own endpoint, whose regions boto3 knows: the environment may name
+        # another.
         settings["ignore_configured_endpoint_urls"] = True
     if options.endpoint is not None and not options.is_central:
-        # Many servers that speak S3 do not know the checksums that boto3 adds since 1.36.
+        # Many S3-compatible servers do not know the checksums that boto3 adds since 1.36.
         settings["request_checksum_calculation"] = "when_required"
         settings["response_checksum_validation"] = "when_required"
     return Config(**settings)

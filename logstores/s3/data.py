@@ -1,9 +1,8 @@
-"""How data files on S3 are reached: read by Arrow, created by a store with the log's options.
+"""Access to data files on S3: Arrow reads them, and a store with the log's options creates them.
 
-Credentials that this process was given, or found in its environment or its files, are sent to the
-executors. Those of the machine's role are not: every executor has that role and renews it by
-itself. Credentials that expire are renewed in this process (`renewed_access`); an executor works
-with those that it was sent.
+Credentials from this process's options, environment or files are sent to the executors. Credentials
+of the machine's role are not: each executor has that role and renews them itself. This process
+renews credentials that expire (`renewed_access`); an executor uses those that it was sent.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ __all__ = ["abort_uploads", "s3_data_access", "s3_origin"]
 
 _LOG = logging.getLogger(__name__)
 _STORE = "optimist.logstores:S3LogStore"
-_OF_THE_MACHINE = ("iam-role", "container-role", "assume-role-with-web-identity")
+_MACHINE_METHODS = ("iam-role", "container-role", "assume-role-with-web-identity")
 
 
 def s3_origin(bucket: str) -> DataOrigin:
-    """Which URLs name objects of a bucket."""
+    """Return which URLs name objects of a bucket."""
     return DataOrigin(SCHEMES, bucket)
 
 
@@ -51,19 +50,19 @@ def s3_data_access(
     *,
     renewal: str = "",
 ) -> DataAccess:
-    """The settings of `pyarrow.fs.S3FileSystem`, and the options of a store that creates files.
+    """Return the settings of `pyarrow.fs.S3FileSystem`, and the options of a creating store.
 
     Args:
         options: How the log reaches the bucket.
-        session: Whose credentials the log's requests carry.
-        server: Where they go.
+        session: The session with the credentials of the log's requests.
+        server: The server that gets them.
         bucket: The bucket.
-        renewal: The name under which the access is made anew, for credentials that expire.
+        renewal: The name by which the access is renewed, for credentials that expire.
 
     Raises:
-        ConfigError: The caller pays for requests, or files are encrypted with the caller's key:
-            Arrow's requests can't say so (kind `OPTIMIST_UNSUPPORTED_OPTION`). Or the credentials
-            can't be had (kind `OPTIMIST_NO_CREDENTIALS`).
+        ConfigError: The caller pays for requests, or files are encrypted with the caller's key,
+            which Arrow's requests do not support (kind `OPTIMIST_UNSUPPORTED_OPTION`). Or the
+            credentials can't be fetched (kind `OPTIMIST_NO_CREDENTIALS`).
     """
     _ensure_readable(options)
     settings: dict[str, Any] = {
@@ -75,7 +74,7 @@ def s3_data_access(
         "request_timeout": options.read_timeout_s,
         "background_writes": True,
     }
-    keys = {} if options.is_anonymous else _keys(session)
+    keys = {} if options.is_anonymous else _keys_to_send(session)
     settings |= keys
     found = replace(
         options,
@@ -98,7 +97,7 @@ def s3_data_access(
 
 
 def abort_uploads(client: S3Client, location: S3Location) -> None:
-    """Abort unfinished uploads below a directory; failures are only logged."""
+    """Abort unfinished uploads below a directory, and only log failures."""
     prefix = location.key.rstrip("/") + "/"
     marks = PageTokens(location.url)
     try:
@@ -122,10 +121,10 @@ def abort_uploads(client: S3Client, location: S3Location) -> None:
         )
 
 
-def _keys(session: boto3.Session) -> dict[str, Any]:
+def _keys_to_send(session: boto3.Session) -> dict[str, Any]:
     try:
         found = session.get_credentials()
-        if found is None or found.method in _OF_THE_MACHINE:
+        if found is None or found.method in _MACHINE_METHODS:
             return {}
         frozen = found.get_frozen_credentials()
     except (BotoCoreError, ClientError) as error:

@@ -1,9 +1,9 @@
-"""What S3's errors mean: one table, looked up by code, then by status, never by text.
+"""The meaning of S3's errors: one table, searched by code, then by status, never by text.
 
-A row tells two things: how an attempt to create a file ended, and what every other call raises. For
-the attempt the question is whether the bytes may be there, see `PutMeaning`. A `SLOW_DOWN` may come
-from something between us and the store that had passed the request on, so an `EXISTS` after it may
-be our own file. `UNKNOWN` is anything after bytes were sent.
+A row holds two things: the result of an attempt to create a file, and the error that every other
+call raises. For the attempt, the question is whether the bytes may exist; see `PutMeaning`. A
+`SLOW_DOWN` may come from a proxy that had already forwarded the request, so an `EXISTS` after it
+may be our own file. `UNKNOWN` is any error after bytes were sent.
 """
 
 from __future__ import annotations
@@ -195,7 +195,8 @@ S3_ANSWERS = AnswerTable(
         "Check the path and the options; the server may support only a part of S3.",
     ),
     AnswerRow(
-        # Said when an upload in parts is completed twice: by then it is done, or was aborted.
+        # The answer if an upload in parts is completed twice: it is complete by then, or was
+        # aborted.
         ("NoSuchUpload",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
@@ -267,17 +268,17 @@ S3_ANSWERS = AnswerTable(
         "Look the code up in the documentation of the server.",
     ),
 )
-"""Names of an answer are S3's code, then its status; or the names of botocore's exception classes,
-from the error's own on to those that it is derived from."""
+"""The names of an answer are S3's code, then its status; or the names of botocore's exception
+classes, from the error's own class to its base classes."""
 
 
 def s3_row(error: Exception) -> AnswerRow:
-    """The row for an error of the SDK, or for anything it raises over an answer."""
-    return S3_ANSWERS.find(_names(error))
+    """Return the row for an error of the SDK, or for any error on an answer."""
+    return S3_ANSWERS.find(_names_of_error(error))
 
 
 def code_of(error: ClientError) -> tuple[str, int]:
-    """S3's code and the HTTP status; an empty code and 0 where the response has none."""
+    """Return S3's code and the HTTP status, or an empty code and 0 without them."""
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return code, int(status) or (int(code) if code.isdigit() else 0)
@@ -287,14 +288,14 @@ def s3_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> 
     """Translate an error of the SDK into the store's.
 
     Args:
-        error: What the SDK raised: an error of its own, or anything at all over an answer that it
-            could not read. Its text is never repeated: it may quote a request.
-        doing: What was tried, for the message: `read`, `list`, `create`.
+        error: The SDK's error: one of its own, or any error on an answer that it could not read.
+            Its text is never repeated, since it may quote a request.
+        doing: The action, for the message: `read`, `list`, `create`.
         path: The path as the caller gave it.
-        endpoint: Where the request went.
+        endpoint: The endpoint of the request.
 
     Returns:
-        A `LogFileNotFoundError` where the file is missing, else a `StorageError`; fields `path`,
+        A `LogFileNotFoundError` for a missing file, else a `StorageError`; with the fields `path`,
         `code`, `status`, `request_id` and `endpoint`.
     """
     code, status, request_id = type(error).__name__, 0, ""
@@ -314,10 +315,10 @@ def s3_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> 
     )
 
 
-def _names(error: Exception) -> Sequence[str]:
+def _names_of_error(error: Exception) -> Sequence[str]:
     if not isinstance(error, ClientError):
         return [ancestor.__name__ for ancestor in type(error).__mro__]
     code, status = code_of(error)
     of_status = [str(status), f"{status // 100}xx"]
-    # The answer to a HEAD has no body and so no code; the SDK gives its status in place of one.
+    # The answer to a HEAD has no body, so no code; the SDK gives its status instead.
     return [code, *of_status] if code.isalpha() else of_status

@@ -1,8 +1,8 @@
-"""What an answer of S3 must carry before it counts as the answer to its request.
+"""The evidence that an answer of S3 must carry before it counts.
 
-A 200 alone proves nothing. CompleteMultipartUpload sends it before the object is made, headers may
-be cut off, and a proxy answers with pages of its own. An SDK reads all of these as success, or as a
-listing of nothing.
+A 200 alone proves nothing. CompleteMultipartUpload sends it before the object exists, headers may
+be cut off, and a proxy answers with its own pages. An SDK reads all of these as success, or as an
+empty listing.
 
 | request | evidence |
 |---|---|
@@ -38,16 +38,16 @@ _ROOT: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?\s*<(?:\w+:)?(
 
 
 class UnclearAnswerError(Exception):
-    """An answer that looks like success, and does not say what it is about."""
+    """An answer that looks like success but does not say what it is about."""
 
 
 def ensure_evidence(operation_model: Any, response_dict: Mapping[str, Any], **_: object) -> None:
     """Refuse an answer that was cut off, or that lacks the evidence of its operation.
 
-    For the event `before-parse.s3` of botocore, which itself checks only the body of a file.
+    It handles botocore's event `before-parse.s3`. botocore itself checks only the body of a file.
 
     Raises:
-        IncompleteReadError: It was cut off.
+        IncompleteReadError: The answer was cut off.
         UnclearAnswerError: The evidence is missing.
     """
     try:

@@ -1,13 +1,14 @@
-"""The options of `S3LogStore`, from the keys that users of S3A have already and from our own.
+"""The options of `S3LogStore`, from S3A's keys that users already have and from our own.
 
 For each option, the first of these that is set wins:
 
 1. `optimist.store.s3.<option>`
 2. `fs.s3a.bucket.<bucket>.<option>`, for that bucket
 3. `fs.s3a.<option>`
-4. what boto3 finds by itself: the `AWS_*` environment, its configuration files, the instance
+4. the value that boto3 finds: in the `AWS_*` environment, its configuration files, the instance
 
-Each key may have `spark.` or `spark.hadoop.` before it; two spellings that differ are an error.
+Each key may start with `spark.` or `spark.hadoop.`. Two spellings with different values are an
+error.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ _ENCRYPTIONS = {
     "dsse-kms": "aws:kms:dsse",
     "sse-c": "SSE-C",
 }
-"""What a request says, by the names that S3 and S3A have for it."""
+"""The value in a request, by the names that S3 and S3A have for it."""
 
 
-def _encryption(text: str) -> str:
+def _parse_encryption(text: str) -> str:
     found = _ENCRYPTIONS.get(text.lower())
     if found is None:
         raise ValueError(
@@ -67,28 +68,29 @@ def _encryption(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """How to reach one bucket.
+    """The options to reach one bucket.
 
     Attributes:
         endpoint: URL of a store other than Amazon's, or None.
-        region: The region, or None for what boto3 finds.
+        region: The region, or None for the one that boto3 finds.
         profile: A profile of boto3's configuration files, or None.
-        access_key: With `secret_key`, and for temporary credentials `session_token`.
+        access_key: The access key, used with `secret_key`, and for temporary credentials with
+            `session_token`.
         secret_key: See `access_key`.
         session_token: See `access_key`.
-        credentials_provider: `package.module:function`, called for credentials as they expire.
-        is_anonymous: Whether requests go unsigned.
-        path_style: Whether the bucket stands in the path; None leaves it to boto3.
-        requester_pays: Whether the caller pays for the requests.
+        credentials_provider: `package.module:function`, called for credentials when they expire.
+        is_anonymous: True if requests are not signed.
+        path_style: True if the bucket is in the URL's path; None leaves it to boto3.
+        requester_pays: True if the caller pays for the requests.
         encryption: `AES256`, `aws:kms`, `aws:kms:dsse`, `SSE-C`, or empty for the bucket's own.
         encryption_key: The KMS key id, or for SSE-C the key in base64.
-        lists_in_order: Whether listings are sorted by key and may start after one.
-        allow_unsafe_writes: Write although the store does not refuse to overwrite a commit.
+        lists_in_order: True if listings are sorted by key and may start after a key.
+        allow_unsafe_writes: Write although the store may overwrite a commit.
         allow_foreign_arbiter: Write although another engine commits here through an arbiter.
         connect_timeout_s: How long to wait for a connection.
         read_timeout_s: How long to wait for an answer.
         max_connections: Connections kept open.
-        read_ahead_bytes: How much a ranged read fetches at least.
+        read_ahead_bytes: The fewest bytes that a ranged read fetches.
     """
 
     endpoint: str | None = option(None, parse_url, foreign=("endpoint",))
@@ -103,7 +105,7 @@ class S3Options:
     requester_pays: bool = option(False, parse_bool, foreign=("requester.pays.enabled",))
     encryption: str = option(
         "",
-        _encryption,
+        _parse_encryption,
         foreign=("encryption.algorithm", "server-side-encryption-algorithm"),
     )
     encryption_key: Secret[str] | None = option(
@@ -121,24 +123,24 @@ class S3Options:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], *, bucket: str = "") -> S3Options:
-        """The options for a bucket.
+        """Parse the options for a bucket.
 
         Raises:
-            ConfigError: An unknown key of our own, two spellings that differ, a value that does not
-                parse, half a pair of keys, or an S3A setting that can't be honoured.
+            ConfigError: A key of ours is unknown, two spellings differ, a value does not parse, one
+                of a pair of keys is missing, or an S3A setting is not supported.
         """
         own = parse_options(cls, options, f"{STORE_PREFIX}s3.")
-        s3a = _for_bucket(hadoop_options(options, _S3A), bucket)
+        s3a = _select_for_bucket(hadoop_options(options, _S3A), bucket)
         values = {**_from_s3a(s3a), **own}
         if "lists_in_order" not in values:
             values["lists_in_order"] = _DIRECTORY_BUCKET.fullmatch(bucket) is None
-        parsed = cls(**_settled(values))
-        _ensure_honest(parsed, s3a)
+        parsed = cls(**_complete_by_endpoint(values))
+        _ensure_supported(parsed, s3a)
         return parsed
 
     @property
     def is_central(self) -> bool:
-        """Whether the endpoint is Amazon's for all regions, which means the one of the region."""
+        """True if the endpoint is Amazon's for all regions, which stands for the region's own."""
         return self.endpoint is not None and _CENTRAL_ENDPOINT.fullmatch(self.endpoint) is not None
 
     @property
@@ -168,8 +170,8 @@ class S3Options:
         return {"RequestPayer": "requester"} if self.requester_pays else {}
 
 
-def _for_bucket(given: Mapping[str, str], bucket: str) -> Options:
-    """The S3A options that hold for a bucket, by their names after `fs.s3a.`."""
+def _select_for_bucket(given: Mapping[str, str], bucket: str) -> Options:
+    """Return the S3A options for a bucket, by their names after `fs.s3a.`."""
     every, own = f"{_S3A}bucket.", f"{_S3A}bucket.{bucket}."
     keys = {key.removeprefix(_S3A): key for key in given if not key.startswith(every)}
     if bucket:
@@ -185,7 +187,7 @@ def _from_s3a(s3a: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _with_scheme(s3a: Mapping[str, str]) -> Mapping[str, str]:
-    """Complete an endpoint that is only a host: in S3A another key says whether to use TLS."""
+    """Complete an endpoint that is only a host, since S3A sets TLS by another key."""
     if "://" in s3a.get("endpoint", "://"):
         return s3a
     is_secure = _TLS not in s3a or parse_option(s3a, _TLS, parse_bool, key=_S3A + _TLS)
@@ -193,8 +195,8 @@ def _with_scheme(s3a: Mapping[str, str]) -> Mapping[str, str]:
     return Options({**s3a, "endpoint": f"{scheme}://{s3a['endpoint'].strip()}"})
 
 
-def _settled(values: dict[str, Any]) -> dict[str, Any]:
-    """Add what follows from the endpoint: Amazon's own gives a region, others need path style."""
+def _complete_by_endpoint(values: dict[str, Any]) -> dict[str, Any]:
+    """Derive from the endpoint: Amazon's gives a region, others need path style."""
     endpoint = values.get("endpoint")
     if endpoint is None:
         return values
@@ -206,7 +208,7 @@ def _settled(values: dict[str, Any]) -> dict[str, Any]:
     return {"path_style": True, **values}
 
 
-def _ensure_honest(options: S3Options, s3a: Mapping[str, str]) -> None:
+def _ensure_supported(options: S3Options, s3a: Mapping[str, str]) -> None:
     if (options.access_key is None) != (options.secret_key is None):
         raise ConfigError(
             "Only one of access key and secret key is set. Set both fs.s3a.access.key and "

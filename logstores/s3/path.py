@@ -1,7 +1,7 @@
-"""S3 URLs: `s3:`, `s3a:` and `s3n:` name one place; a `%` in them is a percent sign.
+"""S3 URLs: `s3:`, `s3a:` and `s3n:` are equal, and a `%` in them is a percent sign.
 
-Runs of slashes count as one, as they do for Hadoop and for the engines built on it, so that all of
-them mean the same object.
+Several slashes count as one, as in Hadoop and the engines built on it, so that all of them mean the
+same object.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class S3Location:
 
     @classmethod
     def of(cls, path: str) -> S3Location:
-        """Parse a URL; a slash at its end is kept.
+        """Parse a URL, and keep a slash at its end.
 
         Raises:
-            ConfigError: It is not an S3 URL, has no bucket, or carries credentials.
+            ConfigError: It is not an S3 URL, has no bucket, or holds credentials.
         """
         scheme = scheme_of(path)
         if scheme not in SCHEMES:
@@ -45,8 +45,8 @@ class S3Location:
             )
         rest = path[len(scheme) + 1 :].lstrip("/")
         bucket, _, key = rest.partition("/")
-        if "@" in bucket or (":" in bucket and "@" in key):  # a secret may have a slash in it
-            # Not quoted: what stands before the @ is a secret.
+        if "@" in bucket or (":" in bucket and "@" in key):  # a secret may contain a slash
+            # Not quoted: the text before the @ is a secret.
             bare = rest.rpartition("@")[2].partition("/")[0]
             raise ConfigError(
                 f"A URL must not contain credentials. Write {scheme}://{bare}/... and set "
@@ -66,12 +66,12 @@ class S3Location:
 
     @property
     def url(self) -> str:
-        """The one URL that stands for all spellings; no slash at the end."""
+        """The one URL for all spellings, without a slash at the end."""
         return f"s3://{self.bucket}/{self.key}".rstrip("/")
 
     @property
     def prefix(self) -> str:
-        """The key up to and including its last slash; empty at the top of the bucket."""
+        """The key up to and including its last slash, or empty at the top of the bucket."""
         return self.key[: self.key.rfind("/") + 1]
 
     @property

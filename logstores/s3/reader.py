@@ -1,11 +1,11 @@
-"""One S3 object as a seekable file: ranged reads, read ahead, of one state of the object.
+"""One S3 object as a seekable file, by ranged reads with read-ahead of one state of the object.
 
-The first request asks for the end of the object: it brings all of a small file, and of a Parquet
-file the footer, which readers want first, together with the size. Later requests name the entity
-tag of the first, so that a file that is replaced meanwhile is noticed rather than mixed.
+The first request fetches the end of the object: all of a small file, or a Parquet file's footer,
+which readers need first, and the size. Later requests name the first answer's entity tag, so that a
+replaced file is detected and not mixed.
 
-Recovery through an arbiter may replace a commit by the same bytes under another tag (spec 3.5). For
-commit files the reader therefore goes on with the new object if it has the same size, at most
+Recovery through an arbiter may replace a commit by the same bytes under another tag (spec 3.5). So
+for commit files, the reader continues with the new object if it has the same size, at most
 `READ_RETRIES` times in a row.
 """
 
@@ -29,11 +29,11 @@ TAIL_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A part of an object: what was asked for, or more where a server ignores `Range`.
+    """A part of an object: the wanted range, or more if a server ignores `Range`.
 
     Attributes:
         data: The bytes.
-        start: Where they start.
+        start: The offset of the first byte.
         size_bytes: The size of the whole object.
         etag: Its entity tag.
     """
@@ -45,37 +45,37 @@ class Fetched:
 
 
 class RangeSource(Protocol):
-    """Fetches parts of one object."""
+    """A function that fetches parts of one object."""
 
     def __call__(self, byte_range: str, etag: str | None) -> Fetched:
         """Fetch a range, written as in HTTP, if the object still has the tag.
 
         Raises:
-            StorageError: As the store's reads do; the cause is the SDK's error.
+            StorageError: As in the store's reads; the cause is the SDK's error.
         """
 
 
 def open_ranged(
     fetch: RangeSource, *, path: str, read_ahead_bytes: int, replacements: int
 ) -> BinaryIO:
-    """Open the object; its end is fetched at once.
+    """Open the object, and fetch its end at once.
 
     Args:
         fetch: Fetches a range of it.
         path: For messages.
-        read_ahead_bytes: How much a read fetches at least.
-        replacements: How many times in a row the reader goes on with another object of the same
-            size under the name, taken to have the same bytes.
+        read_ahead_bytes: The fewest bytes that a read fetches.
+        replacements: How many times in a row the reader continues with another object of the same
+            name and size, which is assumed to have the same bytes.
 
     Raises:
-        LogFileNotFoundError: There is no such object.
+        LogFileNotFoundError: The object does not exist.
     """
     try:
         tail = fetch(f"bytes=-{TAIL_BYTES}", None)
     except StorageError as error:
         if not _has_status(error, 416):
             raise
-        return io.BytesIO(b"")  # an empty object has no end to ask for
+        return io.BytesIO(b"")  # an empty object has no last bytes
     if len(tail.data) == tail.size_bytes:
         return io.BytesIO(tail.data)
     same = _SameObject(fetch, tail, path, replacements)
@@ -85,7 +85,7 @@ def open_ranged(
 
 
 class _SameObject:
-    """Ranges of the object that was opened, or of one that has taken its place."""
+    """Ranges of the object that was opened, or of an object that has replaced it."""
 
     def __init__(self, fetch: RangeSource, opened: Fetched, path: str, replacements: int) -> None:
         self._fetch = fetch
@@ -95,10 +95,10 @@ class _SameObject:
         self._size = opened.size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
-        """The bytes from an offset on.
+        """Return the bytes from an offset on.
 
         Raises:
-            StorageError: Another object has the name by now (kind `OPTIMIST_FILE_CHANGED`).
+            StorageError: Another object has the name now (kind `OPTIMIST_FILE_CHANGED`).
         """
         byte_range = f"bytes={offset}-{offset + length - 1}"
         for _ in range(self._replacements + 1):

@@ -1,9 +1,10 @@
-"""Which server a client of boto3 asks, so that data files go where the log goes.
+"""The server that a boto3 client uses, so that data files go where the log goes.
 
-boto3 finds an endpoint in more places than our options: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`,
-and `endpoint_url` of a profile, which may have a region and a style of addressing, too. Arrow looks
-in other places. Left to themselves the log goes to one server, and the data to another, signed with
-the keys of the first. So what boto3 has settled on is what Arrow and the executors are told.
+boto3 finds an endpoint not only in our options, but also in `AWS_ENDPOINT_URL_S3`,
+`AWS_ENDPOINT_URL`, and `endpoint_url` of a profile, which may also set a region and an addressing
+style. Arrow has other sources. Without this module, the log could go to one server, and the data to
+another, signed with the keys of the first. So Arrow and the executors get the endpoint that boto3
+has chosen.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["S3Server"]
 
 _AMAZON = re.compile(r"https://s3(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?")
-"""An address that Arrow finds by itself, from the region."""
+"""An address that Arrow finds itself, from the region."""
 _MISLEADING = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """Where the requests of a log go.
+    """The server that gets the requests of a log.
 
     Attributes:
         endpoint: The URL.
-        region: What they are signed for.
-        is_virtual: Whether the bucket stands in the host, and not in the path.
-        pinned: The endpoint, if others would not find it by the region; else None.
+        region: The region for which requests are signed.
+        is_virtual: True if the bucket is in the host, and not in the path.
+        pinned: The endpoint, if other clients can't find it by the region; else None.
     """
 
     endpoint: str
@@ -41,11 +42,11 @@ class S3Server:
 
     @classmethod
     def of(cls, client: S3Client) -> S3Server:
-        """The server that a client asks."""
+        """Return the server that a client uses."""
         endpoint = client.meta.endpoint_url
         style = (client.meta.config.s3 or {}).get("addressing_style")  # type: ignore[attr-defined]
         is_amazon = _AMAZON.fullmatch(endpoint) is not None
         is_virtual = style == "virtual" or (is_amazon and style != "path")
-        # Arrow reads these variables, too, and boto3 may have been told not to.
+        # Arrow reads these variables, too, while boto3 may be configured not to.
         is_found = is_amazon and is_virtual and not any(map(os.environ.get, _MISLEADING))
         return cls(endpoint, client.meta.region_name, is_virtual, None if is_found else endpoint)

@@ -1,16 +1,16 @@
-"""Logs on S3 and on stores that speak S3 (spec 3.4).
+"""Logs on S3 and on S3-compatible stores (spec 3.4).
 
-*Assumes* a store that honours `If-None-Match: *` on PutObject, and shows what was written at once
-in reads and listings: Amazon's, since 2024, for all buckets. Each bucket is probed before the first
+*Assumes* a store that honours `If-None-Match: *` on PutObject, and shows written objects at once in
+reads and listings: Amazon's, since 2024, for all buckets. Each bucket is probed before the first
 write (see `create_probe`).
 
 *Provides* for the files of a log: mutual exclusion between threads, processes and machines by one
-conditional PUT; atomic visibility; consistent listing. An answer that was lost is reported as such,
-never as a lost race. A commit that somebody overwrote is noticed (see `overwritten_commits`).
+conditional PUT; atomic visibility; consistent listing. A lost answer is reported as unknown, never
+as a lost race. A commit that somebody overwrote is detected (see `overwritten_commits`).
 
-*Does not provide* exclusion of writers that do not send the condition, nor of those that ask an
-arbiter in DynamoDB first: on a table whose log has staged commits (`_delta_log/.tmp/`) it refuses
-to write.
+*Does not provide* exclusion of writers that do not send the condition, nor of writers that ask an
+arbiter in DynamoDB first: it refuses to write to a table whose log has staged commits
+(`_delta_log/.tmp/`).
 
 *Excludes* other Optimist processes, and the writers of `deltalake` 1.x. It does not exclude
 delta-spark, neither with its default store, which overwrites, nor with `S3DynamoDBLogStore`.
@@ -59,17 +59,19 @@ _STAGED = ".tmp/"
 
 
 class S3LogStore(LogStore):
-    """Creates a commit by one conditional PUT. Paths are `s3:`, `s3a:` or `s3n:` URLs.
+    """A log whose commits are created by one conditional PUT.
+
+    Paths are `s3:`, `s3a:` or `s3n:` URLs.
 
     Args:
         options: See `S3Options`; a plain mapping, for example the entries of a Spark conf.
-        clock: Paces requests that are sent again, and names probes.
-        credentials: Called for credentials, and again before they expire; instead of the option
-            `optimist.store.s3.credentialsProvider`.
-        has_arbiter: Whether an arbiter decides before this store is asked: then staged commits are
-            ours as well, and a commit may be replaced by its own bytes.
-        read_retries: How often in a row a commit that is replaced while it is read is taken up
-            again (spec 3.5).
+        clock: Paces repeated requests, and names probes.
+        credentials: Returns credentials, and is called again before they expire; it replaces the
+            option `optimist.store.s3.credentialsProvider`.
+        has_arbiter: True if an arbiter decides before this store is used: then staged commits may
+            be ours, and a commit may be replaced by its own bytes.
+        read_retries: How often in a row a read continues if the commit is replaced meanwhile (spec
+            3.5).
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class S3LogStore(LogStore):
         read_retries: int = READ_RETRIES,
     ) -> None:
         super().__init__(options)
-        S3Options.from_options(self.options)  # what is wrong for every bucket is said at once
+        S3Options.from_options(self.options)  # reports at once what is wrong for every bucket
         self._clock: Clock = clock or SystemClock()
         self._credentials = credentials
         self._has_arbiter = has_arbiter
@@ -97,7 +99,8 @@ class S3LogStore(LogStore):
         """See `LogStore.put_if_absent`.
 
         1. Before the first write to a log directory: look for commits staged by an arbiter's
-           writers. Before the first to a bucket: probe whether the store refuses to overwrite.
+           writers. Before the first write to a bucket: probe whether the store refuses to
+           overwrite.
         2. PUT with `If-None-Match: *`. On a 409 or throttling, wait and send it again.
         3. `EXISTS` after throttling may be our own file: the answer is `UNKNOWN`, and the engine
            reads the file back.
@@ -108,7 +111,7 @@ class S3LogStore(LogStore):
                 (`OPTIMIST_FOREIGN_ARBITER`).
             StorageError: Nothing was created.
         """
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         self._ensure_no_arbiter(path, location)
         if not self._ensure_exclusive(path, bucket):
             return self._put_unsafely(path, data)
@@ -119,26 +122,33 @@ class S3LogStore(LogStore):
         return outcome
 
     def is_as_created(self, listed: FileStatus) -> bool:
-        """See `LogStore.is_as_created`; a listing has told already if a commit was replaced."""
+        """See `LogStore.is_as_created`.
+
+        A listing has already reported a replaced commit.
+        """
         known = self._known.get(S3Location.of(listed.path).url)
         return known is not None and known.is_ours
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; a large file goes in parts, see `s3/parts.py`."""
-        bucket, location = self._at(path)
+        """See `LogStore.put_file_if_absent`.
+
+        A large file is sent in parts, see `s3/parts.py`.
+        """
+        bucket, location = self._locate(path)
         self._ensure_no_arbiter(path, location)
         if not self._ensure_exclusive(path, bucket):
             return super().put_file_if_absent(path, file)
         return bucket.create(location.key, file, path=path)[0]
 
     def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_data_file`; the store is not probed for it.
+        """See `LogStore.put_data_file`.
 
-        Where the store does not know the condition, the file is written without it: an object
-        appears whole, and this name can only get our own bytes, whichever of our requests is the
-        last.
+        The store is not probed for it.
+
+        If the store does not know the condition, the file is written without it: an object appears
+        whole, and only our own requests write this name, so the last one leaves our bytes.
         """
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         try:
             return bucket.create(location.key, file, path=path)[0]
         except StorageError as error:
@@ -148,14 +158,14 @@ class S3LogStore(LogStore):
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
-        bucket, location = self._at(path)
-        # Else the next listing would report our own write as somebody else's.
+        bucket, location = self._locate(path)
+        # Else the next listing would report our own write as another writer's.
         self._known.forget(location.url)
         bucket.put(location.key, data, path=path)
 
     def read_bytes(self, path: str) -> bytes:
         """See `LogStore.read_bytes`."""
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         found = bucket.fetch(location.key, path=path)
         if is_commit(location.name):
             self._known.learn(
@@ -164,8 +174,11 @@ class S3LogStore(LogStore):
         return found.data
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranged reads with read-ahead, see `s3/reader.py`."""
-        bucket, location = self._at(path)
+        """See `LogStore.open_read`.
+
+        It uses ranged reads with read-ahead, see `s3/reader.py`.
+        """
+        bucket, location = self._locate(path)
         return open_ranged(
             lambda byte_range, etag: bucket.fetch(
                 location.key, path=path, byte_range=byte_range, etag=etag
@@ -176,15 +189,17 @@ class S3LogStore(LogStore):
         )
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; fetched page by page as the caller comes to them.
+        """See `LogStore.list_from`.
+
+        Pages are fetched as the caller reaches them.
 
         An empty prefix is a missing directory. Errors come with the first item.
 
         Raises:
-            StorageError: Also when a commit that this store knows was overwritten (kind
+            StorageError: Also if a commit that this store knows was overwritten (kind
                 `OPTIMIST_COMMIT_REPLACED`).
         """
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         parent = path[: len(path) - len(location.name)] if location.key else path.rstrip("/") + "/"
         for item in bucket.objects_from(location, path=path):
             name = item["Key"][len(location.prefix) :]
@@ -197,34 +212,37 @@ class S3LogStore(LogStore):
 
     def list_below(self, directory: str) -> Iterator[FileStatus]:
         """See `LogStore.list_below`."""
-        bucket, location = self._at(directory.rstrip("/") + "/")
+        bucket, location = self._locate(directory.rstrip("/") + "/")
         for item in bucket.everything_under(location.key, path=directory):
-            if not item["Key"].endswith("/"):  # a marker that others leave for a directory
+            if not item["Key"].endswith("/"):  # a marker that others write for a directory
                 yield _status(item, join(directory, item["Key"][len(location.key) :]))
 
     def list_names(self, directory: str) -> Iterator[str]:
         """See `LogStore.list_names`."""
-        bucket, location = self._at(directory.rstrip("/") + "/")
+        bucket, location = self._locate(directory.rstrip("/") + "/")
         return filter(None, bucket.names_under(location.key, path=directory))
 
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         self._known.forget(location.url)
         bucket.delete(location.key, path=path)
 
     def delete_data_files(self, paths: Sequence[str]) -> None:
-        """See `LogStore.delete_data_files`: a thousand files by one request."""
+        """See `LogStore.delete_data_files`.
+
+        One request deletes up to a thousand files.
+        """
         if paths:
-            bucket, _ = self._at(paths[0])
+            bucket, _ = self._locate(paths[0])
             bucket.delete_many({S3Location.of(path).key: path for path in paths})
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: an object appears whole or not at all."""
+        """Return False, since an object appears whole or not at all."""
         return False
 
     def resolve_path(self, path: str) -> str:
-        """The path as `s3://bucket/key`, whichever of the three schemes it was given by."""
+        """Return the path as `s3://bucket/key`, for any of the three schemes."""
         return S3Location.of(path).url
 
     def data_origin(self, path: str) -> DataOrigin:
@@ -233,36 +251,43 @@ class S3LogStore(LogStore):
 
     def data_access(self, path: str) -> DataAccess:
         """See `LogStore.data_access`."""
-        return self._at(path)[0].data_access()
+        return self._locate(path)[0].data_access()
 
     def abort_uploads(self, directory: str) -> None:
-        """See `LogStore.abort_uploads`; S3 keeps uploads, and bills them, until then."""
-        bucket, location = self._at(directory)
+        """See `LogStore.abort_uploads`.
+
+        S3 keeps and bills uploads until then.
+        """
+        bucket, location = self._locate(directory)
         bucket.abort_uploads(location)
 
     def describe(self) -> Mapping[str, str]:
-        """See `LogStore.describe`; tells what was probed, and when."""
+        """See `LogStore.describe`.
+
+        It includes the probes and their times.
+        """
         with self._lock:
-            places = [(each.endpoint, each.name) for each in self._buckets.values()]
+            containers = [(each.endpoint, each.name) for each in self._buckets.values()]
         return {
             **super().describe(),
             "one writer wins by": "PutObject with If-None-Match: *",
             "excludes": "Optimist and deltalake 1.x writers of all machines; not delta-spark",
-            "endpoint": ", ".join(sorted({endpoint for endpoint, _ in places})) or "not used yet",
-            "probed": describe_verdicts(places),
+            "endpoint": ", ".join(sorted({endpoint for endpoint, _ in containers}))
+            or "not used yet",
+            "probed": describe_verdicts(containers),
         }
 
     # Refusing
 
     def _ensure_exclusive(self, path: str, bucket: S3Bucket) -> bool:
-        """Whether the store refuses to overwrite; False only where the user takes the risk."""
-        place = (bucket.endpoint, bucket.name)
+        """Check that the store refuses to overwrite, or return False if the user takes the risk."""
+        container = (bucket.endpoint, bucket.name)
         verdict = probe_once(
-            place, path, create=self._create_probe, delete=self.delete, clock=self._clock
+            container, path, create=self._create_probe, delete=self.delete, clock=self._clock
         )
         ensure_exclusive(
             verdict,
-            place,
+            container,
             path,
             override=("optimist.store.s3.allowUnsafeWrites", bucket.options.allow_unsafe_writes),
             instead="an arbiter that records who owns a version "
@@ -271,11 +296,11 @@ class S3LogStore(LogStore):
         return verdict.is_exclusive
 
     def _create_probe(self, path: str, data: bytes) -> PutOutcome:
-        bucket, location = self._at(path)
+        bucket, location = self._locate(path)
         return bucket.create(location.key, data, path=path)[0]
 
     def _ensure_no_arbiter(self, path: str, location: S3Location) -> None:
-        """Refuse a table that another engine writes through an arbiter; looks once per log."""
+        """Refuse a table that another engine writes through an arbiter, checked once per log."""
         log = _log_directory(location)
         with self._lock:
             is_checked = self._has_arbiter or log in self._without_arbiter
@@ -285,7 +310,7 @@ class S3LogStore(LogStore):
                 self._without_arbiter.add(log)
 
     def _ensure_nothing_staged(self, path: str, log: str) -> None:
-        bucket, staging = self._at(join(log, _STAGED))
+        bucket, staging = self._locate(join(log, _STAGED))
         staged = bucket.first_under(staging.key, path=path)
         if staged is None:
             return
@@ -309,8 +334,11 @@ class S3LogStore(LogStore):
         )
 
     def _put_unsafely(self, path: str, data: bytes) -> PutOutcome:
-        """Look, then write: only where the user takes the risk, and is told on every commit."""
-        bucket, location = self._at(path)
+        """First check, then write.
+
+        This is used only if the user takes the risk, with a warning on every commit.
+        """
+        bucket, location = self._locate(path)
         found = bucket.first_under(location.key, path=path)
         if found is not None and found["Key"] == location.key:
             return PutOutcome.EXISTS
@@ -319,10 +347,10 @@ class S3LogStore(LogStore):
         except StorageError as error:
             if not error.retryable:
                 raise
-            return PutOutcome.UNKNOWN  # one of the SDK's attempts may have got through
+            return PutOutcome.UNKNOWN  # one of the SDK's attempts may have arrived
         return PutOutcome.CREATED
 
-    # Noticing commits that were overwritten
+    # Detecting overwritten commits
 
     def _ensure_same(self, bucket: S3Bucket, item: ObjectTypeDef, status: FileStatus) -> None:
         url = f"s3://{bucket.name}/{item['Key']}"
@@ -342,23 +370,24 @@ class S3LogStore(LogStore):
     def _is_copy(self, known: CommitIdentity, found: CommitIdentity) -> bool:
         if known.txn_id is not None:
             return known.txn_id == found.txn_id
-        # No txnId to compare. Recovery may copy the same staged bytes twice, under another tag.
+        # There is no txnId to compare. Recovery may copy the same staged bytes twice, under another
+        # tag.
         return self._has_arbiter and known.size_bytes == found.size_bytes
 
     def _is_new_table(self, bucket: S3Bucket, known: CommitIdentity, found: CommitIdentity) -> bool:
-        """Whether version 0 is younger than the known commit: one table can't have both."""
+        """Check whether version 0 is younger than the known commit, which proves a new table."""
         first = join(found.path.rpartition("/")[0], commit_name(0))
         if found.path == first:
-            # Nothing else tells. A commit of ours is not given up in silence, so then it counts as
-            # lost.
+            # There is no other evidence. A commit of ours is never given up silently, so it counts
+            # as lost.
             return not known.is_ours
         item = bucket.first_under(S3Location.of(first).key, path=first)
         if item is None:
             return False
         now = _status(item, first)
-        of_first = self._known.get(first)
-        if of_first is not None:
-            return (of_first.etag, of_first.size_bytes) != (item.get("ETag"), now.size_bytes)
+        known_first = self._known.get(first)
+        if known_first is not None:
+            return (known_first.etag, known_first.size_bytes) != (item.get("ETag"), now.size_bytes)
         return 0 < known.modified_ms < now.modified_ms
 
     def _may_be_replaced(self, location: S3Location) -> bool:
@@ -366,26 +395,26 @@ class S3LogStore(LogStore):
 
     # Buckets
 
-    def _at(self, path: str) -> tuple[S3Bucket, S3Location]:
+    def _locate(self, path: str) -> tuple[S3Bucket, S3Location]:
         location = S3Location.of(path)
         with self._lock:
             bucket = self._buckets.get(location.bucket)
             if bucket is None:
-                bucket = self._buckets[location.bucket] = self._open(location.bucket)
+                bucket = self._buckets[location.bucket] = self._open_bucket(location.bucket)
         return bucket, location
 
     def _forget_connections(self) -> None:
         keep_inherited(self._buckets)
         self._buckets = {}
 
-    def _open(self, name: str) -> S3Bucket:
+    def _open_bucket(self, name: str) -> S3Bucket:
         options = S3Options.from_options(self.options, bucket=name)
         clients = make_clients(options, self._clock, self._credentials)
         return S3Bucket(name, options, clients, self._clock)
 
 
 def _log_directory(location: S3Location) -> str:
-    """The URL of the log that a file belongs to, or of its directory outside of a log."""
+    """Return the URL of a file's log, or of its directory outside of a log."""
     parts = location.prefix.rstrip("/").split("/")
     if LOG_DIRECTORY in parts:
         parts = parts[: parts.index(LOG_DIRECTORY) + 1]

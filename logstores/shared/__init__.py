@@ -1,1 +1,1 @@
-"""What several stores are made of."""
+"""The common parts of several stores."""

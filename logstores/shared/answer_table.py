@@ -1,13 +1,13 @@
-"""What the answers of a service mean: one table per service, searched by an answer's names.
+"""The meanings of a service's answers: one table per service, searched by an answer's names.
 
-A store asks two things of an answer that is not a success. After a conditional put: is the file
-there, is it certain that nothing was written, or is neither known? After anything else: which error
-is it, and can trying again help? A row answers both, so the tables of docs/outcomes.md are the
-code's own.
+A store needs to know two things about an answer that is not a success. After a conditional put:
+does the file exist, is it certain that nothing was written, or is neither known? After any other
+request: which error is it, and can a retry help? A row answers both, and docs/outcomes.md shows
+these same tables.
 
-An answer has several names, from the most exact to the least: `409 BlobAlreadyExists`, `409`,
-`4xx`. The row of the most exact one holds, so the order of the rows means nothing. The row with
-`ANY_OTHER` takes all the rest. The text of an answer is never looked at.
+An answer has several names, from the most to the least exact: `409 BlobAlreadyExists`, `409`,
+`4xx`. The row of the most exact name applies, so the order of the rows does not matter. The row
+with `ANY_OTHER` takes all other answers. The text of an answer is never used.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["ANY_OTHER", "CREATE", "AnswerRow", "AnswerTable", "PutMeaning", "err
 ANY_OTHER = "any other"
 """The last name of every answer."""
 CREATE = "create"
-"""What is tried where an error is raised only if nothing was written; its message says so."""
+"""The attempted action whose error is raised only if nothing was written, as its message says."""
 
 
 class PutMeaning(enum.Enum):
-    """What an answer says about a conditional put."""
+    """The meaning of an answer to a conditional put."""
 
     EXISTS = "the file was there already"
     NOTHING_WRITTEN = "certainly nothing was written"
@@ -40,15 +40,15 @@ class PutMeaning(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """What some answers of a service mean.
+    """The meaning of some answers of a service.
 
     Attributes:
-        answers: The names of the answers that it holds for. A name stands in one row only.
-        put: What they say about a conditional put.
-        kind: The kind of the error that is raised where one is raised, one of a `StorageError`.
-        cause: What happened, as half a sentence; `{place}` stands for what was asked.
-        remedy: What to do, in whole sentences.
-        retryable: Whether the same call may succeed when made again.
+        answers: The names of its answers. A name is in only one row.
+        put: Their meaning for a conditional put.
+        kind: The kind of the error, if one is raised; a kind of `StorageError`.
+        cause: The event, as half a sentence; `{place}` stands for the service.
+        remedy: The advice, in whole sentences.
+        retryable: True if the same call may succeed when repeated.
     """
 
     answers: tuple[str, ...]
@@ -70,7 +70,7 @@ class AnswerTable:
         return iter(self._rows)
 
     def find(self, names: Iterable[str]) -> AnswerRow:
-        """The row that holds for an answer.
+        """Return the row of an answer.
 
         Args:
             names: The names of the answer, the most exact one first.
@@ -82,15 +82,15 @@ class AnswerTable:
 def error_of_row(
     row: AnswerRow, *, doing: str, path: str, place: str, said: str, **fields: object
 ) -> StorageError:
-    """The error for an answer; its class is the one that its kind belongs to.
+    """Return the error for an answer, in the class of its kind.
 
     Args:
-        row: What the answer means.
-        doing: What was tried, for the message: `read`, `list`, `write`, or `CREATE`.
+        row: The meaning of the answer.
+        doing: The action, for the message: `read`, `list`, `write`, or `CREATE`.
         path: The path as the caller gave it.
-        place: What was asked: the account and container, the bucket, the endpoint.
+        place: The service: the account and container, the bucket, the endpoint.
         said: The answer itself: its status and code, or the name of an exception.
-        fields: More fields of the error, beside `path` and `retryable`.
+        fields: More fields of the error than `path` and `retryable`.
     """
     error_class = cast("type[StorageError]", CLASS_OF_KIND[row.kind])
     cause = row.cause.format(place=place)

@@ -17,7 +17,7 @@ __all__ = [
 
 
 def stale_entry(path: str, table_path: str) -> StorageError:
-    """The error for a commit that the arbiter calls complete and whose file is gone."""
+    """Return the error for a commit that is complete in the arbiter but whose file is gone."""
     return StorageError(
         f"Nothing was committed: the arbiter has {shown(name_of(path))} of {table_path} as "
         "committed, but the file is not there. If the table was deleted and created again, the "
@@ -31,7 +31,7 @@ def stale_entry(path: str, table_path: str) -> StorageError:
 
 
 def given_back(path: str, table_path: str) -> StorageError:
-    """The error for an entry that beat ours and was then deleted by its writer."""
+    """Return the error for an entry that beat ours and that its writer then deleted."""
     return StorageError(
         f"Nothing was committed: another writer claimed {shown(name_of(path))} of {table_path}, "
         "then gave it up. Run the operation again.",
@@ -42,7 +42,7 @@ def given_back(path: str, table_path: str) -> StorageError:
 
 
 def predecessor_missing(path: str, previous: str, *, is_known: bool) -> StorageError:
-    """The error for a commit before ours that has no file."""
+    """Return the error for a previous commit that has no file."""
     knowledge = "has an entry in the arbiter" if is_known else "has no entry in the arbiter"
     return StorageError(
         f"Nothing was committed: {shown(previous)}, the commit before {shown(name_of(path))}, "
@@ -56,7 +56,7 @@ def predecessor_missing(path: str, previous: str, *, is_known: bool) -> StorageE
 
 
 def staged_commit_lost(entry: CommitEntry, target: str) -> StorageError:
-    """The error for a commit that can't be finished, because its staged bytes are gone."""
+    """Return the error for a commit whose staged bytes are gone, so that it can't be finished."""
     return StorageError(
         f"The commit {shown(entry.file_name)} of {entry.table_path} can't be finished: its staged "
         f"file {shown(entry.temp_path)} is gone, and {shown(target)} was never created. That "
@@ -71,7 +71,7 @@ def staged_commit_lost(entry: CommitEntry, target: str) -> StorageError:
 
 
 def no_answer(path: str) -> StorageError:
-    """The error for a store that does not say whether a file was created."""
+    """Return the error for a store that does not say whether a file was created."""
     return StorageError(
         f"The store did not say whether {path} was created, and looking for it failed. Run the "
         "operation again.",

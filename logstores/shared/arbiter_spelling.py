@@ -1,8 +1,9 @@
-"""Refuses to write a table whose entries the arbiter has under another spelling of its path.
+"""A check for arbiter entries of a table under another spelling of its path.
 
-Two writers under two spellings would both win one version, since the arbiter takes them for two
-tables. Every writer of ours takes the one name of the place (`table_place`); entries under another
-were made by an older version, or by another engine, which spells a table as its caller does.
+Two writers with two spellings could both win one version, since the arbiter treats them as two
+tables. All our writers use the one name of the table's location (`table_place`). Entries under
+another name come from an older version, or from another engine, which spells a table as its caller
+does.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _WITHOUT_OPTION = (
 
 
 class SpellingCheck:
-    """Looks once per table, before the first write.
+    """A check that is made once per table, before the first write.
 
     Args:
-        arbiter: Has the entries.
+        arbiter: The arbiter with the entries.
     """
 
     def __init__(self, arbiter: Arbiter) -> None:
@@ -35,16 +36,16 @@ class SpellingCheck:
         self._checked: set[str] = set()
 
     def is_done(self, table_path: str) -> bool:
-        """Whether `find_other` found nothing for the table before."""
+        """Check whether `find_other` has already found nothing for the table."""
         with self._lock:
             return table_path in self._checked
 
     def find_other(self, table_path: str, spellings: Sequence[str]) -> CommitEntry | None:
-        """The newest entry of another spelling, where the table's own has none.
+        """Return the newest entry of another spelling, if the table's own spelling has none.
 
         Args:
             table_path: The table's own spelling.
-            spellings: The others; they are asked only if there is no entry under the own one.
+            spellings: The other spellings; they are read only if the table's own has no entry.
         """
         if spellings and self._arbiter.latest(table_path) is None:
             for spelling in spellings:
@@ -57,12 +58,12 @@ class SpellingCheck:
 
 
 def spelled_otherwise(table_path: str, other_path: str, *, hint: str) -> ConfigError:
-    """The error for a table that the arbiter knows by another name.
+    """Return the error for a table that the arbiter knows by another name.
 
     Args:
-        table_path: The name of ours.
+        table_path: Our name.
         other_path: The name that has the entries.
-        hint: What the user can set; empty where there is no such option.
+        hint: The option that the user can set; empty without one.
     """
     return ConfigError(
         f"Nothing was written: the arbiter has entries for {other_path}, but none for "

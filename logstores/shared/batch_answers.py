@@ -1,7 +1,7 @@
-"""The answer to many deletions that were sent by one request, of Google's service and of Azure's.
+"""The answer to many deletions in one request, of Google's service and of Azure's.
 
-It is a multipart message, each part an answer. A part belongs to a request by its `Content-ID`,
-whatever the order of the parts.
+It is a multipart message, and each part is an answer. `Content-ID` says which request a part
+belongs to, whatever the order of the parts.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _GONE = ("200", "202", "204", "404")
 
 
 def numbers_gone(content_type: str, content: bytes, part_id: re.Pattern[str]) -> set[int]:
-    """Which deletions the answer confirms, by their number; of garbage, none.
+    """Return the numbers of the deletions that the answer confirms.
 
-    An object that was absent already counts as deleted.
+    A missing object counts as deleted. A malformed answer confirms none.
 
     Args:
         content_type: The header of the answer.
@@ -31,11 +31,11 @@ def numbers_gone(content_type: str, content: bytes, part_id: re.Pattern[str]) ->
     for part in BytesParser().parsebytes(head + content).walk():
         number = part_id.fullmatch((part.get("Content-ID") or "").strip())
         if number is not None:
-            (gone if _status(part) in _GONE else others).add(int(number[1]))
+            (gone if _status_of_part(part) in _GONE else others).add(int(number[1]))
     return gone - others
 
 
-def _status(part: Message) -> str:
+def _status_of_part(part: Message) -> str:
     payload = part.get_payload()
     status = _STATUS.match(payload) if isinstance(payload, str) else None
     return "" if status is None else status[1]

@@ -1,4 +1,4 @@
-"""Creates an object by a conditional request, sent again only while that can do no harm.
+"""The creation of an object by a conditional request, repeated only while this is safe.
 
 | the answer | nothing was in doubt | after a `SLOW_DOWN` |
 |---|---|---|
@@ -10,8 +10,8 @@
 | `SLOW_DOWN` | sent again; at last `UNKNOWN` | sent again; at last `UNKNOWN` |
 | no time left to send it again | the error that says so | `UNKNOWN` |
 
-A store that asks to slow down may have passed the request on before it turned it away. From then on
-a file that is there may be ours, and an error of a later request proves nothing about the first.
+A store that asks to slow down may have forwarded the request before it refused it. After that, an
+existing file may be ours, and an error of a later request proves nothing about the first.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def create_once(
     *,
     size_bytes: int,
 ) -> tuple[PutOutcome, _Answer | None]:
-    """Send a conditional request; returns the outcome, and the answer if it created the object.
+    """Send a conditional request, and return the outcome and the answer if it created the object.
 
     Args:
         send: Makes the request once, with the condition that the object must not exist.
-        judge: Tells what an error of `send` says about the object.
-        error_of: Translates one that says that nothing was created into an error of ours.
-        patience: How often to send a request that is turned away.
-        clock: For the pauses.
-        size_bytes: How much is sent.
+        judge: Returns the meaning of an error of `send` for the object.
+        error_of: Translates an error after which nothing was created into our error.
+        patience: How often to repeat a refused request.
+        clock: Makes the pauses.
+        size_bytes: The number of bytes that are sent.
 
     Raises:
         OptimistError: Nothing was created, for certain.
@@ -60,7 +60,7 @@ def create_once(
     for _ in patience.tries(clock):
         try:
             return PutOutcome.CREATED, call_once(send, clock, size_bytes=size_bytes)
-        except OptimistError as error:  # no time is left, or no credentials: nothing was sent
+        except OptimistError as error:  # out of time, or no credentials: nothing was sent
             failure = error
             break
         except Exception as error:  # noqa: BLE001 - an SDK raises anything on an answer cut off

@@ -1,16 +1,16 @@
-"""Whether a store really refuses to create a file twice: asked of the store, not of its brochure.
+"""A probe whether a store really refuses to create a file twice.
 
-Servers that speak a cloud's protocol differ: some accept the condition of a put and ignore it, and
-then the last of two writers wins in silence. So before the first write to a bucket or container:
+Servers with a cloud's protocol differ. Some accept the condition of a put but ignore it, and then
+the last of two writers wins silently. So before the first write to a bucket or container:
 
-1. Create an object of a fresh name beside the file that is to be written. It must be created.
-2. Create it again. It must be refused: a second `CREATED` is how commits get lost.
-3. Remove it. If it stays behind, it does no harm: readers of a log ignore such names.
+1. Create an object with a fresh name beside the file to write. It must be created.
+2. Create it again. It must be refused: with a second `CREATED`, commits would get lost.
+3. Remove it. If this fails, it does no harm: readers of a log ignore such names.
 
-The verdict holds for the endpoint and the container, for all stores of this process.
+The verdict applies to the endpoint and the container, for all stores of this process.
 
-Passing is necessary, not sufficient: a server that first looks and then writes passes too, and can
-still let two racing writers win. No client can tell.
+Passing is necessary but not sufficient: a server that first checks and then writes also passes, and
+may still let two racing writers win. A client can't detect this.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _ATTEMPTS = 2
 STORE_UNSUPPORTED = "OPTIMIST_STORE_UNSUPPORTED"
-"""The kind of the error of a store that does not know the condition of a request."""
+"""The error kind of a store that does not support the condition of a request."""
 _OTHER_STORE = "another store for this scheme (spark.delta.logStore.<scheme>.impl)"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeVerdict:
-    """What a probe found.
+    """The result of a probe.
 
     Attributes:
-        is_exclusive: Whether the second creation was refused.
-        reason: What the store does, in words.
-        probed_ms: When, epoch milliseconds.
+        is_exclusive: True if the second creation was refused.
+        reason: The store's behaviour, in words.
+        probed_ms: The time of the probe, in epoch milliseconds.
     """
 
     is_exclusive: bool
@@ -64,13 +64,13 @@ _PROBING: dict[tuple[str, str], ForkSafeLock] = {}
 
 
 def known_verdict(endpoint: str, container: str) -> ProbeVerdict | None:
-    """The verdict on a place, or None where it was not probed yet."""
+    """Return the verdict on a container, or None if it was not probed yet."""
     with _LOCK:
         return _VERDICTS.get((endpoint, container))
 
 
 def describe_verdicts(places: Iterable[tuple[str, str]]) -> str:
-    """What is known of some places (endpoint, container), for `LogStore.describe`."""
+    """Describe the verdicts on (endpoint, container) pairs, for `LogStore.describe`."""
     return "; ".join(_descriptions(places)) or "nothing yet"
 
 
@@ -82,26 +82,26 @@ def probe_once(
     delete: Callable[[str], None],
     clock: Clock,
 ) -> ProbeVerdict:
-    """Probe a place, if that was not done yet, and return the verdict.
+    """Probe a container once, and return the verdict.
 
     Args:
         place: Endpoint, and container or bucket.
-        path: The file that is about to be created; the probe is made beside it.
+        path: The file that is about to be created; the probe is made next to it.
         create: The conditional put of the store.
         delete: The store's delete.
-        clock: Gives the fresh name and the time of the verdict.
+        clock: Makes the fresh name and the time of the verdict.
 
     Raises:
         StorageError: The probe got no clear answer (kind `OPTIMIST_STORE_NO_ANSWER`), or was not
-            permitted; nothing but the probe was written.
+            permitted. Only the probe was written.
     """
     with _LOCK:
         is_probing = _PROBING.setdefault(place, ForkSafeLock())
-    with is_probing:  # one probe per place, however many threads come together
+    with is_probing:  # one probe per container, for any number of threads
         verdict = known_verdict(*place)
         if verdict is None:
             probe = join(parent_of(path), f".optimist-probe-{clock.new_uuid()}")
-            is_exclusive, reason = _probe(probe, create, delete)
+            is_exclusive, reason = _probe_store(probe, create, delete)
             verdict = ProbeVerdict(is_exclusive, reason, clock.now_ms())
             with _LOCK:
                 _VERDICTS[place] = verdict
@@ -119,11 +119,11 @@ def ensure_exclusive(
     """Refuse to write where two writers could both win, unless the user insists.
 
     Args:
-        verdict: What `probe_once` found.
+        verdict: The result of `probe_once`.
         place: Endpoint, and container or bucket.
         path: The file that is about to be created.
-        override: The option that insists, and whether it is set; each write is logged then.
-        instead: What to use there: an arbiter, another store.
+        override: The option that insists, and True if it is set; then each write is logged.
+        instead: What to use instead: an arbiter, or another store.
 
     Raises:
         ConfigError: The condition is ignored (kind `OPTIMIST_NO_ATOMIC_CREATE`).
@@ -164,18 +164,18 @@ def _descriptions(places: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield f"{container} {verdict.reason} (probed at {when})"
 
 
-def _probe(
+def _probe_store(
     path: str, create: Callable[[str, bytes], PutOutcome], delete: Callable[[str], None]
 ) -> tuple[bool, str]:
     try:
-        # EXISTS means that an earlier answer was lost: the file is there, as wanted.
-        _insist(create, path, b"first")
+        # EXISTS means that an earlier answer was lost: the file exists, as wanted.
+        _create_until_answered(create, path, b"first")
     except StorageError as error:
         if error.kind != STORE_UNSUPPORTED:
             raise
         return False, "does not know conditional writes"
     try:
-        second = _insist(create, path, b"second, the longer")
+        second = _create_until_answered(create, path, b"second, the longer")
     finally:
         with contextlib.suppress(StorageError):
             delete(path)
@@ -184,8 +184,10 @@ def _probe(
     return True, "refuses a second creation of one name"
 
 
-def _insist(create: Callable[[str, bytes], PutOutcome], path: str, data: bytes) -> PutOutcome:
-    """Create until there is an answer, in a bounded number of attempts."""
+def _create_until_answered(
+    create: Callable[[str, bytes], PutOutcome], path: str, data: bytes
+) -> PutOutcome:
+    """Create a file until the store answers, in a bounded number of attempts."""
     for _ in range(_ATTEMPTS):
         outcome = create(path, data)
         if outcome is not PutOutcome.UNKNOWN:

@@ -1,27 +1,27 @@
-"""A log whose versions are given out by an arbiter (spec 4.1 to 4.8).
+"""A log whose versions an arbiter assigns (spec 4.1 to 4.8).
 
-*Assumes* an arbiter that all writers of a table ask, under the one name of the table's place (see
-`table_place`); a store that shows at once what was written.
+*Assumes* an arbiter that all writers of a table ask, under the one name of the table's location
+(see `table_place`), and a store that shows written files at once.
 
-*Provides* two fences. The arbiter's entry decides who owns version N; and the file N.json is
-created by the store's own `put_if_absent`, so that a writer which does not ask the arbiter is not
-overwritten: its file is found, and our commit reports a conflict. Any reader or writer finishes
-what another left behind.
+*Provides* two fences. The arbiter's entry decides who owns version N. And the store's own
+`put_if_absent` creates the file N.json, so that a writer which does not ask the arbiter is not
+overwritten: we find its file, and our commit reports a conflict. Any reader or writer finishes a
+commit that another has left unfinished.
 
 *Does not provide* the second fence on a store that cannot create exclusively. There the arbiter is
-the only one, as in Delta's own store, and a writer that does not ask it breaks exclusion.
+the only fence, as in Delta's own store, and a writer that does not ask it breaks exclusion.
 
 *Excludes* the writers that ask the same arbiter, and those that the store excludes.
 
-The state of a commit is three things: the staged bytes T(N), the arbiter's entry E(N), and N.json.
+A commit's state has three parts: the staged bytes T(N), the arbiter's entry E(N), and N.json.
 
-| crash | what is there | healed by |
+| crash | what exists | finished by |
 |---|---|---|
 | before the entry | T(N), without owner | a lifecycle rule on `_delta_log/.tmp/` |
 | after it, before the copy | E(N) incomplete, no N.json | the next listing, or the writer of N+1 |
 | after the copy | N.json, E(N) incomplete | likewise; only the mark is missing |
 
-No lock is held in this process: what is right between processes is right between threads.
+No lock is held in this process: a protocol that is safe between processes is safe between threads.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _MAX_REPORTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """One file of a log, as the arbiter and as the store name it."""
+class _LogFile:
+    """One file of a log, as the arbiter and the store name it."""
 
     path: str
     table_path: str
@@ -89,7 +89,7 @@ class _Place:
 
     @property
     def version(self) -> int | None:
-        """The version of a commit file; None for any other file."""
+        """The version of a commit file, or None for any other file."""
         parsed = parse_log_file_name(self.file_name)
         return parsed.version if parsed is not None and is_commit(self.file_name) else None
 
@@ -98,10 +98,10 @@ class ExternalArbiterLogStore(LogStore):
     """Any store, with an arbiter that decides who owns a version.
 
     Args:
-        options: Kept as `options`; this class has none of its own.
+        options: Kept as `options`; this class itself has none.
         store: Keeps the files.
         arbiter: Keeps the entries.
-        clock: Paces retries, names staged files, and tells when entries may expire.
+        clock: Paces retries, names staged files, and decides when entries may expire.
     """
 
     def __init__(
@@ -121,57 +121,58 @@ class ExternalArbiterLogStore(LogStore):
         self._spelling = SpellingCheck(arbiter)
 
     def table_path(self, path: str) -> str:
-        """The path of the table that a log file belongs to, as the arbiter's entries spell it."""
+        """Return the path of a log file's table, as the arbiter's entries spell it."""
         return place_of(parent_of(parent_of(path)), self._store)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`; for commits the algorithm of spec 4.4.
+        """See `LogStore.put_if_absent`.
 
-        0. If N.json is there, the answer is `EXISTS`.
-        1. See that N-1 is finished: its entry is complete, or is completed now, and its file is
-           there. For N = 0, see that no complete entry is left from a table that was deleted.
-        2. Stage the bytes as T(N), then create E(N): whoever creates it owns the version. **The
-           commit can no longer be taken back**, so from here on nothing is raised: an error is
-           `UNKNOWN`.
-        3. Create N.json, exclusively, with the staged bytes. If it is there already and is not
-           ours, a writer that does not ask the arbiter won: `EXISTS`.
+        A commit follows the algorithm of spec 4.4:
+
+        0. If N.json exists, the answer is `EXISTS`.
+        1. Ensure that N-1 is finished: its entry is complete, or is completed now, and its file
+           exists. For N = 0, ensure that no complete entry is left from a deleted table.
+        2. Stage the bytes as T(N), then create E(N): its creator owns the version. **The commit can
+           no longer be taken back**, so from here on nothing is raised: an error is `UNKNOWN`.
+        3. Create N.json, exclusively, with the staged bytes. If it exists already and is not ours,
+           a writer that does not ask the arbiter has won: `EXISTS`.
         4. Mark E(N) complete. If that fails, the next listing or the writer of N+1 does it.
 
-        Other files (checksums, checkpoints) go to the store directly where it creates exclusively.
-
-        Before the first commit to a table, the arbiter is asked for entries under other spellings
-        of its path.
+        Other files (checksums, checkpoints) go to the store directly if it creates exclusively.
+        Before the first commit to a table, we look for entries under other spellings of its path.
 
         Raises:
-            ConfigError: As the store's own `put_if_absent`; or there are such entries (kind
+            ConfigError: As the store's own `put_if_absent`; or such entries exist (kind
                 `OPTIMIST_ARBITER_PATH_MISMATCH`).
             StorageError: Nothing was committed. Kinds of its own:
                 `OPTIMIST_PREDECESSOR_MISSING`, `OPTIMIST_STALE_ARBITER_ENTRY`,
                 `OPTIMIST_STAGED_COMMIT_LOST`.
         """
-        place = _Place(path, self.table_path(path))
-        if place.version is None:
+        log_file = _LogFile(path, self.table_path(path))
+        if log_file.version is None:
             outcome = self._put_directly(path, data)
             if outcome is not None:
                 return outcome
-        self._ensure_spelled_alike(place)
-        if self._is_taken(place):
+        self._ensure_spelled_alike(log_file)
+        if self._is_taken(log_file):
             return PutOutcome.EXISTS
-        entry = self._stage(place, data)
+        entry = self._stage(log_file, data)
         claimed = self._claim(entry)
         if claimed is PutOutcome.CREATED:
-            return self._publish(place, entry, data)
+            return self._publish(log_file, entry, data)
         if claimed is PutOutcome.EXISTS:
-            self._ensure_winner_is_there(place)
+            self._ensure_winner_is_there(log_file)
         return claimed
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; only commits go by the arbiter.
+        """See `LogStore.put_file_if_absent`.
+
+        Only commits use the arbiter.
 
         Raises:
             ConfigError, StorageError: As `put_if_absent`.
         """
-        if _Place(path, self.table_path(path)).version is None:
+        if _LogFile(path, self.table_path(path)).version is None:
             try:
                 return self._store.put_file_if_absent(path, file)
             except ConfigError as error:
@@ -180,10 +181,12 @@ class ExternalArbiterLogStore(LogStore):
         return super().put_file_if_absent(path, file)
 
     def fix_delta_log(self, entry: CommitEntry, log_path: str) -> None:
-        """Finish a commit that its writer left unfinished (spec 4.5); many may do so at once.
+        """Finish a commit that its writer left unfinished (spec 4.5).
+
+        Many callers may do so at once.
 
         1. If N.json is absent, create it exclusively with the staged bytes. If the staged bytes are
-           gone but N.json is there by now, all is well: others move them.
+           gone but N.json exists by now, another writer has moved them, and the commit is complete.
         2. Mark the entry complete.
 
         Raises:
@@ -199,7 +202,7 @@ class ExternalArbiterLogStore(LogStore):
                 if not is_copied:
                     self._copy_staged(entry, log_path)
                 is_copied = True
-                self._arbiter.complete(self._completed(entry))
+                self._arbiter.complete(self._complete_entry(entry))
             except StorageError as error:
                 failure = error
             else:
@@ -210,7 +213,7 @@ class ExternalArbiterLogStore(LogStore):
                 return
         if failure is not None and not is_copied:
             raise failure
-        # The file is there and only the mark is missing; the next listing or writer tries again.
+        # The file exists, and only the mark is missing. The next listing or writer tries again.
         _LOG.warning(
             "The commit %s is in the table, but its entry could not be marked complete: %s",
             entry.file_name,
@@ -218,28 +221,39 @@ class ExternalArbiterLogStore(LogStore):
         )
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`; the arbiter is not asked."""
+        """See `LogStore.put_overwrite`.
+
+        The arbiter is not asked.
+        """
         self._store.put_overwrite(path, data)
 
     def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`; a commit that has an entry but no file is finished first."""
-        return self._finding(path, self._store.read_bytes)
+        """See `LogStore.read_bytes`.
+
+        A commit with an entry but no file is finished first.
+        """
+        return self._finish_and_read(path, self._store.read_bytes)
 
     def open_read(self, path: str) -> BinaryIO:
         """See `LogStore.open_read` and `read_bytes`."""
-        return self._finding(path, self._store.open_read)
+        return self._finish_and_read(path, self._store.open_read)
 
     def is_as_created(self, listed: FileStatus) -> bool:
-        """See `LogStore.is_as_created`; the store below has created N.json."""
+        """See `LogStore.is_as_created`.
+
+        The inner store has created N.json.
+        """
         return self._store.is_as_created(listed)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; the newest commit of a log is finished first (spec 4.6).
+        """See `LogStore.list_from`.
 
-        Only the newest entry is looked at: step 1 of `put_if_absent` finished those before it.
+        The newest commit of a log is finished first (spec 4.6).
+
+        Only the newest entry is read: step 1 of `put_if_absent` finished the entries before it.
 
         Raises:
-            StorageError: Also when the arbiter can't be asked, or the newest commit can't be
+            StorageError: Also if the arbiter does not answer, or the newest commit can't be
                 finished.
         """
         log_path = path.rpartition("/")[0]
@@ -249,14 +263,17 @@ class ExternalArbiterLogStore(LogStore):
         if latest is not None and not latest.complete:
             _ensure_of_log(latest)
             self.fix_delta_log(latest, log_path)
-        return self._reporting(self._store.list_from(path), latest)
+        return self._report_unarbitrated(self._store.list_from(path), latest)
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`; the entry stays until it expires."""
+        """See `LogStore.delete`.
+
+        The entry stays until it expires.
+        """
         self._store.delete(path)
 
     def is_partial_write_visible(self, path: str) -> bool:
-        """The store's answer."""
+        """Return the store's answer."""
         return self._store.is_partial_write_visible(path)
 
     def ensure_directory(self, path: str) -> None:
@@ -264,7 +281,7 @@ class ExternalArbiterLogStore(LogStore):
         self._store.ensure_directory(path)
 
     def resolve_path(self, path: str) -> str:
-        """The store's answer."""
+        """Return the store's answer."""
         return self._store.resolve_path(path)
 
     def data_origin(self, path: str) -> DataOrigin:
@@ -292,7 +309,7 @@ class ExternalArbiterLogStore(LogStore):
         self._store.abort_uploads(directory)
 
     def describe(self) -> Mapping[str, str]:
-        """What the store and the arbiter say of themselves."""
+        """Return the descriptions of the store and the arbiter."""
         inner, arbiter = self._store.describe(), self._arbiter.describe()
         fence = inner.get("one writer wins by", "the store's put_if_absent")
         return {
@@ -308,7 +325,7 @@ class ExternalArbiterLogStore(LogStore):
 
     # The name of the table
 
-    def _ensure_spelled_alike(self, place: _Place) -> None:
+    def _ensure_spelled_alike(self, place: _LogFile) -> None:
         if self._spelling.is_done(place.table_path):
             return
         table = parent_of(place.log_path)
@@ -317,27 +334,27 @@ class ExternalArbiterLogStore(LogStore):
         if other is None:
             return
         if not other.complete:
-            # Its writer may count on it, and what we advise makes its entry disappear.
+            # Its writer may still need it, and our advice makes users delete its entry.
             _ensure_of_log(other)
             self.fix_delta_log(other, place.log_path)
         hint = self.spelling_hint(other.table_path)
         raise spelled_otherwise(place.table_path, other.table_path, hint=hint)
 
     def spelling_hint(self, other_path: str) -> str:  # noqa: ARG002 - for stores with an option
-        """What the user can set so that tables are named as in another path; empty if nothing."""
+        """Return the option that names tables as in another path, or an empty text."""
         return ""
 
     # Steps 0 and 1
 
-    def _is_taken(self, place: _Place) -> bool:
-        """Whether N.json is there, once the log before it has been completed and checked.
+    def _is_taken(self, place: _LogFile) -> bool:
+        """Finish and check the log before N.json, and then check whether N.json exists.
 
-        Entries are read before files: if an entry is complete, its file was there before.
+        Entries are read before files: if an entry is complete, its file existed before that.
         """
         version = place.version
         if version:
             return self._is_taken_after(place, commit_name(version - 1))
-        # Version 0, or a file that is not a commit: nothing comes before it.
+        # Version 0, or a file that is not a commit, has no predecessor.
         entry = self._arbiter.get(place.table_path, place.file_name)
         if self._exists(place.path):
             return True
@@ -345,11 +362,11 @@ class ExternalArbiterLogStore(LogStore):
             raise stale_entry(place.path, place.table_path)
         return False
 
-    def _is_taken_after(self, place: _Place, previous: str) -> bool:
+    def _is_taken_after(self, place: _LogFile, previous: str) -> bool:
         entry = self._arbiter.get(place.table_path, previous)
         if entry is not None and not entry.complete:
             self.fix_delta_log(entry, place.log_path)
-        names = self._names(join(place.log_path, previous), until=place.file_name)
+        names = self._list_names_until(join(place.log_path, previous), until=place.file_name)
         if place.file_name in names:
             return True
         if previous not in names:
@@ -358,7 +375,7 @@ class ExternalArbiterLogStore(LogStore):
 
     # Step 2
 
-    def _stage(self, place: _Place, data: bytes) -> CommitEntry:
+    def _stage(self, place: _LogFile, data: bytes) -> CommitEntry:
         # The name is fresh, so the staged bytes of two writers never mix.
         staged = f"{_STAGING}/{place.file_name}.{self._clock.new_uuid()}"
         self._store.ensure_directory(join(place.log_path, _STAGING))
@@ -366,7 +383,10 @@ class ExternalArbiterLogStore(LogStore):
         return CommitEntry(place.table_path, place.file_name, staged, complete=False)
 
     def _claim(self, entry: CommitEntry) -> PutOutcome:
-        """Create the entry; without an answer, again: one with our `temp_path` is `CREATED`."""
+        """Create the entry, and repeat without an answer.
+
+        An entry with our `temp_path` counts as `CREATED`.
+        """
         outcome = PutOutcome.EXISTS
         is_open = False
         for _ in _CLAIM.tries(self._clock):
@@ -386,8 +406,8 @@ class ExternalArbiterLogStore(LogStore):
             is_open = True
         return outcome
 
-    def _ensure_winner_is_there(self, place: _Place) -> None:
-        """Make sure that the winner's file is there, so that the engine can read it."""
+    def _ensure_winner_is_there(self, place: _LogFile) -> None:
+        """Ensure that the winner's file exists, so that the engine can read it."""
         winner = self._arbiter.get(place.table_path, place.file_name)
         if winner is not None and not winner.complete:
             self.fix_delta_log(winner, place.log_path)
@@ -400,20 +420,20 @@ class ExternalArbiterLogStore(LogStore):
 
     # Steps 3 and 4
 
-    def _publish(self, place: _Place, entry: CommitEntry, data: bytes) -> PutOutcome:
+    def _publish(self, place: _LogFile, entry: CommitEntry, data: bytes) -> PutOutcome:
         try:
-            is_ours = self._create_ours(place.path, data)
+            is_ours = self._create_with_our_bytes(place.path, data)
         except OptimistError as error:
-            # The entry is ours, so the next listing or writer finishes the commit: we must not say
-            # that nothing was written.
+            # The entry is ours, so the next listing or writer finishes the commit. We must not
+            # report that nothing was written.
             _LOG.warning("The commit %s has its entry, but not its file yet: %s", place.path, error)
             return PutOutcome.UNKNOWN
         try:
             if not is_ours:
-                # No recovery may copy our staged bytes over the other writer's file. Deleting them
-                # is safe, since N.json is there.
+                # No recovery may copy our staged bytes over the other writer's file. It is safe to
+                # delete them, since N.json exists.
                 self._store.delete(join(place.log_path, entry.temp_path))
-            self._arbiter.complete(self._completed(entry))
+            self._arbiter.complete(self._complete_entry(entry))
         except OptimistError as error:
             _LOG.warning(
                 "The entry of %s is left for the next writer to complete: %s", place.path, error
@@ -428,18 +448,18 @@ class ExternalArbiterLogStore(LogStore):
         )
         return PutOutcome.EXISTS
 
-    def _create_ours(self, path: str, data: bytes) -> bool:
-        """Create the file; True if it then holds our bytes, whoever wrote them."""
+    def _create_with_our_bytes(self, path: str, data: bytes) -> bool:
+        """Create the file, and return True if it then holds our bytes, whoever wrote them."""
         for _ in _PUBLISH.tries(self._clock):
-            if self._create(path, data) is PutOutcome.CREATED:
+            if self._create_file(path, data) is PutOutcome.CREATED:
                 return True
             try:
                 return self._store.read_bytes(path) == data
             except LogFileNotFoundError:
-                continue  # no answer, and not there: again
+                continue  # no answer, and no file: try again
         raise no_answer(path)
 
-    def _completed(self, entry: CommitEntry) -> CommitEntry:
+    def _complete_entry(self, entry: CommitEntry) -> CommitEntry:
         return entry.completed(self._clock.now_ms() // 1000 + self._arbiter.entry_ttl_s)
 
     # Recovery
@@ -451,14 +471,14 @@ class ExternalArbiterLogStore(LogStore):
         try:
             data = self._store.read_bytes(join(log_path, entry.temp_path))
         except LogFileNotFoundError:
-            # Since we looked, somebody else may have finished the commit and moved its bytes.
+            # Meanwhile, another writer may have finished the commit and moved its bytes.
             if self._exists(target):
                 return
             raise staged_commit_lost(entry, target) from None
-        if self._create(target, data) is PutOutcome.UNKNOWN and not self._exists(target):
+        if self._create_file(target, data) is PutOutcome.UNKNOWN and not self._exists(target):
             raise no_answer(target)
 
-    def _finding(self, path: str, read: Callable[[str], _Result]) -> _Result:
+    def _finish_and_read(self, path: str, read: Callable[[str], _Result]) -> _Result:
         try:
             return read(path)
         except LogFileNotFoundError:
@@ -472,7 +492,7 @@ class ExternalArbiterLogStore(LogStore):
     # Files
 
     def _put_directly(self, path: str, data: bytes) -> PutOutcome | None:
-        """Create a file by the store alone; None where only the arbiter can exclude others."""
+        """Create a file by the store alone, or return None if only the arbiter excludes others."""
         try:
             return self._store.put_if_absent(path, data)
         except ConfigError as error:
@@ -480,13 +500,13 @@ class ExternalArbiterLogStore(LogStore):
                 raise
             return None
 
-    def _create(self, path: str, data: bytes) -> PutOutcome:
-        """Create N.json, through the second fence where the store has one."""
+    def _create_file(self, path: str, data: bytes) -> PutOutcome:
+        """Create N.json, through the second fence if the store has one."""
         outcome = self._put_directly(path, data)
         if outcome is not None:
             return outcome
-        # Look, then write. Of those that ask the arbiter, only the owner of the version and those
-        # who finish its commit come here, all with the same bytes.
+        # First check, then write. Among the writers that ask the arbiter, only the version's owner
+        # and those who finish its commit come here, all with the same bytes.
         _LOG.warning(
             "%s: the store can't create exclusively; only the arbiter excludes other writers.",
             path,
@@ -497,10 +517,10 @@ class ExternalArbiterLogStore(LogStore):
         return PutOutcome.CREATED
 
     def _exists(self, path: str) -> bool:
-        return name_of(path) in self._names(path, until=name_of(path))
+        return name_of(path) in self._list_names_until(path, until=name_of(path))
 
-    def _names(self, path: str, *, until: str) -> set[str]:
-        """The names in a path's directory, from its own up to `until`, both included."""
+    def _list_names_until(self, path: str, *, until: str) -> set[str]:
+        """Return the names in a path's directory from its own name to `until`, both included."""
         found: set[str] = set()
         try:
             for status in self._store.list_from(path):
@@ -513,7 +533,7 @@ class ExternalArbiterLogStore(LogStore):
 
     # Commits made without asking the arbiter
 
-    def _reporting(
+    def _report_unarbitrated(
         self, listing: Iterator[FileStatus], latest: CommitEntry | None
     ) -> Iterator[FileStatus]:
         newest: FileStatus | None = None
@@ -522,15 +542,15 @@ class ExternalArbiterLogStore(LogStore):
                 newest = status
             yield status
         if latest is not None and newest is not None and newest.name > latest.file_name:
-            self._report(newest, latest.table_path)
+            self._warn_of_unarbitrated(newest, latest.table_path)
 
-    def _report(self, commit: FileStatus, table_path: str) -> None:
-        """Warn once of a commit that is newer than the newest entry and has no entry itself."""
+    def _warn_of_unarbitrated(self, commit: FileStatus, table_path: str) -> None:
+        """Warn once about a commit that is newer than the newest entry and has no entry itself."""
         with self._lock:
             if commit.path in self._reported or len(self._reported) >= _MAX_REPORTED:
                 return
         if self._arbiter.get(table_path, commit.name) is not None:
-            return  # its entry came while we listed
+            return  # its entry was created during the listing
         with self._lock:
             self._reported.add(commit.path)
         try:

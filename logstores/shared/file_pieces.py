@@ -1,4 +1,4 @@
-"""A local file, piece by piece: checkpoints and data files are large, and memory is not."""
+"""A local file in pieces, since checkpoints and data files may not fit in memory."""
 
 from __future__ import annotations
 
@@ -14,27 +14,31 @@ __all__ = ["PIECE_BYTES", "md5_of", "pieces", "send_pieces", "size_of"]
 _Result = TypeVar("_Result")
 
 PIECE_BYTES = 8 << 20
-"""Small enough to have a few in memory, large enough that requests are few."""
+"""Small enough to keep a few in memory, and large enough for few requests."""
 
 
 _SENT_AT_A_TIME = 4
 _MOST_PIECES = 10_000
-"""The most that S3 takes for one object; Azure takes five times as many."""
+"""The most pieces of one object in S3.
+
+Azure takes five times as many.
+"""
 
 
 def pieces(file: BinaryIO, piece_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
-    """The whole file from its beginning; no piece is empty."""
+    """Yield the whole file from its beginning, in pieces that are never empty."""
     file.seek(0)
     while piece := file.read(piece_bytes):
         yield piece
 
 
 def send_pieces(file: BinaryIO, send: Callable[[int, bytes], _Result]) -> list[_Result]:
-    """Send a file in pieces, a few at a time; returns what `send` gave for each, in order.
+    """Send a file in pieces, a few at a time, and return the results in order.
 
     Args:
-        file: Read in this thread; only a few pieces of it are in memory at a time.
-        send: Called by several threads, with the number of a piece (from 1 on) and the piece.
+        file: The file, read in this thread; only a few pieces are in memory at a time.
+        send: Sends a piece, called by several threads with the piece's number (from 1 on) and the
+            piece.
     """
     piece_bytes = max(PIECE_BYTES, -(-size_of(file) // _MOST_PIECES))
     numbered = enumerate(pieces(file, piece_bytes), start=1)
@@ -46,7 +50,10 @@ def send_pieces(file: BinaryIO, send: Callable[[int, bytes], _Result]) -> list[_
 
 
 def md5_of(content: bytes | BinaryIO) -> str:
-    """The MD5 in base64, so that a store can refuse what arrives damaged; rewinds a file."""
+    """Return the MD5 in base64, by which a store can refuse damaged bytes.
+
+    A file is rewound.
+    """
     digest = hashlib.md5(usedforsecurity=False)
     for piece in (content,) if isinstance(content, bytes) else pieces(content):
         digest.update(piece)
@@ -56,5 +63,5 @@ def md5_of(content: bytes | BinaryIO) -> str:
 
 
 def size_of(file: BinaryIO) -> int:
-    """The size in bytes; the file is left at its end."""
+    """Return the size in bytes, and leave the file at its end."""
     return file.seek(0, 2)

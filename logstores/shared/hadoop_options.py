@@ -11,9 +11,9 @@ __all__ = ["hadoop_options"]
 
 
 def hadoop_options(options: Mapping[str, str], *prefixes: str) -> Options:
-    """The options whose Hadoop key starts with one of the prefixes, under that key.
+    """Return the options whose Hadoop key starts with one of the prefixes, under that key.
 
-    `fs.gs.project.id`, `hadoop.fs.gs.project.id` and `spark.hadoop.fs.gs.project.id` are one.
+    `fs.gs.project.id`, `hadoop.fs.gs.project.id` and `spark.hadoop.fs.gs.project.id` are one key.
 
     Raises:
         ConfigError: Two spellings of a key differ.

@@ -1,6 +1,6 @@
-"""Answers of services that are asked over HTTP through an SDK of their own: Azure's and Google's.
+"""Answers of services that are used over HTTP by their own SDK: Azure's and Google's.
 
-`HTTP_ROWS` says what holds for both; each store adds what only its service says.
+`HTTP_ROWS` applies to both. Each store adds the rows of its own service.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = [
 ANOTHER_HOST = "another-host"
 """An answer named another host for the next request, which was not sent."""
 NOT_SENT = "not-sent"
-"""No connection came about, so the store never saw the request."""
+"""The connection failed, so the store never saw the request."""
 NOT_TRUSTED = "not-trusted"
-"""The certificate of the endpoint was refused; the store never saw the request."""
+"""The certificate of the endpoint was refused, so the store never saw the request."""
 NO_ANSWER = "no-answer"
-"""The request may have arrived; its answer did not."""
+"""The request may have arrived, but its answer did not."""
 NO_TOKEN = "no-token"
 """The credentials gave no token, so no request was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseCode:
-    """An answer reduced to what it is judged by.
+    """An answer, reduced to the parts by which it is judged.
 
     Attributes:
-        status: The HTTP status; 0 where there was no answer.
+        status: The HTTP status; 0 without an answer.
         code: The store's own error code, or one of the constants of this module for status 0.
     """
 
@@ -83,7 +83,7 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         "it is larger than {place} accepts in one request",
         "Commit fewer files at a time.",
     ),
-    # The file is there: the condition fails, or (Azure) somebody holds a lease on it.
+    # The file exists: the condition fails, or (Azure) somebody holds a lease on it.
     AnswerRow(
         ("412",),
         PutMeaning.EXISTS,
@@ -165,14 +165,14 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
 def error_of_answer(
     row: AnswerRow, answer: ResponseCode, *, doing: str, path: str, place: str
 ) -> StorageError:
-    """The error for an answer, whose parts land in the fields `status` and `code`.
+    """Return the error for an answer, with the fields `status` and `code`.
 
     Args:
-        row: What the answer means.
-        answer: What the store said.
-        doing: What was tried, for the message: `read`, `list`, `write`.
+        row: The meaning of the answer.
+        answer: The store's answer.
+        doing: The action, for the message: `read`, `list`, `write`.
         path: The path as the caller gave it.
-        place: Account and container, or bucket.
+        place: The account and container, or the bucket.
     """
     return error_of_row(
         row,
@@ -186,12 +186,12 @@ def error_of_answer(
 
 
 def transport_code(error: BaseException) -> ResponseCode:
-    """The code for a request that ended without an answer: can it have reached the store?
+    """Return the code of a request without an answer: it says whether it may have arrived.
 
-    Only what is known to happen before the first byte of a request counts as not sent; whatever
-    else a transport raises, the request may have arrived.
+    A request counts as not sent only if the error surely happened before its first byte. After any
+    other error of a transport, the request may have arrived.
     """
-    for cause in _causes(error):
+    for cause in _wrapped_errors(error):
         if isinstance(cause, AnotherHostError):
             return ResponseCode(0, ANOTHER_HOST)
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -204,10 +204,10 @@ def transport_code(error: BaseException) -> ResponseCode:
     return ResponseCode(0, NO_ANSWER)
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    """The error and what it wraps, by the attributes that wrappers use on purpose.
+def _wrapped_errors(error: BaseException) -> list[BaseException]:
+    """Return the error and the errors that it wraps on purpose, by their attributes.
 
-    Not `__context__`: that may be an error of an earlier attempt.
+    `__context__` is not used: it may be an error of an earlier attempt.
     """
     found: list[BaseException] = []
     waiting: list[object] = [error]

@@ -1,7 +1,7 @@
-"""Refuses a listing that is out of order.
+"""A check that a listing is in order.
 
-The newest version of a table is where its listing ends. A name that comes too late, or too early to
-be asked for, would make another version the newest one, and its number would be given out again.
+A table's listing ends at its newest version. If a name comes too late, or before the start of the
+listing, another version looks newest, and its number would be assigned again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def in_order(
     endpoint: str,
     remedy: str,
 ) -> Iterator[_Found]:
-    """What a store lists, as long as its names come in the order of their characters.
+    """Yield a store's listing, as long as its names are in the order of their characters.
 
     Args:
         found: Objects as the store lists them, page after page.
-        name_of: Their names.
-        path: What is listed, for the message.
-        endpoint: Who lists it.
-        remedy: What to do where it comes in no order.
+        name_of: Returns an object's name.
+        path: The listed path, for the message.
+        endpoint: The store's endpoint.
+        remedy: The advice if the listing is out of order.
 
     Raises:
         StorageError: A name comes after a larger one (kind `OPTIMIST_UNSORTED_LISTING`).

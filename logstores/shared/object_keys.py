@@ -6,9 +6,9 @@ __all__ = ["object_key", "split_key"]
 
 
 def object_key(path: str) -> str:
-    """The key without doubled or leading slashes, as Hadoop writes paths.
+    """Return the key without doubled or leading slashes, as Hadoop writes paths.
 
-    A trailing slash stays, nothing is percent-decoded.
+    A trailing slash is kept, and nothing is percent-decoded.
     """
     directory, _, name = path.rpartition("/")
     parts = [part for part in directory.split("/") if part]
@@ -16,6 +16,6 @@ def object_key(path: str) -> str:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Split a key into directory and name; the directory is empty or ends in a slash."""
+    """Split a key into a directory, which is empty or ends in a slash, and a name."""
     name = key.rpartition("/")[2]
     return key[: len(key) - len(name)], name

@@ -1,8 +1,8 @@
-"""What logs in object stores share, where the store itself lets only one of two writers create.
+"""The common part of logs in object stores that let only one of two writers create a file.
 
-A log is a prefix of keys: a directory exists while there is an object in it. An object is created
-by one request with a condition (`create_once`); an endpoint that is not the cloud's own is probed
-before the first of them (`create_probe`). Reads go by ranges of one version of the object.
+A log is a prefix of keys: a directory exists while it has an object. One conditional request
+creates an object (`create_once`). An endpoint that is not the cloud's own is probed before the
+first of them (`create_probe`). Reads fetch ranges of one version of the object.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class OpenedObject:
 
     Attributes:
         size_bytes: Its length.
-        fetch: Returns the bytes at an offset, of a length; raises where the object is another.
-        head: The beginning of the object, where it was fetched already.
+        fetch: Returns the bytes at an offset, of a length; raises if the object has changed.
+        head: The beginning of the object, if it was fetched already.
     """
 
     size_bytes: int
@@ -48,12 +48,12 @@ class OpenedObject:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What is probed before the first write to it.
+    """An endpoint and container to probe before the first write.
 
     Attributes:
         place: Endpoint, and container or bucket.
-        option: The option that insists on a store which fails the probe.
-        is_overridden: Whether it is set.
+        option: The option that allows a store which fails the probe.
+        is_overridden: True if it is set.
     """
 
     place: tuple[str, str]
@@ -65,13 +65,13 @@ class ObjectStoreLog(LogStore):
     """A log whose commits are created by a condition of the store.
 
     Attributes:
-        batch_size: How many objects `_remove_together` can take.
+        batch_size: The most objects that `_remove_together` takes.
 
     Args:
         options: The store's options.
-        clock: Waits where the service is busy.
-        max_tries: How often a request is sent that the service is too busy for.
-        max_put_tries: The same for a request that creates.
+        clock: Waits if the service is busy.
+        max_tries: How often a request is sent if the service is busy.
+        max_put_tries: How often a creating request is sent if the service is busy.
     """
 
     batch_size: ClassVar[int]
@@ -89,75 +89,75 @@ class ObjectStoreLog(LogStore):
         self._patience = Patience(max_tries=max_tries)
         self._put_patience = Patience(max_tries=max_put_tries)
 
-    # What each store gives: requests that are ready to be sent, by clients that are made
+    # Each store makes requests that are ready to be sent, with a client that exists
 
     @abstractmethod
     def _key(self, path: str) -> str:
-        """The key of the object that a path means; a trailing slash stays."""
+        """Return the key of a path's object, with its trailing slash."""
 
     @abstractmethod
     def _probed(self, path: str) -> Probed | None:
-        """What to probe before a path is written; None where the endpoint is the cloud's own."""
+        """Return what to probe before a path is written, or None for the cloud's own endpoint."""
 
     @abstractmethod
     def _put_new(self, path: str, data: bytes) -> Callable[[], object]:
-        """One request with all the bytes, which has the condition."""
+        """Make one request with all the bytes and the condition."""
 
     @abstractmethod
     def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
-        """Sends what nobody sees yet; returns the last request, which has the condition."""
+        """Send invisible pieces, and return the last request, which has the condition."""
 
     @abstractmethod
     def _replace(self, path: str, data: bytes) -> Callable[[], object]:
-        """One request with all the bytes, without a condition."""
+        """Make one request with all the bytes and without a condition."""
 
     @abstractmethod
     def _read(self, path: str) -> Callable[[], bytes]:
-        """One request for the whole object."""
+        """Make one request for the whole object."""
 
     @abstractmethod
     def _open(self, path: str) -> Callable[[], OpenedObject]:
-        """One request for the object as it is now."""
+        """Make one request for the object as it is now."""
 
     @abstractmethod
     def _remove(self, path: str) -> Callable[[], object]:
-        """One request that deletes the object."""
+        """Make one request that deletes the object."""
 
     @abstractmethod
     def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
-        """One request that deletes objects; returns those that may still be there."""
+        """Make one request that deletes objects and returns those that may still exist."""
 
     @abstractmethod
     def _endpoint(self, path: str) -> str:
-        """The endpoint that serves a path."""
+        """Return the endpoint that serves a path."""
 
     @abstractmethod
     def _objects_from(self, path: str) -> Iterator[Any]:
-        """The objects beside a path, from its own name on, page by page."""
+        """Yield the objects in a path's directory, from its own name on, page by page."""
 
     @abstractmethod
     def _objects_below(self, path: str) -> Iterator[Any]:
-        """The objects below a path that ends in a slash, at any depth, page by page."""
+        """Yield the objects below a path that ends in a slash, at any depth, page by page."""
 
     @abstractmethod
     def _holds_anything(self, path: str) -> bool:
-        """Whether there is an object beside a path or below its directory, by one request."""
+        """Check by one request whether an object is in a path's directory or below it."""
 
     @abstractmethod
     def _keys_below(self, path: str) -> Iterator[str]:
-        """The keys right below a path that ends in a slash, of objects and of directories."""
+        """Yield the keys directly below a path with a slash, of objects and directories."""
 
     @abstractmethod
     def _status(self, found: Any, path: str) -> FileStatus:
-        """What a listing tells of an object."""
+        """Return what a listing says about an object."""
 
     @abstractmethod
     def _meaning(self, error: Exception) -> PutMeaning:
-        """What an error of a request that creates says about the object."""
+        """Return what an error of a creating request means for the object."""
 
     @abstractmethod
     def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
-        """An error of the SDK as one of ours."""
+        """Translate an error of the SDK to our error."""
 
     # Writing
 
@@ -166,28 +166,33 @@ class ObjectStoreLog(LogStore):
 
         Raises:
             ConfigError: A custom endpoint ignores the condition (kind `OPTIMIST_NO_ATOMIC_CREATE`),
-                or there are no credentials.
+                or credentials are missing.
             StorageError: The service refused, and nothing was written.
         """
         self._ensure_exclusive(path)
-        return self._created_whole(path, data)
+        return self._create_whole(path, data)
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; a large file is sent in pieces.
+        """See `LogStore.put_file_if_absent`.
 
-        Nobody sees the pieces before the request that makes an object of them, and that request has
-        the condition.
+        A large file is sent in pieces.
+
+        Nobody sees the pieces before the last request, which makes an object of them and has the
+        condition.
         """
         self._ensure_exclusive(path)
         return self.put_data_file(path, file)
 
     def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_data_file`; the endpoint is not probed for it."""
+        """See `LogStore.put_data_file`.
+
+        The endpoint is not probed for it.
+        """
         size_bytes = size_of(file)
         if size_bytes <= PIECE_BYTES:
             file.seek(0)
-            return self._created_whole(path, file.read())
-        return self._created_by(path, self._put_new_in_pieces(path, file), size_bytes)
+            return self._create_whole(path, file.read())
+        return self._create_by(path, self._put_new_in_pieces(path, file), size_bytes)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
@@ -201,15 +206,18 @@ class ObjectStoreLog(LogStore):
             return
 
     def delete_data_files(self, paths: Sequence[str]) -> None:
-        """See `LogStore.delete_data_files`: many files by one request.
+        """See `LogStore.delete_data_files`.
 
-        Those that the service did not remove so are removed one by one, which tells why not.
+        One request deletes many files.
+
+        Files that the service did not delete this way are deleted one by one, which gives their
+        errors.
         """
         for start in range(0, len(paths), self.batch_size):
-            for path in self._left_by_batch(paths[start : start + self.batch_size]):
+            for path in self._delete_batch(paths[start : start + self.batch_size]):
                 self.delete(path)
 
-    def _left_by_batch(self, paths: Sequence[str]) -> list[str]:
+    def _delete_batch(self, paths: Sequence[str]) -> list[str]:
         if len(paths) == 1:
             return list(paths)
         try:
@@ -224,7 +232,10 @@ class ObjectStoreLog(LogStore):
         return self._patiently("read", path, self._read(path))
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranges are fetched as they are read, all of one version."""
+        """See `LogStore.open_read`.
+
+        Ranges of one version are fetched as they are read.
+        """
         found = self._patiently("read", path, self._open(path))
         if len(found.head) == found.size_bytes:
             return io.BytesIO(found.head)
@@ -235,12 +246,14 @@ class ObjectStoreLog(LogStore):
         return open_ranged(found.size_bytes, fetch, head=found.head)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; pages are fetched as they are read.
+        """See `LogStore.list_from`.
+
+        Pages are fetched as they are read.
 
         A directory without files does not exist.
 
         Raises:
-            StorageError: Also when the store lists in no order (kind `OPTIMIST_UNSORTED_LISTING`).
+            StorageError: Also if the listing is out of order (kind `OPTIMIST_UNSORTED_LISTING`).
         """
         directory, first = split_key(self._key(path))
         prefix = path[: len(path) - len(first)]
@@ -270,7 +283,7 @@ class ObjectStoreLog(LogStore):
         path = directory.rstrip("/") + "/"
         prefix = self._key(path)
         for found in self._objects_below(path):
-            if not found.name.endswith("/"):  # a marker that others leave for a directory
+            if not found.name.endswith("/"):  # a marker that others write for a directory
                 yield self._status(found, path + found.name[len(prefix) :])
 
     def list_names(self, directory: str) -> Iterator[str]:
@@ -281,7 +294,7 @@ class ObjectStoreLog(LogStore):
         return filter(None, names)
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: an object appears whole, in one step."""
+        """Return False, since an object appears whole, in one step."""
         return False
 
     # Requests
@@ -293,19 +306,19 @@ class ObjectStoreLog(LogStore):
             return
         place, override = probed.place, (probed.option, probed.is_overridden)
         verdict = probe_once(
-            place, path, create=self._created_whole, delete=self.delete, clock=self._clock
+            place, path, create=self._create_whole, delete=self.delete, clock=self._clock
         )
         ensure_exclusive(verdict, place, path, override=override)
 
-    def _created_whole(self, path: str, data: bytes) -> PutOutcome:
-        return self._created_by(path, self._put_new(path, data), len(data))
+    def _create_whole(self, path: str, data: bytes) -> PutOutcome:
+        return self._create_by(path, self._put_new(path, data), len(data))
 
     def _tag_of(self, answer: object) -> str:  # noqa: ARG002 - for overriding
-        """The entity tag that a put was answered with, as a listing has it; empty if unknown."""
+        """Return the entity tag in a put's answer, as a listing has it, or an empty text."""
         return ""
 
-    def _created_by(self, path: str, send: Callable[[], object], size_bytes: int) -> PutOutcome:
-        """Send the request that has the condition: the protocol of each store's module."""
+    def _create_by(self, path: str, send: Callable[[], object], size_bytes: int) -> PutOutcome:
+        """Send the conditional request, by the protocol in each store's module."""
         outcome, answer = create_once(
             send,
             self._meaning,
@@ -323,7 +336,7 @@ class ObjectStoreLog(LogStore):
             try:
                 return call()
             except OptimistError:
-                raise  # of making the connection: there are no credentials, for example
+                raise  # of the connection: for example, credentials are missing
             except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
                 raise self._translated(error, doing, path)  # noqa: B904
 

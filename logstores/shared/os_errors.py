@@ -1,4 +1,4 @@
-"""What an `OSError` means to the caller of a store: one translation, by code, never by text."""
+"""The meaning of an `OSError` for a store's caller: one translation, by code, never by text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _RETRYABLE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ENFILE, er
 
 
 def storage_error(error: OSError, *, doing: str, path: str) -> StorageError:
-    """Translate an error of the operating system into the store's.
+    """Translate an error of the operating system to the store's error.
 
     Args:
-        error: What the system said.
-        doing: What was tried, for the message: `read`, `list`, `write`.
+        error: The system's error.
+        doing: The action, for the message: `read`, `list`, `write`.
         path: The path as the caller gave it.
 
     Returns:
-        A `LogFileNotFoundError` where the path is missing, else a `StorageError` whose kind tells
-        the cause; fields `path` and `errno`.
+        A `LogFileNotFoundError` for a missing path, else a `StorageError` whose kind is the cause;
+        with the fields `path` and `errno`.
     """
     if isinstance(error, FileNotFoundError):
         return LogFileNotFoundError(

@@ -1,11 +1,11 @@
-"""Notices commits that another writer overwrote, as far as that can be seen.
+"""Detection of commits that another writer overwrote, as far as this can be seen.
 
-A commit file never changes. When one that we know, because we wrote it, read it or listed it, turns
-up with another entity tag or length, somebody overwrote it, as Spark's default S3 store can: what
-it held is lost. The next listing says so, once, naming both commits.
+A commit file never changes. If a file that we wrote, read or listed has another entity tag or
+length later, somebody has overwritten it, as Spark's default S3 store can. Its content is lost. The
+next listing reports it once, with both commits.
 
-Two harmless things look the same: a table that was deleted and made anew has other files under the
-same names, and recovery through an arbiter may copy the same bytes again.
+Two harmless events look the same: a table that was deleted and created again has other files under
+the same names, and recovery through an arbiter may copy the same bytes again.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _COMMIT_INFO = b'{"commitInfo"'
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """What is known of one commit file; tag and length tell it from another.
+    """The known facts of one commit file, of which tag and length identify it.
 
     Attributes:
         path: Its path.
         etag: Its entity tag.
         size_bytes: Its length.
-        modified_ms: When the store says it was written, or 0 where it was not listed yet.
-        is_ours: Whether this process created it.
-        txn_id: From its commitInfo; None where it was only listed, or has none.
-        operation: Likewise.
-        engine: Likewise.
+        modified_ms: The store's time of the write, or 0 if it was not listed yet.
+        is_ours: True if this process created it.
+        txn_id: From its commitInfo; None if it was only listed, or has none.
+        operation: From its commitInfo, or None.
+        engine: From its commitInfo, or None.
     """
 
     path: str
@@ -51,14 +51,14 @@ class CommitIdentity:
     engine: str | None = None
 
     def with_content(self, data: bytes) -> CommitIdentity:
-        """The same file, with what its commitInfo says."""
-        info = _commit_info(data)
+        """Return the same file, with the values of its commitInfo."""
+        info = _find_commit_info(data)
         if info is None:
             return self
         return replace(self, txn_id=info.txn_id, operation=info.operation, engine=info.engine_info)
 
     def is_same_file(self, other: CommitIdentity) -> bool:
-        """Whether both have the same tag and length."""
+        """Check whether both have the same tag and length."""
         return (self.etag, self.size_bytes) == (other.etag, other.size_bytes)
 
     def __str__(self) -> str:
@@ -69,30 +69,30 @@ class CommitIdentity:
 
 
 class KnownCommits:
-    """The commit files that a store has seen lately. Threads may share it; its size is bounded."""
+    """The commit files that a store has seen lately, bounded in size and shared by threads."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
         self._tables: OrderedDict[str, OrderedDict[str, CommitIdentity]] = OrderedDict()
 
     def remember(self, seen: CommitIdentity) -> None:
-        """Record what was seen of a file; what is already known of the same file is kept."""
+        """Record a seen file, and keep what is already known of the same file."""
         with self._lock:
-            files = self._files(seen.path)
+            files = self._files_beside(seen.path)
             known = files.pop(seen.path, None)
             if known is not None and known.is_same_file(seen):
-                seen = _merged(known, seen)
+                seen = _merge_facts(known, seen)
             files[seen.path] = seen
             if len(files) > _MAX_COMMITS:
                 files.popitem(last=False)
 
     def get(self, path: str) -> CommitIdentity | None:
-        """What is known of a file."""
+        """Return the known identity of a file."""
         with self._lock:
-            return self._tables.get(_directory(path), OrderedDict()).get(path)
+            return self._tables.get(_directory_of(path), OrderedDict()).get(path)
 
     def changed(self, seen: CommitIdentity) -> CommitIdentity | None:
-        """What was known of the path, if another file has it now; else the file is remembered."""
+        """Return the known file of the path if it was replaced, or else remember this file."""
         known = self.get(seen.path)
         if known is not None and not known.is_same_file(seen):
             return known
@@ -101,7 +101,10 @@ class KnownCommits:
         return None
 
     def learn(self, seen: CommitIdentity, data: bytes) -> None:
-        """Record what a file says of itself; if it has changed, the next listing reports that."""
+        """Record the content of a file.
+
+        If the file has changed, the next listing reports it.
+        """
         known = self.get(seen.path)
         if known is None or (known.is_same_file(seen) and known.txn_id is None):
             self.remember(seen.with_content(data))
@@ -109,15 +112,15 @@ class KnownCommits:
     def forget(self, path: str) -> None:
         """Forget a file, because this store deletes or overwrites it."""
         with self._lock:
-            self._tables.get(_directory(path), OrderedDict()).pop(path, None)
+            self._tables.get(_directory_of(path), OrderedDict()).pop(path, None)
 
     def forget_table(self, path: str) -> None:
-        """Forget all files of the directory that the file is in: the table was made anew."""
+        """Forget all files in the file's directory, because the table was created again."""
         with self._lock:
-            self._tables.pop(_directory(path), None)
+            self._tables.pop(_directory_of(path), None)
 
-    def _files(self, path: str) -> OrderedDict[str, CommitIdentity]:
-        directory = _directory(path)
+    def _files_beside(self, path: str) -> OrderedDict[str, CommitIdentity]:
+        directory = _directory_of(path)
         files = self._tables.setdefault(directory, OrderedDict())
         self._tables.move_to_end(directory)
         if len(self._tables) > _MAX_TABLES:
@@ -126,13 +129,13 @@ class KnownCommits:
 
 
 def is_commit(name: str) -> bool:
-    """Whether a name is that of a commit file."""
+    """Check whether a name is a commit file's."""
     parsed = parse_log_file_name(name)
     return parsed is not None and parsed.kind is LogFileKind.COMMIT
 
 
 def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageError:
-    """The error for a commit that somebody overwrote."""
+    """Return the error for a commit that somebody overwrote."""
     lost = "A commit that this process made is lost" if known.is_ours else "A commit is lost"
     return StorageError(
         f"{lost}: {known.path} was {known} and is now {found}. Another writer overwrote it without "
@@ -152,7 +155,7 @@ def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageErro
     )
 
 
-def _merged(known: CommitIdentity, seen: CommitIdentity) -> CommitIdentity:
+def _merge_facts(known: CommitIdentity, seen: CommitIdentity) -> CommitIdentity:
     return replace(
         seen,
         modified_ms=seen.modified_ms or known.modified_ms,
@@ -163,18 +166,18 @@ def _merged(known: CommitIdentity, seen: CommitIdentity) -> CommitIdentity:
     )
 
 
-def _directory(path: str) -> str:
+def _directory_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _commit_info(data: bytes) -> CommitInfo | None:
+def _find_commit_info(data: bytes) -> CommitInfo | None:
     start = data.find(_COMMIT_INFO)
     if start < 0 or (start > 0 and data[start - 1 : start] != b"\n"):
-        return None  # not at the start of a line: it is text inside another action
+        return None  # not at the start of a line: text inside another action
     end = data.find(b"\n", start)
     line = data[start:] if end < 0 else data[start:end]
     try:
         action = action_from_json(line.decode("utf-8"))
     except (OptimistError, UnicodeDecodeError):
-        return None  # whoever reads the commit reports that
+        return None  # the commit's reader reports it
     return action if isinstance(action, CommitInfo) else None

@@ -1,7 +1,6 @@
-"""Ends a listing that goes in circles: a page that names a token which has been followed already.
+"""A guard against endless listings, whose pages name a token that was followed already.
 
-A store, or a cache before it, that repeats a page with its token would be listed for ever, and a
-wait without end is no answer.
+If a store, or a cache before it, repeated a page with its token, the listing would never end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ class PageTokens:
     """The tokens of one listing.
 
     Args:
-        path: What is listed, for the message.
+        path: The listed path, for the message.
     """
 
     def __init__(self, path: str) -> None:
@@ -25,15 +24,15 @@ class PageTokens:
         self._followed: set[str] = set()
 
     def follow(self, token: object) -> str:
-        """The token of the next page, of which there must be one.
+        """Return the token of the next page, which must exist.
 
         Raises:
-            StorageError: There is none, or it leads back (kind `OPTIMIST_BROKEN_LISTING`).
+            StorageError: The token is missing, or leads back (kind `OPTIMIST_BROKEN_LISTING`).
         """
         if not isinstance(token, str) or not token:
-            raise self._broken("says that there is more, and not where")
+            raise self._broken_listing("says that there is more, and not where")
         if token in self._followed:
-            raise self._broken("leads back to a page that was read already")
+            raise self._broken_listing("leads back to a page that was read already")
         self._followed.add(token)
         return token
 
@@ -41,12 +40,12 @@ class PageTokens:
         """Refuse a page of another listing.
 
         Raises:
-            StorageError: It names an object elsewhere (kind `OPTIMIST_BROKEN_LISTING`).
+            StorageError: The page has an object of another prefix (kind `OPTIMIST_BROKEN_LISTING`).
         """
         if not all(name.startswith(prefix) for name in names):
-            raise self._broken("names objects of another listing")
+            raise self._broken_listing("names objects of another listing")
 
-    def _broken(self, how: str) -> StorageError:
+    def _broken_listing(self, how: str) -> StorageError:
         return StorageError(
             f"Cannot list {self._path}: a page of the store's listing {how}. Run the operation "
             "again; if it stays so, the server, or a cache before it, is at fault.",

@@ -1,4 +1,4 @@
-"""A seekable file over a store's ranged reads: only parts of a large checkpoint are fetched."""
+"""A seekable file over a store's ranged reads, which fetches only parts of a large checkpoint."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def open_ranged(
     """Open a read-only file whose size is known.
 
     Args:
-        size_bytes: The length of the whole.
-        fetch: Returns the bytes at an offset, of a length greater than zero; every range lies
-            within the file. It must serve one version of the file, or raise. Where a server ignores
-            ranges it may return the whole file.
-        head: The beginning of the file, where it was fetched already.
-        tail: The end of the file, likewise.
-        read_ahead_bytes: The least that is fetched at once, except at the end.
+        size_bytes: The length of the file.
+        fetch: Returns the bytes at an offset, of a length greater than zero; every range is within
+            the file. It must serve one version of the file, or raise. If a server ignores ranges,
+            it may return the whole file.
+        head: The beginning of the file, if it was fetched already.
+        tail: The end of the file, if it was fetched already.
+        read_ahead_bytes: The fewest bytes to fetch at once, except at the end.
     """
     raw = _RangedFile(size_bytes, fetch, (head, tail), read_ahead_bytes)
     return cast(BinaryIO, io.BufferedReader(raw, _BUFFER_BYTES))
@@ -82,17 +82,17 @@ class _RangedFile(io.RawIOBase):
         return len(data)
 
     def _block_at(self, position: int, wanted: int) -> tuple[bytes, int]:
-        """A block of bytes that holds the position, and where the block starts."""
+        """Return a block of bytes that holds the position, and the block's start."""
         if position >= self._tail_start:
             return self._tail, self._tail_start
         if not self._block_start <= position < self._block_start + len(self._block):
             length = min(max(wanted, self._ahead), self._tail_start - position)
-            self._block = self._part(self._fetch(position, length), position, length)
+            self._block = self._cut_range(self._fetch(position, length), position, length)
             self._block_start = position
         return self._block, self._block_start
 
-    def _part(self, found: bytes, position: int, length: int) -> bytes:
-        """What was asked for, of that or of the whole file."""
+    def _cut_range(self, found: bytes, position: int, length: int) -> bytes:
+        """Cut the wanted range from an answer that may be the whole file."""
         if len(found) == self._size:
             found = found[position : position + length]
         if len(found) != length:

@@ -1,4 +1,4 @@
-"""The options that the stores of Azure and Google have in common, and how all of them are read."""
+"""The common options of Azure's and Google's stores, and how all options are read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _Options = TypeVar("_Options", bound="ServiceOptions")
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """What every such store may be told. Build a subclass with `from_options`.
+    """The options of every such store, built by a subclass's `from_options`.
 
-    A subclass names the `prefix` of its keys, and adds fields for them. It sets `__repr__` to
-    `masked_repr`, as here: the one that `dataclass` makes would show secrets.
+    A subclass sets the `prefix` of its keys, and adds fields for them. It sets `__repr__` to
+    `masked_repr`, as here: the `__repr__` of `dataclass` would show secrets.
 
     Attributes:
         connect_timeout_s: How long to wait for a connection.
         read_timeout_s: How long to wait for an answer.
-        max_tries: How often a request is made when the store says that it is busy.
-        allow_unsafe_writes: Write although a custom endpoint does not refuse to overwrite a commit;
-            for tables that one writer writes. Every commit is logged.
+        max_tries: How often a request is sent if the store is busy.
+        allow_unsafe_writes: Write although a custom endpoint may overwrite a commit; for tables
+            with one writer. Every commit is logged.
     """
 
     prefix: ClassVar[str]
@@ -46,15 +46,15 @@ class ServiceOptions:
         options: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
     ) -> _Options:
-        """Parse the store's keys; all others are ignored.
+        """Parse the store's keys, and ignore all others.
 
         Args:
             options: A plain mapping, for example the entries of a Spark conf.
-            environment: Environment variables; the process's own if None.
+            environment: Environment variables; those of the process if None.
 
         Raises:
-            ConfigError: An own key is unknown or does not parse, keys contradict each other, or
-                Hadoop's keys ask for what does not exist here.
+            ConfigError: A key of the store is unknown or does not parse, keys contradict each
+                other, or Hadoop's keys need an unsupported feature.
         """
         own = parse_options(cls, options, cls.prefix)
         given = os.environ if environment is None else environment
@@ -67,7 +67,7 @@ class ServiceOptions:
         options: Mapping[str, str],
         environment: Mapping[str, str],
     ) -> _Options:
-        """Add to the store's own keys what Hadoop's and the environment say.
+        """Complete the store's own keys by Hadoop's keys and the environment.
 
         Args:
             own: The values of the store's own keys, by the names of the fields.

@@ -13,11 +13,11 @@ __all__ = ["ensure_no_options", "options_from", "options_of_store"]
 
 
 def options_of_store(class_path: str, options: Mapping[str, str]) -> Options:
-    """The options with which `find_store` makes this store, whichever one they name now.
+    """Return the options by which `find_store` makes this store, whichever they name now.
 
     Args:
         class_path: The store, `package.module:Class`.
-        options: What it is to be built with.
+        options: The options to build it with.
     """
     kept = {
         key: value
@@ -28,21 +28,21 @@ def options_of_store(class_path: str, options: Mapping[str, str]) -> Options:
 
 
 def options_from(name: str, values: Mapping[str, object]) -> Options:
-    """Write values as the options of the store of this name; None and empty texts are left out.
+    """Write values as a store's options, without None and empty texts.
 
     Args:
         name: The store's short name.
-        values: By the option's name; secrets may be wrapped.
+        values: The values by the options' names; secrets may be wrapped.
     """
     texts = ((option, _text(value)) for option, value in values.items())
     return Options({f"{STORE_PREFIX}{name}.{option}": text for option, text in texts if text})
 
 
 def ensure_no_options(options: Mapping[str, str], name: str) -> None:
-    """Refuse any option of a store that has none.
+    """Refuse any option of a store that has no options.
 
     Raises:
-        ConfigError: There is such a key.
+        ConfigError: A key of the store is given.
     """
     prefix = f"{STORE_PREFIX}{name}."
     for option in options_under(options, prefix):

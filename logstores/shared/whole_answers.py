@@ -1,13 +1,13 @@
-"""HTTP by `requests`, for the SDKs of Azure and Google: whole answers in time, or none.
+"""HTTP by `requests` for the SDKs of Azure and Google, with only whole answers, in time.
 
-An answer that was cut off in its headers looks whole to an SDK: a listing of nothing, a file of no
-bytes. An answer to a GET is therefore taken only if it says how long it is, and has all of that.
-And no request waits longer than the try it belongs to may take (`try_limit_s`).
+An answer that was cut off in its headers looks whole to an SDK: an empty listing, an empty file. So
+an answer to a GET is accepted only if it gives its length and has all its bytes. And no request
+waits longer than its try may take (`try_limit_s`).
 
-`requests` does two things on its own that send credentials astray: where `~/.netrc` has a line for
-a host, or one for all hosts (`default`), it replaces the service's credentials by that password;
-and it follows redirects to whichever host an answer names. Neither happens here. An SDK may take an
-address out of an answer, too: the session of a store asks the store's own endpoint and no other.
+`requests` does two things by default that leak credentials. If `~/.netrc` has a line for a host, or
+for all hosts (`default`), it replaces the service's credentials by that password. And it follows
+redirects to any host that an answer names. Neither happens here. An SDK may also take an address
+from an answer, so the session of a store sends requests only to the store's own endpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLOCK_BYTES = 32 * 1024
 
 
 class AnotherHostError(requests.exceptions.InvalidURL):
-    """An answer names another host for the next request; nothing is sent there."""
+    """An answer names another host for the next request, which is not sent."""
 
 
 def whole_session(
@@ -51,16 +51,16 @@ def whole_session(
     endpoint: str | None = None,
     ensure: _Ensure | None = None,
 ) -> _Session:
-    """The session, with `WholeAnswers`, and nothing sent that was not asked for.
+    """Set up a session with `WholeAnswers`, which sends only the wanted requests.
 
     Args:
-        session: What is set up.
+        session: The session.
         connect_timeout_s: See `WholeAnswers`.
         read_timeout_s: See `WholeAnswers`.
-        endpoint: The URL whose scheme, host and port alone are asked; None for any.
-        ensure: Refuses a success that says too little, by an error of `requests`.
+        endpoint: The only URL (scheme, host and port) to send requests to; None for any.
+        ensure: Refuses an incomplete success, by an error of `requests`.
     """
-    _keep_to_itself(session)
+    _make_private(session)
     adapter = WholeAnswers(
         connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s, ensure=ensure
     )
@@ -73,14 +73,14 @@ def whole_session(
 
 
 def private_session() -> requests.Session:
-    """A session that sends no password of `~/.netrc` and follows no redirect."""
+    """Return a session that sends no password of `~/.netrc` and follows no redirect."""
     session = requests.Session()
-    _keep_to_itself(session)
+    _make_private(session)
     return session
 
 
 class WholeAnswers(HTTPAdapter):
-    """An adapter that takes only whole answers: `session.mount("https://", WholeAnswers(...))`.
+    """An adapter that accepts only whole answers: `session.mount("https://", WholeAnswers(...))`.
 
     Args:
         connect_timeout_s: How long to wait for a connection at most.
@@ -103,14 +103,19 @@ class WholeAnswers(HTTPAdapter):
         self._ensure = ensure
 
     def init_poolmanager(self, *args: Any, **given: Any) -> None:
-        """See `HTTPAdapter.init_poolmanager`; large files are sent in larger blocks."""
+        """See `HTTPAdapter.init_poolmanager`.
+
+        Large files are sent in larger blocks.
+        """
         super().init_poolmanager(*args, blocksize=_BLOCK_BYTES, **given)
 
     def send(self, request: requests.PreparedRequest, *args: Any, **given: Any) -> Any:
-        """See `HTTPAdapter.send`; our time-outs replace those that the SDK asks for.
+        """See `HTTPAdapter.send`.
+
+        Our time-outs replace those of the SDK.
 
         Raises:
-            requests.ConnectionError: Also when the answer does not say how long it is.
+            requests.ConnectionError: Also if the answer does not give its length.
             requests.exceptions.ChunkedEncodingError: The answer is shorter than it says.
         """
         given["timeout"] = (
@@ -130,26 +135,26 @@ class WholeAnswers(HTTPAdapter):
 
 
 class _Nowhere(BaseAdapter):
-    """Sends nothing."""
+    """An adapter that sends nothing."""
 
     def send(self, request: requests.PreparedRequest, *_args: Any, **_given: Any) -> Any:
         raise AnotherHostError("an answer names another host", request=request)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""
 
 
 def ensure_asked_range(asked: str, response: requests.Response) -> None:
-    """Refuse a part of an object that lies elsewhere than the range that was asked for.
+    """Refuse a part of an object that is not the wanted range.
 
-    A 200 holds the whole object; whoever reads ranges cuts it (`ranged_file`).
+    A 200 holds the whole object, from which `ranged_file` cuts the range.
 
     Args:
-        asked: The range, as in `bytes=0-99`; empty where none was asked for.
+        asked: The range, as in `bytes=0-99`; empty if the request had none.
         response: The answer.
 
     Raises:
-        requests.ConnectionError: It lies elsewhere, or does not say where.
+        requests.ConnectionError: The range differs, or is not given.
     """
     if response.status_code != 206:
         return
@@ -159,23 +164,23 @@ def ensure_asked_range(asked: str, response: requests.Response) -> None:
         raise requests.ConnectionError("another range was answered", request=response.request)
 
 
-def _keep_to_itself(session: requests.Session) -> None:
-    # Without an `auth` of its own, a session looks into ~/.netrc. Proxies and certificates are
-    # still those of the environment, so `trust_env` stays.
-    session.auth = _as_it_is
-    session.get_redirect_target = _nowhere  # type: ignore[assignment,method-assign]
+def _make_private(session: requests.Session) -> None:
+    # Without its own `auth`, a session reads ~/.netrc. Proxies and certificates still come from the
+    # environment, so `trust_env` stays.
+    session.auth = _unchanged_request
+    session.get_redirect_target = _no_redirect  # type: ignore[assignment,method-assign]
 
 
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def _unchanged_request(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _nowhere(_response: object) -> None:
-    """No redirect is followed: storage services send none, and a proxy's would get our token."""
+def _no_redirect(_response: object) -> None:
+    """Follow no redirect: storage services send none, and a proxy's would get our token."""
 
 
 def _ensure_whole(response: requests.Response) -> None:
     if not is_whole(response.headers):
         raise requests.ConnectionError("the answer was cut off", request=response.request)
     if "Content-Encoding" not in response.headers:  # the SDK reads encoded bodies itself
-        _ = response.content  # read now: a body that was cut off fails here, not in an SDK
+        _ = response.content  # read now: a cut body fails here, not in an SDK

@@ -126,7 +126,7 @@ def test_s3_files_are_created_with_the_options_of_their_bucket_and_the_keys_foun
         credentials=lambda: S3Credentials("id-2", "hush", "tok-2"),
     )
     there = creating(store, "s3://special/t")
-    found = there._at("s3://special/t")[0].options
+    found = there._locate("s3://special/t")[0].options
     assert type(there) is S3LogStore
     keys = (found.access_key, found.secret_key, found.session_token)
     assert keys == (Secret("id-2"), Secret("hush"), Secret("tok-2"))

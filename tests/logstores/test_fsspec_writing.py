@@ -122,7 +122,7 @@ def test_server_that_ignores_the_condition_is_not_written(driver, store, monkeyp
 
 
 def test_older_version_is_refused_and_the_newer_one_named(driver, store, monkeypatch):
-    monkeypatch.setattr(fsspec_drivers, "_installed", lambda package: (2024, 5, 9))
+    monkeypatch.setattr(fsspec_drivers, "_installed_version", lambda package: (2024, 5, 9))
     with pytest.raises(ConfigError) as caught:
         store.put_if_absent(COMMIT, b"x")
     assert caught.value.kind == "OPTIMIST_NO_ATOMIC_CREATE"
@@ -293,7 +293,7 @@ def test_a_file_that_could_not_be_sent_whole_is_not_published():
     sent = []
     target = Buffered(MemoryFileSystem(), "/x", "wb", sent=sent)
     with pytest.raises(OSError, match="the disk is gone"):
-        fsspec_store._pour(CutOff(bytes(fsspec_store.PIECE_BYTES + 1)), target)
+        fsspec_store._write_pieces(CutOff(bytes(fsspec_store.PIECE_BYTES + 1)), target)
     target.close()
     del target
     assert not any(final for _, final in sent)
