@@ -1,7 +1,7 @@
-"""Arbiters say who owns a version of a table; leases let one holder work at a time.
+"""Arbiters decide who owns a version of a table, and leases let one holder work at a time.
 
-A class that needs an SDK is imported only when it is first named here, so that you install only the
-SDKs of the classes you use.
+A class that needs an SDK is imported only at its first use, so you install only the SDKs of the
+classes that you use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ends the wait for a database server that has gone silent.
+"""A limit on the wait for a database server that does not answer.
 
-Drivers limit the time to connect, but none limits the time of a statement: if a server has the
-request and does not answer, they wait until the kernel gives the connection up, hours later.
+Drivers limit the time to connect, but none limits the time of a statement. If a server has the
+request and does not answer, they wait until the kernel closes the connection, hours later.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["broken_off_after"]
 
 @contextmanager
 def broken_off_after(limit_s: float, connection: object) -> Iterator[None]:
-    """Shut a connection's socket down if the body takes longer; its driver then raises.
+    """Shut down a connection's socket if the body takes longer, so that its driver raises.
 
     Args:
-        limit_s: How long the body may take.
-        connection: A driver's connection; one without a socket, such as SQLite's, is left alone.
+        limit_s: The most seconds for the body.
+        connection: A driver's connection; without a socket, as SQLite's, it has no limit.
     """
     fileno = getattr(connection, "fileno", None)
     if fileno is None:
         yield
         return
-    # A descriptor of our own: the driver may close its own, and the number be given to another
-    # file, before the timer fires.
+    # We use our own descriptor: the driver may close its own before the timer fires, and the system
+    # may then give the number to another file.
     with contextlib.closing(socket.socket(fileno=os.dup(fileno()))) as held:
         timer = threading.Timer(limit_s, _shut_down, (held,))
         timer.daemon = True

@@ -1,14 +1,15 @@
 """Entries in a DynamoDB table, as delta-storage's `S3DynamoDBLogStore` keeps them (spec 4).
 
 *Assumes* one table in one region for all writers, and the same spelling of a table's path, to the
-byte, by all of them. DynamoDB's conditional puts and strongly consistent reads do what AWS says.
+byte, by all of them. DynamoDB's conditional puts and strongly consistent reads work as AWS
+documents.
 
-*Provides* one owner per file, whichever clients crash; reads that see every write that returned;
-entries that delta-spark and delta-rs read, complete and create, as we do theirs.
+*Provides* one owner per file, even if clients crash; reads that see every write that has returned;
+entries that delta-spark and delta-rs read, complete and create, and theirs for us.
 
-*Does not provide* expiry: entries get `expireTime` once complete, and whoever runs the table may
-set its TTL attribute to that; nothing here deletes an entry. No global tables written in two
-regions: there the last writer wins, and exclusion is gone.
+*Does not provide* expiry: entries get `expireTime` once complete, and the table's owner may use it
+as the TTL attribute; this class deletes no entry. It does not support global tables written in two
+regions: there the last writer wins, and exclusion is lost.
 
 *Excludes* other Optimist writers, delta-spark with `S3DynamoDBLogStore`, and those releases of
 delta-rs that know `AWS_S3_LOCKING_PROVIDER=dynamodb` (its 1.6 for Python ignores it), as far as all
@@ -54,8 +55,8 @@ class DynamoDBArbiter(Arbiter):
 
     Args:
         options: See `DynamoDBOptions`.
-        clock: For the waits between tries and while the table is being made.
-        client: A client to use instead of one made from the options; its retries must be off.
+        clock: Paces retries and the wait for a table that is being created.
+        client: A client to use instead of one from the options; its retries must be off.
     """
 
     def __init__(
@@ -81,10 +82,10 @@ class DynamoDBArbiter(Arbiter):
     def create(self, entry: CommitEntry) -> PutOutcome:
         """See `Arbiter.create`.
 
-        1. Put the item once, on the condition that there is none with its key. The SDK does not
-           retry, because a second try would meet the first one's success.
-        2. If the condition fails, the answer holds the item that stood in the way. If that has our
-           `tempPath`, it is ours.
+        1. Put the item once, on the condition that no item has its key. The SDK does not retry,
+           because a second try would find the item of a successful first.
+        2. If the condition fails, the answer holds the existing item. If it has our `tempPath`, it
+           is ours.
         3. If no answer comes, the outcome is `UNKNOWN`.
         """
         item = _item_of(entry)
@@ -101,7 +102,7 @@ class DynamoDBArbiter(Arbiter):
             raise
         except Exception as error:
             if code_of(error) == CONDITION_FAILED:
-                return self._lost_to(entry, error)
+                return self._judge_winner(entry, error)
             if is_unanswered(error):
                 _LOG.warning(
                     "DynamoDB did not say whether the entry of %s was created.", entry.file_name
@@ -112,7 +113,10 @@ class DynamoDBArbiter(Arbiter):
         return PutOutcome.CREATED
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
-        """See `Arbiter.get`; strongly consistent."""
+        """See `Arbiter.get`.
+
+        The read is strongly consistent.
+        """
         answer = self._table.ask(
             lambda client: client.get_item(
                 TableName=self._table.shape.name,
@@ -125,7 +129,10 @@ class DynamoDBArbiter(Arbiter):
         return None if item is None else self._entry_of(item, table_path, file_name)
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """See `Arbiter.latest`; strongly consistent, and one item is read."""
+        """See `Arbiter.latest`.
+
+        It reads one item, strongly consistent.
+        """
         answer = self._table.ask(
             lambda client: client.query(
                 TableName=self._table.shape.name,
@@ -142,7 +149,10 @@ class DynamoDBArbiter(Arbiter):
         return None
 
     def complete(self, entry: CommitEntry) -> None:
-        """See `Arbiter.complete`: an update on the condition that `tempPath` is the same."""
+        """See `Arbiter.complete`.
+
+        It is an update on the condition that `tempPath` is the same.
+        """
         try:
             self._table.ask(
                 lambda client: _update_complete(client, self._table.shape.name, entry),
@@ -166,7 +176,7 @@ class DynamoDBArbiter(Arbiter):
         }
 
     def _entry_of(self, item: Mapping[str, Any], table_path: str, file_name: str) -> CommitEntry:
-        """Parse an item, whoever wrote it: it may lack `expireTime` or have more attributes."""
+        """Parse an item of any writer, which may lack `expireTime` or have more attributes."""
         fields = {
             name: plain_value(item[name])
             for name in ("tempPath", "complete", "expireTime")
@@ -179,16 +189,16 @@ class DynamoDBArbiter(Arbiter):
             keeper=f"the DynamoDB table {self._parsed.table_name}",
         )
 
-    def _lost_to(self, entry: CommitEntry, error: Exception) -> PutOutcome:
+    def _judge_winner(self, entry: CommitEntry, error: Exception) -> PutOutcome:
         item: Any = error.response.get("Item") if isinstance(error, ClientError) else None
         if item is not None:
             winner = self._entry_of(item, entry.table_path, entry.file_name)
-        else:  # a server that does not hand out the item in the way
+        else:  # a server that does not return the existing item
             try:
                 found = self.get(entry.table_path, entry.file_name)
             except StorageError as failure:
                 if failure.kind == ARBITER_ENTRY_DAMAGED:
-                    raise  # a damaged one is another's: ours was not created
+                    raise  # a damaged entry is not ours: ours was not created
                 return PutOutcome.UNKNOWN
             if found is None:
                 return PutOutcome.UNKNOWN

@@ -1,14 +1,14 @@
 """Leases in a DynamoDB table, by conditional writes (docs/locks.md).
 
-*Assumes* one table in one region for all who compete, and that their clocks differ by no more than
-`optimist.store.dynamodb.maxClockSkewSeconds` (10 s): DynamoDB has no clock to go by.
+*Assumes* one table in one region for all competitors, and that their clocks differ by no more than
+`optimist.store.dynamodb.maxClockSkewSeconds` (10 s): DynamoDB offers no clock.
 
 *Provides* one holder per name at a time: a holder stops at its deadline by its own clock, and
 another takes over only when the deadline plus the allowed skew has passed by its clock. Fencing
-numbers grow for as long as the item lives; nothing here deletes it.
+numbers grow as long as the item exists, and this class never deletes it.
 
-*Does not provide* one holder where clocks differ by more than that. Then the fencing number and the
-store's own exclusion must hold.
+*Does not provide* one holder if clocks differ by more. Then only the fencing number and the store's
+own exclusion protect the log.
 
 *Excludes* other Optimist writers set to the same table.
 """
@@ -49,7 +49,7 @@ class DynamoDBLease(Lease):
     Args:
         options: See `DynamoDBOptions`; the table is `optimist.store.dynamodb.leaseTable`.
         clock: The clock by which leases lapse.
-        client: A client to use instead of one made from the options; its retries must be off.
+        client: A client to use instead of one from the options; its retries must be off.
     """
 
     def __init__(
@@ -70,39 +70,43 @@ class DynamoDBLease(Lease):
         )
 
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
-        """See `Lease.try_acquire`; one conditional update, sent once.
+        """See `Lease.try_acquire`.
 
-        If no answer comes, the item is read back, and its owner tells whether we took it.
+        It sends one conditional update, once.
+
+        If no answer comes, the item is read back, and its owner shows whether we took it.
         """
-        self._table.ensure_ready()  # before the time is taken: a table may take long to be made
+        self._table.ensure_ready()  # before the time is read: creating a table may take long
         owner = self._clock.new_uuid()
         now_ms = self._clock.now_ms()
         deadline_ms = now_ms + round(ttl_s * 1000)
-        # The holder's clock may be behind ours by that much, so it may still go by its lease.
+        # The holder's clock may be behind ours by that much, so it may still use its lease.
         limit_ms = now_ms - round(self._parsed.max_clock_skew_s * 1000)
         try:
             item = self._table.send(
-                lambda client: _take(client, self._item(name), owner, deadline_ms, limit_ms)
+                lambda client: _take_lease(
+                    client, self._item_key(name), owner, deadline_ms, limit_ms
+                )
             )
         except OptimistError:  # not sent
             raise
         except Exception as error:
             if code_of(error) == CONDITION_FAILED:
                 # Somebody holds it. A damaged item raises here: waiting for it would not help.
-                self._parsed_state(name, _item_in_the_way(error))
+                self._parse_state(name, _item_in_the_way(error))
                 return None
             doing = f"take the lease on {name}"
             if not is_unanswered(error):
                 raise dynamodb_error(error, doing=doing) from error
-            item = self._read(name, doing)
-        state = self._parsed_state(name, item)
+            item = self._read_item(name, doing)
+        state = self._parse_state(name, item)
         return state.grant(name) if state.owner == owner else None
 
     def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:
         """See `Lease.renew`."""
         now_ms = self._clock.now_ms()
         deadline_ms = now_ms + round(ttl_s * 1000)
-        self._change(
+        self._update_held(
             grant,
             "SET #deadline = :deadline",
             "#owner = :owner AND #deadline > :now",
@@ -111,18 +115,24 @@ class DynamoDBLease(Lease):
         return replace(grant, deadline_ms=deadline_ms)
 
     def release(self, grant: LeaseGrant) -> None:
-        """See `Lease.release`; the item stays, with the number."""
+        """See `Lease.release`.
+
+        The item stays, with the number.
+        """
         condition = "#owner = :owner AND attribute_exists(#deadline)"
         try:
-            self._change(grant, "REMOVE #owner, #deadline", condition, {})
+            self._update_held(grant, "REMOVE #owner, #deadline", condition, {})
         except StorageError as error:
             if error.kind != LEASE_LAPSED:
                 raise
 
     def ensure_held(self, grant: LeaseGrant) -> None:
-        """See `Lease.ensure_held`; reads the item, strongly consistent."""
-        item = self._read(grant.name, f"look at the lease on {grant.name}")
-        state = self._parsed_state(grant.name, item)
+        """See `Lease.ensure_held`.
+
+        It reads the item, strongly consistent.
+        """
+        item = self._read_item(grant.name, f"look at the lease on {grant.name}")
+        state = self._parse_state(grant.name, item)
         if not state.is_held_by(grant, self._clock.now_ms()):
             raise lapsed(grant)
 
@@ -135,20 +145,20 @@ class DynamoDBLease(Lease):
             "excludes": "Optimist writers set to the same table",
         }
 
-    def _item(self, name: str) -> dict[str, Any]:
+    def _item_key(self, name: str) -> dict[str, Any]:
         return {"TableName": self._table.shape.name, "Key": {"leaseName": {"S": name}}}
 
-    def _read(self, name: str, doing: str) -> Mapping[str, Any]:
+    def _read_item(self, name: str, doing: str) -> Mapping[str, Any]:
         answer = self._table.ask(
-            lambda client: client.get_item(**self._item(name), ConsistentRead=True), doing=doing
+            lambda client: client.get_item(**self._item_key(name), ConsistentRead=True), doing=doing
         )
         return answer.get("Item", {})
 
-    def _parsed_state(self, name: str, item: Mapping[str, Any]) -> LeaseState:
-        """Parse a record, whoever wrote it; where there is none, nobody holds the lease.
+    def _parse_state(self, name: str, item: Mapping[str, Any]) -> LeaseState:
+        """Parse a record of any writer, where a missing record means a free lease.
 
         Raises:
-            StorageError: It is not a lease (kind `OPTIMIST_LEASE_DAMAGED`).
+            StorageError: The record is not a lease (kind `OPTIMIST_LEASE_DAMAGED`).
         """
         if not item:
             return LeaseState()
@@ -158,13 +168,13 @@ class DynamoDBLease(Lease):
             where = f"the DynamoDB table {self._table.shape.name}"
             raise damaged_lease(name, where, str(error)) from None
 
-    def _change(
+    def _update_held(
         self, grant: LeaseGrant, update: str, condition: str, values: Mapping[str, Any]
     ) -> None:
         try:
             self._table.ask(
                 lambda client: client.update_item(
-                    **self._item(grant.name),
+                    **self._item_key(grant.name),
                     UpdateExpression=update,
                     ConditionExpression=condition,
                     ExpressionAttributeNames=_NAMES,
@@ -178,7 +188,7 @@ class DynamoDBLease(Lease):
             raise
 
 
-def _take(
+def _take_lease(
     client: DynamoDBClient, item: Mapping[str, Any], owner: str, deadline_ms: int, limit_ms: int
 ) -> Mapping[str, Any]:
     answer = client.update_item(
@@ -199,6 +209,6 @@ def _take(
 
 
 def _item_in_the_way(error: Exception) -> Mapping[str, Any]:
-    """The item on which a condition failed, from servers that tell."""
+    """Return the item on which a condition failed, if the server returns it."""
     item: Mapping[str, Any] = getattr(error, "response", {}).get("Item") or {}
     return item

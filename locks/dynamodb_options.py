@@ -20,7 +20,7 @@ from optimist.core.secrets import Options, Secret, masked_repr
 __all__ = ["DELTA_PREFIX", "DynamoDBOptions"]
 
 DELTA_PREFIX = "io.delta.storage.S3DynamoDBLogStore."
-"""The prefix of Delta's keys; before it may stand `spark.`, `spark.hadoop.` or `hadoop.`."""
+"""The prefix of Delta's keys, which may follow `spark.`, `spark.hadoop.` or `hadoop.`."""
 
 _LEASE_TABLE = "optimist_leases"
 _PROVIDER = "credentials.provider"
@@ -38,26 +38,27 @@ _DEFAULT_CHAINS = frozenset(
         "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider",
     }
 )
-"""Java providers whose sources boto3's own chain looks through."""
+"""Java providers whose sources boto3's own chain also searches."""
 
 
 @dataclass(frozen=True, slots=True)
 class DynamoDBOptions:
-    """Where the tables are and how to reach them.
+    """The options to reach the tables.
 
     Attributes:
         table_name: The arbiter's table (`ddb.tableName`).
         region: Its region (`ddb.region`).
-        read_capacity: Read units of a table that we make (`provisionedThroughput.rcu`).
-        write_capacity: Write units of a table that we make (`provisionedThroughput.wcu`).
+        read_capacity: Read units of a table that we create (`provisionedThroughput.rcu`).
+        write_capacity: Write units of a table that we create (`provisionedThroughput.wcu`).
         ttl_s: Seconds from completing an entry to its `expireTime` (`ddb.ttl`).
         lease_table: The table of the leases (`optimist.store.dynamodb.leaseTable`).
-        endpoint: Another server than AWS's (`optimist.store.dynamodb.endpoint`).
-        creates_tables: Whether a missing table is made (`...createTables`).
-        max_clock_skew_s: How far the clocks of two lease holders may be apart
+        endpoint: A server other than AWS's (`optimist.store.dynamodb.endpoint`).
+        creates_tables: True if a missing table is created (`...createTables`).
+        max_clock_skew_s: How much the clocks of two lease holders may differ
             (`...maxClockSkewSeconds`).
         profile: A profile of the AWS config files (`...profile`).
-        access_key_id: With the two below, credentials given in the conf; without, the SDK's chain.
+        access_key_id: The access key in the conf, with the next two; without them, the SDK's chain
+            is used.
         secret_access_key: See `access_key_id`.
         session_token: See `access_key_id`.
     """
@@ -80,7 +81,7 @@ class DynamoDBOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> DynamoDBOptions:
-        """Parse Delta's keys and those under `optimist.store.dynamodb.`.
+        """Parse Delta's keys and the keys under `optimist.store.dynamodb.`.
 
         Raises:
             ConfigError: A value does not parse, two spellings of a key differ, a key of ours is

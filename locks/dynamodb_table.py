@@ -1,8 +1,8 @@
-"""One DynamoDB table: its client, its errors, and the check that it exists with the right keys.
+"""One DynamoDB table: its client, its errors, and a check of its existence and keys.
 
-The SDK's retries are off. A request that may be sent twice without harm is sent again here, by the
-Clock and within the operation's budget. A conditional put may not: it is sent once, and a lost
-answer is told as one.
+The SDK's retries are off. This module repeats a request that may safely be sent twice, by the Clock
+and within the operation's budget. A conditional put is sent once, and a lost answer is reported as
+unknown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _POLL_S = 1.0
 _TIMEOUT_S = 10.0
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
-"""The code of a conditional write whose condition did not hold; nothing was written."""
+"""The code of a conditional write whose condition was false, so that nothing was written."""
 
 _RETRYABLE = (STORE_BUSY, STORE_UNREACHABLE, STORE_NO_ANSWER)
 CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
@@ -112,13 +112,13 @@ _NO_CREDENTIALS = (
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """How a table must be: its name, its keys (all text), and how it is paid for.
+    """The required form of a table: its name, its keys (all text), and its billing.
 
     Attributes:
         name: The table's name.
-        hash_key: The attribute that tells partitions apart.
-        range_key: The attribute that sorts within one; None where there is none.
-        throughput: Read and write units of a table that we make; None pays by the request.
+        hash_key: The attribute that identifies a partition.
+        range_key: The attribute that sorts within a partition; None without one.
+        throughput: Read and write units of a table that we create; None pays by the request.
     """
 
     name: str
@@ -128,21 +128,21 @@ class TableShape:
 
     @property
     def keys(self) -> dict[str, str]:
-        """Key attributes and their roles."""
+        """The key attributes and their roles."""
         keys = {self.hash_key: "HASH"}
         return keys if self.range_key is None else {**keys, self.range_key: "RANGE"}
 
 
 class DynamoDBTable:
-    """Sends requests to one table; before the first, looks at it, and makes it where it is missing.
+    """The sender of requests to one table, which threads may share.
 
-    Threads may share it.
+    Before the first request it checks the table, and creates it if it is missing.
 
     Args:
-        shape: What the table must be like.
-        options: How to reach it, and whether it is made.
-        clock: Paces retries, and the wait for a table that is being made.
-        client: A client to use instead of one made from the options; its retries must be off.
+        shape: The required form of the table.
+        options: How to reach it, and whether it may be created.
+        clock: Paces retries, and the wait for a table that is being created.
+        client: A client to use instead of one from the options; its retries must be off.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class DynamoDBTable:
     ) -> None:
         self.shape = shape
         self._clients = PerTimeout(
-            lambda limit_s: _taking_whole(client or _new_client(options, limit_s)), _TIMEOUT_S
+            lambda limit_s: _with_whole_answers(client or _new_client(options, limit_s)), _TIMEOUT_S
         )
         self._clock = clock
         self._creates = options.creates_tables
@@ -166,9 +166,9 @@ class DynamoDBTable:
         """Send a request once.
 
         Raises:
-            OptimistError: The table is not there as it should be, or the operation's budget is
-                spent; the request was not sent.
-            Exception: What the SDK raises, as it is; over an answer that it can't read, anything.
+            OptimistError: The table is missing or has another form, or the operation's budget is
+                used up; the request was not sent.
+            Exception: The SDK's own error, which is any error if it can't read an answer.
         """
         self.ensure_ready()
         return call_once(lambda: request(self._clients.get()), self._clock)
@@ -177,21 +177,21 @@ class DynamoDBTable:
         """Send a request that may be sent more than once.
 
         Args:
-            request: What to call on the client.
-            doing: What it does, for messages: `read the entry of ...`.
+            request: Calls the client.
+            doing: The action, for messages: `read the entry of ...`.
 
         Raises:
             StorageError, ConfigError: Every try failed; see `dynamodb_error`.
         """
         self.ensure_ready()
-        return self._ask(request, doing)
+        return self._ask_patiently(request, doing)
 
     def ensure_ready(self) -> None:
-        """Describe the table, and make it where it is missing; nothing to do after the first time.
+        """Describe the table once, and create it if it is missing.
 
         Raises:
-            ConfigError: It has other keys, or is missing and may not be made.
-            StorageError: It could not be described or made, or is not ready in time.
+            ConfigError: The table has other keys, or is missing and may not be created.
+            StorageError: The table could not be described or created, or is not ready in time.
         """
         with self._lock:
             if self._is_ready:
@@ -199,7 +199,7 @@ class DynamoDBTable:
             self._ensure_keys(self._describe_or_create())
             self._is_ready = True
 
-    def _ask(self, request: Callable[[DynamoDBClient], _Result], doing: str) -> _Result:
+    def _ask_patiently(self, request: Callable[[DynamoDBClient], _Result], doing: str) -> _Result:
         return call_patiently(
             lambda: request(self._clients.get()),
             _REPEAT,
@@ -209,9 +209,9 @@ class DynamoDBTable:
 
     def _describe_or_create(self) -> dict[str, Any]:
         for _ in range(_MAX_POLLS + 1):
-            description = self._describe()
+            description = self._describe_table()
             if description is None:
-                self._create()
+                self._create_table()
             elif description["TableStatus"] != "CREATING":
                 return description
             self._clock.sleep(_POLL_S)
@@ -223,7 +223,7 @@ class DynamoDBTable:
             retryable=True,
         )
 
-    def _describe(self) -> dict[str, Any] | None:
+    def _describe_table(self) -> dict[str, Any] | None:
         def request(client: DynamoDBClient) -> dict[str, Any] | None:
             try:
                 return dict(client.describe_table(TableName=self.shape.name)["Table"])
@@ -232,9 +232,9 @@ class DynamoDBTable:
                     return None
                 raise
 
-        return self._ask(request, f"describe the table {self.shape.name}")
+        return self._ask_patiently(request, f"describe the table {self.shape.name}")
 
-    def _create(self) -> None:
+    def _create_table(self) -> None:
         if not self._creates:
             raise ConfigError(
                 f"There is no DynamoDB table {self.shape.name}, and creating it is not allowed: "
@@ -263,10 +263,12 @@ class DynamoDBTable:
             try:
                 client.create_table(**arguments)
             except ClientError as error:
-                if code_of(error) != "ResourceInUseException":  # another made it meanwhile
+                if (
+                    code_of(error) != "ResourceInUseException"
+                ):  # another writer created it meanwhile
                     raise
 
-        self._ask(request, f"create the table {self.shape.name}")
+        self._ask_patiently(request, f"create the table {self.shape.name}")
 
     def _ensure_keys(self, description: dict[str, Any]) -> None:
         types = {
@@ -286,10 +288,12 @@ class DynamoDBTable:
 
 
 def _new_client(options: DynamoDBOptions, timeout_s: float) -> DynamoDBClient:
-    """A client with the SDK's retries off and bounded waits. Nothing is sent yet.
+    """Make a client with bounded waits and without the SDK's retries.
+
+    Nothing is sent yet.
 
     Raises:
-        ConfigError: There is no such profile, or the endpoint is not a URL.
+        ConfigError: The profile does not exist, or the endpoint is not a URL.
     """
     config = Config(
         connect_timeout=timeout_s,
@@ -318,9 +322,9 @@ def dynamodb_error(error: Exception, *, doing: str, outcome: str = "") -> Storag
     """Translate an error of the SDK, by its class and code, never by its text.
 
     Args:
-        error: What the SDK raised.
-        doing: What was tried, for the message: `read the entry of ...`.
-        outcome: What is known to have come of it, as a sentence.
+        error: The SDK's error.
+        doing: The action, for the message: `read the entry of ...`.
+        outcome: The known outcome, as a sentence.
     """
     code = code_of(error)
     status = _status_of(error)
@@ -349,28 +353,28 @@ def dynamodb_error(error: Exception, *, doing: str, outcome: str = "") -> Storag
 
 
 def is_unanswered(error: Exception) -> bool:
-    """Whether the request may have been carried out although it failed."""
+    """Check whether the request may have succeeded although it failed."""
     if isinstance(error, ClientError):
         return _status_of(error) >= 500 and code_of(error) not in CAUSES_BY_CODE
     return not isinstance(error, _NOT_SENT + _NO_CREDENTIALS)
 
 
 def code_of(error: Exception) -> str:
-    """The error code of an answer, or the class of an error without one."""
+    """Return the error code of an answer, or the class of an error without one."""
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", "unknown"))
     return type(error).__name__
 
 
 def plain_value(attribute: object) -> object:
-    """The value of a text, number or boolean attribute; of any other, `()`."""
+    """Return the value of a text, number or boolean attribute, or `()` for any other."""
     if not isinstance(attribute, Mapping) or len(attribute) != 1:
         return ()
     name, value = next(iter(attribute.items()))
     return value if name in ("S", "N", "BOOL") else ()
 
 
-def _taking_whole(client: DynamoDBClient) -> DynamoDBClient:
+def _with_whole_answers(client: DynamoDBClient) -> DynamoDBClient:
     client.meta.events.register(
         "before-parse.dynamodb", _ensure_whole, unique_id="optimist-whole-answers"
     )
@@ -378,9 +382,10 @@ def _taking_whole(client: DynamoDBClient) -> DynamoDBClient:
 
 
 def _ensure_whole(response_dict: Mapping[str, Any], **_: object) -> None:
-    """Refuse an answer that was cut off: the SDK reads half a `GetItem` as "no such item".
+    """Refuse an answer that was cut off.
 
-    DynamoDB's own checksum would tell, but the SDK looks at it only where it may retry.
+    The SDK reads half a `GetItem` as "no such item". DynamoDB's own checksum would show it, but the
+    SDK checks it only if it may retry.
     """
     received = len(response_dict["body"] or b"")
     if not is_whole(response_dict["headers"], received):

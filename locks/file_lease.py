@@ -3,35 +3,35 @@
 *Assumes* a local disk whose `flock` excludes the processes of this machine, and that they read one
 wall clock.
 
-*Provides* one holder per name at a time; a deadline, after which the lease of a holder that died or
-hangs is taken over; a fencing number, kept in the file, that grows over restarts and power cuts.
+*Provides* one holder per name at a time; a deadline, after which another takes over the lease of a
+holder that died or hangs; a fencing number in the file, which grows over restarts and power cuts.
 
-*Does not provide* anything between machines: on NFS `flock` may mean nothing, and the clocks
+*Does not provide* anything between machines: on NFS `flock` may have no effect, and the clocks
 differ. Use Redis or DynamoDB there.
 
 *Excludes* the Optimist processes of this machine and user that are set to the same directory.
 
-Each name has two files, called after the SHA-256 of the name:
+Each name has two files, named by its SHA-256:
 
 1. `<hash>.lock` is empty and locked by `flock`, for the few microseconds that it takes to read and
-   replace the other one. The kernel frees it when its holder dies, so it can't be left locked; a
-   holder that is stopped just then is waited for `_LOCK_WAIT_S`, and no longer.
+   replace the other file. The kernel frees it when its holder dies, so it can't stay locked. If the
+   holder is stopped just then, others wait at most `_LOCK_WAIT_S`.
 2. `<hash>.lease` says in JSON who holds the lease, until when, and with which number. It is
-   replaced as a whole, by a synced file of a random name renamed over it, so that a crash leaves
-   the old state or the new.
+   replaced as a whole: a synced file with a random name is renamed over it, so a crash leaves the
+   old state or the new.
 
-The directory may be one that other users write in too, such as `/tmp`. So every file is made for
-its owner alone, none is opened through a link, and one that another user put there is refused: it
-could send our writes to a file of ours elsewhere, be locked for ever, or say what it likes. All who
-compete therefore run as one user. (Where others may rename and remove our files, in a directory
-without the sticky bit, they can take a lease from us: it never guards a commit alone.)
+Other users may write in the directory, too, as in `/tmp`. So every file is created for its owner
+alone, no file is opened through a link, and a file of another user is refused: it could redirect
+our writes to another file of ours, be locked for ever, or hold any content. So all competitors run
+as one user. (In a directory without the sticky bit, others may rename and remove our files and so
+take a lease from us. But a lease never guards a commit alone.)
 
-The lease is not the kernel's lock itself, because that would be held for as long as its holder
-hangs; and it is not a file made with `O_EXCL`, because a process that takes over a stale one
-removes it first, and of two that do so together one removes the other's fresh lease.
+The lease is not the kernel's lock itself, because a hanging holder would keep that lock. And it is
+not a file created with `O_EXCL`, because a process removes a stale file before it takes over, and
+if two do so together, one removes the other's fresh lease.
 """
 
-# Paths are text, and each system call here is deliberate: no pathlib.
+# No pathlib: paths are text, and each system call here is deliberate.
 # ruff: noqa: PTH103, PTH105, PTH108, PTH118
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ from optimist.locks.lease_state import LeaseState, damaged_lease, parse_lease
 __all__ = ["FileLease"]
 
 _MODE = 0o600
-_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
-"""What opening says of a link, a directory, and a socket or pipe."""
+"""Errors of opening a link, a directory, and a socket or pipe."""
 
 _LOCK_WAIT_S = 10.0
 _FIRST_PAUSE_S = 0.000_1
@@ -73,7 +73,7 @@ _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 @dataclass(frozen=True, slots=True)
 class FileLeaseOptions:
-    """Where the leases are.
+    """The options of file leases.
 
     Attributes:
         directory: The directory of the lease files, on a local disk.
@@ -90,7 +90,7 @@ class FileLeaseOptions:
         """Parse the keys `optimist.store.file-lease.<option>`.
 
         Raises:
-            ConfigError: There is no directory, or a key is unknown.
+            ConfigError: The directory is missing, or a key is unknown.
         """
         return cls(**parse_options(cls, options, f"{STORE_PREFIX}file-lease."))
 
@@ -99,8 +99,8 @@ class FileLease(Lease):
     """Leases in the directory that `optimist.store.file-lease.directory` names.
 
     Args:
-        options: Name the directory, which is made for its owner alone where it is missing. All who
-            compete name the same one, may write in it, and run as one user.
+        options: The name of the directory, which is created for its owner alone if it is missing.
+            All competitors name the same one, may write in it, and run as one user.
         clock: The clock by which leases lapse.
     """
 
@@ -122,7 +122,7 @@ class FileLease(Lease):
             return state.taken(owner, now_ms + round(ttl_s * 1000))
 
         owner = self._clock.new_uuid()
-        state = self._change(name, take)
+        state = self._change_state(name, take)
         return state.grant(name) if state.owner == owner else None
 
     def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:
@@ -132,15 +132,18 @@ class FileLease(Lease):
             now_ms = self._clock.now_ms()
             return state.renewed(grant, now_ms, now_ms + round(ttl_s * 1000))
 
-        return self._change(grant.name, extend).grant(grant.name)
+        return self._change_state(grant.name, extend).grant(grant.name)
 
     def release(self, grant: LeaseGrant) -> None:
-        """See `Lease.release`; the file stays, with the number."""
-        self._change(grant.name, lambda state: state.released(grant))
+        """See `Lease.release`.
+
+        The file stays, with the number.
+        """
+        self._change_state(grant.name, lambda state: state.released(grant))
 
     def ensure_held(self, grant: LeaseGrant) -> None:
         """See `Lease.ensure_held`."""
-        state = self._change(grant.name, lambda known: known)
+        state = self._change_state(grant.name, lambda known: known)
         if not state.is_held_by(grant, self._clock.now_ms()):
             raise lapsed(grant)
 
@@ -152,27 +155,29 @@ class FileLease(Lease):
             "excludes": "Optimist processes of this machine and user set to the same directory",
         }
 
-    def _change(self, name: str, step: Callable[[LeaseState], LeaseState]) -> LeaseState:
+    def _change_state(self, name: str, step: Callable[[LeaseState], LeaseState]) -> LeaseState:
         path = os.path.join(self._directory, hashlib.sha256(name.encode()).hexdigest())
         try:
-            with self._locked(f"{path}.lock"):
-                before = _read(f"{path}.lease", name)
+            with self._hold_lock(f"{path}.lock"):
+                before = _read_state(f"{path}.lease", name)
                 after = step(before)
                 if after != before:
-                    self._replace(f"{path}.lease", after, name)
+                    self._replace_file(f"{path}.lease", after, name)
         except OSError as error:
             raise _file_error(error, self._directory) from error
         return after
 
-    def _replace(self, path: str, state: LeaseState, name: str) -> None:
+    def _replace_file(self, path: str, state: LeaseState, name: str) -> None:
         fields = {
             "name": name,
             "owner": state.owner,
             "fencingNumber": state.fencing_number,
             "deadlineMs": state.deadline_ms,
         }
-        temporary = f"{path}.{self._clock.new_uuid()}.tmp"  # nobody can have put a link there
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, _MODE)
+        temporary = (
+            f"{path}.{self._clock.new_uuid()}.tmp"  # nobody can have guessed the name for a link
+        )
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, _MODE)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
@@ -186,37 +191,37 @@ class FileLease(Lease):
         _sync_directory(self._directory)
 
     @contextlib.contextmanager
-    def _locked(self, path: str) -> Iterator[None]:
+    def _hold_lock(self, path: str) -> Iterator[None]:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        # Opened anew each time: the lock is on the open file, so that threads exclude each other.
-        descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
+        # Opened again each time: the lock is on the open file, so threads exclude each other.
+        descriptor = _open_own_file(path, os.O_RDWR | os.O_CREAT)
         try:
             with closed_in_child(descriptor):
-                self._lock(descriptor, path)
+                self._lock_in_time(descriptor, path)
                 yield
         finally:
-            # Closing is not enough: a child forked just now may not have closed its copy yet.
+            # Closing is not enough: a child that was just forked may not have closed its copy yet.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     @staticmethod
-    def _lock(descriptor: int, path: str) -> None:
-        """Lock an open file; a wait in the kernel would have no end.
+    def _lock_in_time(descriptor: int, path: str) -> None:
+        """Lock an open file by polling, and never block in the kernel.
 
-        Its holders work in real time, by whichever clock leases lapse.
+        The wait uses real time, whichever clock decides when leases lapse.
         """
         clock = SystemClock()
         deadline_s = clock.monotonic_s() + _LOCK_WAIT_S
         pause_s = _FIRST_PAUSE_S
-        while not _is_locked_now(descriptor):
+        while not _try_lock(descriptor):
             left_s = deadline_s - clock.monotonic_s()
             if left_s <= 0:
-                raise _stopped(path)
+                raise _holder_stopped(path)
             clock.sleep(min(clock.uniform(pause_s / 2, pause_s), left_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _is_locked_now(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -224,26 +229,26 @@ def _is_locked_now(descriptor: int) -> bool:
     return True
 
 
-def _opened(path: str, flags: int) -> int:
-    """Open a file of our own, that nobody else may read or write.
+def _open_own_file(path: str, flags: int) -> int:
+    """Open one of our own files, which nobody else may read or write.
 
     Raises:
-        StorageError: Another user has put something of that name there, or it is not a file (kind
+        StorageError: Another user owns the file, or it is not a file (kind
             `OPTIMIST_LEASE_FILE_FOREIGN`).
         OSError: It can't be opened.
     """
     try:
-        descriptor = os.open(path, flags | _CAREFULLY, _MODE)
+        descriptor = os.open(path, flags | _SAFE_FLAGS, _MODE)
     except OSError as error:
         if error.errno in _NO_FILE:
-            raise _foreign(path, "it is a link, or not a file") from None
+            raise _foreign_file(path, "it is a link, or not a file") from None
         raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _foreign(path, "it is not a file")
+            raise _foreign_file(path, "it is not a file")
         if status.st_uid != os.geteuid():
-            raise _foreign(path, f"it belongs to another user ({status.st_uid})")
+            raise _foreign_file(path, f"it belongs to another user ({status.st_uid})")
         if stat.S_IMODE(status.st_mode) & ~_MODE:
             os.fchmod(descriptor, _MODE)
     except BaseException:
@@ -252,9 +257,9 @@ def _opened(path: str, flags: int) -> int:
     return descriptor
 
 
-def _read(path: str, name: str) -> LeaseState:
+def _read_state(path: str, name: str) -> LeaseState:
     try:
-        descriptor = _opened(path, os.O_RDONLY)
+        descriptor = _open_own_file(path, os.O_RDONLY)
     except FileNotFoundError:
         return LeaseState()
     with os.fdopen(descriptor, "rb") as file:
@@ -270,7 +275,7 @@ def _read(path: str, name: str) -> LeaseState:
     raise damaged_lease(name, f"the file {shown(path)}", reason)
 
 
-def _foreign(path: str, reason: str) -> StorageError:
+def _foreign_file(path: str, reason: str) -> StorageError:
     return StorageError(
         f"The lease file {shown(path)} is not ours: {reason}. Nothing was written, and it was left "
         "as it is. Name a directory of your own in optimist.store.file-lease.directory; all "
@@ -281,7 +286,7 @@ def _foreign(path: str, reason: str) -> StorageError:
     )
 
 
-def _stopped(path: str) -> StorageError:
+def _holder_stopped(path: str) -> StorageError:
     return StorageError(
         f"Another process has kept the file {shown(path)} locked for {_LOCK_WAIT_S:g} seconds, but "
         "a lock usually takes microseconds: the process is stopped, or its disk hangs. Nothing was "

@@ -1,9 +1,9 @@
 """Leases within one process, for tests and for programs that run in one process.
 
-*Assumes* that all who compete are threads of this process.
+*Assumes* that all competitors are threads of this process.
 
 *Provides* one holder per name at a time over all instances in the process, deadlines by the clock,
-fencing numbers that grow for as long as the process lives.
+fencing numbers that grow as long as the process lives.
 
 *Does not provide* anything between processes.
 
@@ -26,7 +26,10 @@ _STATES_GUARD = ForkSafeLock()
 
 
 def _free_all(_kind: object) -> None:
-    """In a forked child, free all leases: the parent's threads hold them; numbers keep growing."""
+    """Free all leases in a forked child, since the parent's threads hold them.
+
+    Numbers keep growing.
+    """
     for name, state in _STATES.items():
         _STATES[name] = LeaseState(state.fencing_number)
 
@@ -35,7 +38,7 @@ class InProcessLease(Lease):
     """Leases in a dictionary under a mutex.
 
     Args:
-        options: None of its own.
+        options: Kept as `options`; the class has none.
         clock: The clock by which leases lapse.
     """
 

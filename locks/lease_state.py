@@ -1,4 +1,4 @@
-"""The state of one lease and how it changes, shared by several kinds of lease."""
+"""The state of one lease and its changes, for several kinds of lease."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optimist.core.plugins.lease import LeaseGrant, lapsed
 __all__ = ["LARGEST_NUMBER", "LeaseState", "damaged_lease", "parse_lease"]
 
 LARGEST_NUMBER = (1 << 53) - 1
-"""The largest fencing number and time: so far every keeper and every JSON parser is exact."""
+"""The largest fencing number and time: up to it, every server and every JSON parser is exact."""
 
 _DIGITS = re.compile(r"[0-9]{1,16}")
 _MAX_OWNER = 200
@@ -25,8 +25,8 @@ class LeaseState:
 
     Attributes:
         fencing_number: The number of the newest grant; 0 before the first.
-        owner: The token of the grant that holds the lease; None if nobody does.
-        deadline_ms: When that grant lapses, epoch milliseconds.
+        owner: The token of the grant that holds the lease; None if it is free.
+        deadline_ms: When that grant lapses, in epoch milliseconds.
     """
 
     fencing_number: int = 0
@@ -34,38 +34,41 @@ class LeaseState:
     deadline_ms: int = 0
 
     def is_free(self, now_ms: int) -> bool:
-        """Whether the lease can be taken now."""
+        """Check whether the lease can be taken now."""
         return self.owner is None or now_ms >= self.deadline_ms
 
     def taken(self, owner: str, deadline_ms: int) -> LeaseState:
-        """The next grant, with the next number."""
+        """Return the next grant, with the next number."""
         return LeaseState(self.fencing_number + 1, owner, deadline_ms)
 
     def is_held_by(self, grant: LeaseGrant, now_ms: int) -> bool:
-        """Whether the grant still holds."""
+        """Check whether the grant still holds the lease."""
         return self.owner == grant.owner and now_ms < self.deadline_ms
 
     def renewed(self, grant: LeaseGrant, now_ms: int, deadline_ms: int) -> LeaseState:
-        """The same grant, held longer.
+        """Return the same grant with a later deadline.
 
         Raises:
-            LeaseLapsedError: It holds no longer.
+            LeaseLapsedError: The grant has lapsed.
         """
         if not self.is_held_by(grant, now_ms):
             raise lapsed(grant)
         return replace(self, deadline_ms=deadline_ms)
 
     def released(self, grant: LeaseGrant) -> LeaseState:
-        """The lease freed, if the grant holds it; the number stays, so that the next is greater."""
+        """Free the lease, if the grant holds it.
+
+        The number stays, so that the next one is greater.
+        """
         if self.owner != grant.owner:
             return self
         return LeaseState(self.fencing_number)
 
     def grant(self, name: str) -> LeaseGrant:
-        """The grant that holds the lease.
+        """Return the grant that holds the lease.
 
         Raises:
-            ValueError: Nobody holds it.
+            ValueError: The lease is free.
         """
         if self.owner is None:
             raise ValueError(f"nobody holds the lease {name}")
@@ -73,14 +76,14 @@ class LeaseState:
 
 
 def parse_lease(fields: object) -> LeaseState:
-    """Read a lease from the fields that its keeper holds, whoever wrote them.
+    """Parse a lease from its stored fields, whoever wrote them.
 
     Args:
         fields: By name: `fencingNumber` and `deadlineMs`, as numbers or their digits, and `owner`,
-            a text. Without an owner nobody holds it, and there need be no deadline.
+            a text. Without an owner the lease is free and needs no deadline.
 
     Raises:
-        ValueError: It is not a lease; the text says why.
+        ValueError: The fields are not a lease; the text says why.
     """
     if not isinstance(fields, Mapping):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - content, not a call
@@ -94,12 +97,12 @@ def parse_lease(fields: object) -> LeaseState:
 
 
 def damaged_lease(name: str, where: str, reason: str) -> StorageError:
-    """The error for a record that is not a lease.
+    """Return the error for a record that is not a lease.
 
     Args:
         name: The name of the lease.
-        where: Where the record is, `the file ...`.
-        reason: What is wrong with it, `its owner ...`.
+        where: The record's location, as `the file ...`.
+        reason: The problem, as `its owner ...`.
     """
     return StorageError(
         f"The lease on {shown(name)} can't be read from {where}: {reason}. Nothing was written. "

@@ -1,20 +1,19 @@
 """Entries in Redis, one key per entry, for teams without DynamoDB (spec 4).
 
-*Assumes* one Redis primary (or a cluster) for all writers, which loses nothing that it has
-acknowledged while it runs, and which does not evict keys without an expiry (a
-`maxmemory-policy` of `allkeys-*` is refused where the server tells it).
+*Assumes* one Redis primary (or a cluster) for all writers, which loses no acknowledged write while
+it runs, and which does not evict keys without an expiry (a `maxmemory-policy` of `allkeys-*` is
+refused if the server shows it).
 
-*Provides* one owner per file: an entry is created by one script, which runs alone on the server. An
-entry has no expiry while it is incomplete; once complete it expires at its `expire_time_s`.
+*Provides* one owner per file: one script creates an entry, and it runs alone on the server. An
+entry has no expiry while it is incomplete. Once complete, it expires at its `expire_time_s`.
 
-*Does not provide* what Redis does not: replication is asynchronous, and with the default
-`appendfsync everysec` up to a second of writes is lost in a crash. After a failover or a restart an
-acknowledged entry may be gone, and another writer can then own the same version. That is why
-`S3RedisLogStore` has a second fence, the conditional PUT of the file itself: with it a lost entry
-costs at worst a commit that had an entry but no file yet, and that is reported. `appendfsync
-always` on one server closes the gap; replicas with automatic failover keep it open, `WAIT` or not.
-A loss is noticed, and refused, by every process that has used the table before it: see
-`RedisArbiter`.
+*Does not provide* more than Redis: replication is asynchronous, and with the default `appendfsync
+everysec` a crash loses up to a second of writes. After a failover or a restart an acknowledged
+entry may be gone, and another writer can then own the same version. So `S3RedisLogStore` has a
+second fence, the conditional PUT of the file itself. With it, a lost entry costs at worst a commit
+that had an entry but no file yet, and this is reported. `appendfsync always` on one server closes
+the gap. Replicas with automatic failover keep it open, with or without `WAIT`. Every process that
+has used the table before a loss detects it and refuses to commit: see `RedisArbiter`.
 
 *Excludes* other Optimist writers set to the same server and prefix. No other engine knows these
 entries.
@@ -52,7 +51,7 @@ from optimist.locks.redis_server import (
 
 __all__ = ["RedisArbiter"]
 
-# ARGV: entry, file name, temp path, epoch and last name that the caller has seen, fresh epoch.
+# ARGV: entry, file name, temp path, epoch and last name seen by the caller, fresh epoch.
 _CREATE = """
 local epoch = redis.call('HGET', KEYS[3], 'epoch')
 local last = redis.call('HGET', KEYS[3], 'last')
@@ -81,7 +80,7 @@ redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1001)
 return {'CREATED', epoch, last}
 """
 
-# ARGV: temp path, expiry in epoch seconds or ''. Fields that are not ours stay in the entry.
+# ARGV: temp path, expiry in epoch seconds or ''. Unknown fields stay in the entry.
 _COMPLETE = """
 local found = redis.call('GET', KEYS[1])
 if not found then return 'GONE' end
@@ -94,7 +93,7 @@ if ARGV[2] ~= '' then redis.call('EXPIREAT', KEYS[1], ARGV[2]) end
 return 'COMPLETE'
 """
 
-# The newest names, and what this server knows of the table.
+# The newest names, and the epoch and last name of the table on this server.
 _NAMES = """
 return {redis.call('ZREVRANGE', KEYS[1], ARGV[1], ARGV[2]),
         redis.call('HGET', KEYS[2], 'epoch'), redis.call('HGET', KEYS[2], 'last')}
@@ -105,17 +104,18 @@ _PAGE = 16
 
 
 class RedisArbiter(Arbiter):
-    """Entries in Redis; see the module for what it can promise.
+    """Entries in Redis, with the guarantees that the module describes.
 
-    It remembers for each table the greatest file name that the server has shown it. A server that
-    knows less, or another epoch, has lost data: `create` and `latest` then raise a `StorageError`
-    of kind `OPTIMIST_ARBITER_LOST_DATA` in this process from then on, and nothing is created.
+    It remembers for each table the greatest file name that the server has shown it. If the server
+    then has a smaller name or another epoch, it has lost data. From then on, `create` and `latest`
+    raise a `StorageError` of kind `OPTIMIST_ARBITER_LOST_DATA` in this process, and nothing is
+    created.
 
     Args:
         options: See `RedisOptions`.
-        clock: For the waits between tries, and the epoch.
-        client: A client to use instead of one made from the options; its retries must be off and
-            it must decode answers.
+        clock: Paces retries, and draws the epoch.
+        client: A client to use instead of one from the options; its retries must be off and it must
+            decode answers.
     """
 
     def __init__(
@@ -130,13 +130,15 @@ class RedisArbiter(Arbiter):
         self.entry_ttl_s = self._parsed.entry_ttl_s
         self._clock: Clock = clock or SystemClock()
         self._server = RedisServer(self._parsed, clock=self._clock, client=client)
-        self._seen = _Seen()
+        self._seen = _SeenNames()
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """See `Arbiter.create`; one script, sent once.
+        """See `Arbiter.create`.
+
+        It sends one script, once.
 
         Raises:
-            StorageError: Redis refused, or has lost entries that were there; none was created.
+            StorageError: Redis refused, or has lost existing entries; no entry was created.
         """
         epoch, last = self._seen.of(entry.table_path)
         keys = [
@@ -144,7 +146,7 @@ class RedisArbiter(Arbiter):
             self._key(entry.table_path, "names"),
             self._key(entry.table_path, "state"),
         ]
-        arguments = (_json_of(entry), entry.file_name, entry.temp_path, epoch, last)
+        arguments = (_entry_json(entry), entry.file_name, entry.temp_path, epoch, last)
         try:
             answer = self._server.send(_CREATE, keys, *arguments, self._clock.new_uuid())
         except OptimistError:  # not sent
@@ -166,14 +168,16 @@ class RedisArbiter(Arbiter):
         return None if found is None else _entry_of(table_path, file_name, found, key)
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """See `Arbiter.latest`; the greatest name whose entry has not expired.
+        """See `Arbiter.latest`.
+
+        It returns the greatest name whose entry has not expired.
 
         Raises:
-            StorageError: Redis failed, or has lost entries that were there.
+            StorageError: Redis failed, or has lost existing entries.
         """
         start = 0
         while True:
-            names = self._names(table_path, start)
+            names = self._read_names(table_path, start)
             for name in names:
                 entry = self.get(table_path, name)
                 if entry is not None:
@@ -201,9 +205,9 @@ class RedisArbiter(Arbiter):
             "excludes": "Optimist writers set to the same server and prefix",
         }
 
-    def _names(self, table_path: str, start: int) -> list[str]:
+    def _read_names(self, table_path: str, start: int) -> list[str]:
         keys = [self._key(table_path, "names"), self._key(table_path, "state")]
-        # Read before we ask: what another thread sees meanwhile must not look like a loss.
+        # Read before the request: what another thread sees meanwhile must not look like a loss.
         seen_epoch, seen_last = self._seen.of(table_path)
         names, epoch, last = self._server.ask(
             _NAMES,
@@ -225,8 +229,8 @@ class RedisArbiter(Arbiter):
         return self._key(table_path, "entry", file_name)
 
 
-class _Seen:
-    """What the server has shown this process of each table: its epoch and the greatest name."""
+class _SeenNames:
+    """The epoch and the greatest name that the server has shown this process for each table."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
@@ -256,7 +260,7 @@ def _lost_data(table_path: str, last: str) -> StorageError:
     )
 
 
-def _json_of(entry: CommitEntry) -> str:
+def _entry_json(entry: CommitEntry) -> str:
     fields: dict[str, Any] = {
         "tempPath": entry.temp_path,
         "complete": "true" if entry.complete else "false",

@@ -1,14 +1,14 @@
 """Leases in Redis, by its own clock (docs/locks.md).
 
-*Assumes* one Redis primary (or a cluster) for all who compete.
+*Assumes* one Redis primary (or a cluster) for all competitors.
 
-*Provides* one holder per name at a time for as long as Redis keeps its data; a deadline by the
-server's clock, so that the clocks of the clients do not matter; fencing numbers that grow, even
-past a loss of all data as long as the server's clock does not go back: a number is the greater of
-the last one plus one and the server's time in milliseconds.
+*Provides* one holder per name at a time as long as Redis keeps its data; a deadline by the server's
+clock, so the clients' clocks do not matter; fencing numbers that grow, even after a loss of all
+data if the server's clock does not go back: a number is the greater of the last one plus one and
+the server's time in milliseconds.
 
-*Does not provide* one holder across a failover: a replica that lagged may not know of the lease and
-grant it again. Then the fencing number and the store's own exclusion must hold.
+*Does not provide* one holder across a failover: a replica that lagged may not know the lease and
+grant it again. Then only the fencing number and the store's own exclusion protect the log.
 
 *Excludes* other Optimist writers set to the same server and prefix.
 """
@@ -36,7 +36,7 @@ local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 """
 
-# KEYS: the holder, the last number. ARGV: owner, milliseconds. Numbers are below 2^53, and exact.
+# KEYS: the holder, the last number. ARGV: owner, milliseconds. Numbers are below 2^53, so exact.
 _ACQUIRE = (
     _NOW_MS
     + """
@@ -72,8 +72,8 @@ class RedisLease(Lease):
 
     Args:
         options: See `RedisOptions`.
-        clock: For the waits between tries, and the tokens; deadlines are the server's.
-        client: A client to use instead of one made from the options.
+        clock: Paces retries, and makes the tokens; deadlines use the server's clock.
+        client: A client to use instead of one from the options.
     """
 
     def __init__(
@@ -89,10 +89,11 @@ class RedisLease(Lease):
         self._server = RedisServer(self._parsed, clock=self._clock, client=client)
 
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
-        """See `Lease.try_acquire`; one script, sent once.
+        """See `Lease.try_acquire`.
 
-        If no answer comes, the lease may be ours: it is given back if that is possible, and else it
-        lapses.
+        It sends one script, once.
+
+        If no answer comes, the lease may be ours: it is released if possible, and otherwise lapses.
         """
         owner = self._clock.new_uuid()
         keys = [self._key(name), self._key(name, "number")]
@@ -102,7 +103,7 @@ class RedisLease(Lease):
             raise
         except Exception as error:
             with contextlib.suppress(OptimistError):
-                self._release(name, owner)
+                self._release_owned(name, owner)
             raise redis_error(error, doing=f"take the lease on {name}") from error
         if answer is None:
             return None
@@ -126,10 +127,13 @@ class RedisLease(Lease):
 
     def release(self, grant: LeaseGrant) -> None:
         """See `Lease.release`."""
-        self._release(grant.name, grant.owner)
+        self._release_owned(grant.name, grant.owner)
 
     def ensure_held(self, grant: LeaseGrant) -> None:
-        """See `Lease.ensure_held`; asks the server, whose key is gone once the time is up."""
+        """See `Lease.ensure_held`.
+
+        It asks the server, which drops the key at the deadline.
+        """
         doing = f"look at the lease on {grant.name}"
         if self._server.ask(_OWNER, [self._key(grant.name)], doing=doing) != grant.owner:
             raise lapsed(grant)
@@ -142,7 +146,7 @@ class RedisLease(Lease):
             "excludes": "Optimist writers set to the same server and prefix",
         }
 
-    def _release(self, name: str, owner: str) -> None:
+    def _release_owned(self, name: str, owner: str) -> None:
         self._server.ask(_RELEASE, [self._key(name)], owner, doing=f"give back the lease on {name}")
 
     def _key(self, name: str, *more: str) -> str:

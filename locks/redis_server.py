@@ -1,7 +1,7 @@
-"""One Redis server: its options, its client, its errors, and whether it keeps what it is given.
+"""One Redis server: its options, client and errors, and a check that it keeps its keys.
 
-The client's own retries are off; each script here is sent once or, where a second run does no
-harm, again by the Clock and within the operation's budget.
+The client's own retries are off. Each script is sent once. If a second run is safe, it is repeated
+by the Clock and within the operation's budget.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ __all__ = [
 
 _REPEAT = Patience(max_tries=4)
 REFUSED_CODES = frozenset({"READONLY", "MASTERDOWN", "CLUSTERDOWN", "OOM", "LOADING", "TRYAGAIN"})
-"""First words of answers by which a server says that it did nothing, for now."""
+"""First words of answers by which a server says that it did nothing for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedisOptions:
-    """Where the server is, from the keys `optimist.store.redis.<option>`.
+    """The options to reach the server, from the keys `optimist.store.redis.<option>`.
 
     Attributes:
         url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py takes it; may hold a password.
-        password: Instead of one in the URL.
-        prefix: What every key starts with (`prefix`).
+        password: A password instead of one in the URL.
+        prefix: The prefix of every key (`prefix`).
         timeout_s: How long to wait for a connection and for an answer (`timeoutSeconds`).
-        entry_ttl_s: Seconds a complete entry is kept (`entryTtlSeconds`).
+        entry_ttl_s: How many seconds a complete entry is kept (`entryTtlSeconds`).
     """
 
     url: Secret[str] = option(
@@ -77,18 +77,18 @@ class RedisOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> RedisOptions:
-        """Parse the keys that are Redis's.
+        """Parse Redis's keys.
 
         Raises:
-            ConfigError: There is no URL, a value does not parse, or a key is unknown.
+            ConfigError: The URL is missing, a value does not parse, or a key is unknown.
         """
         return cls(**parse_options(cls, options, f"{STORE_PREFIX}redis."))
 
 
 class RedisServer:
-    """Runs scripts on the server; before the first, asks which keys it evicts when memory is short.
+    """The runner of scripts on the server, which threads may share.
 
-    Threads may share it.
+    Before the first script, it asks which keys the server evicts when memory is full.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class RedisServer:
         """Run a script once.
 
         Raises:
-            ConfigError: The server would throw entries away; nothing was run.
-            StorageError: The server could not be reached in the first place; nothing was run.
-            Exception: What the client says of the script, as it is.
+            ConfigError: The server may evict entries; nothing was run.
+            StorageError: The server could not be reached before the script; nothing was run.
+            Exception: The client's own error for the script.
         """
         self._ensure_keeps_keys()
         return call_once(
@@ -120,20 +120,20 @@ class RedisServer:
 
         Args:
             script: Lua; atomic on the server.
-            keys: Every key it touches.
-            arguments: What it gets beside the keys.
-            doing: What it does, for messages.
+            keys: Every key that it uses.
+            arguments: Its other arguments.
+            doing: The action, for messages.
 
         Raises:
             StorageError: Every try failed; see `redis_error`.
-            ConfigError: The server would throw entries away.
+            ConfigError: The server may evict entries.
         """
         self._ensure_keeps_keys()
-        return self._retried(
+        return self._ask_patiently(
             lambda: self._clients.get().eval(script, len(keys), *keys, *arguments), doing
         )
 
-    def _retried(self, request: Callable[[], Any], doing: str) -> Any:
+    def _ask_patiently(self, request: Callable[[], Any], doing: str) -> Any:
         return call_patiently(
             request, _REPEAT, self._clock, error_of=partial(redis_error, doing=doing)
         )
@@ -142,9 +142,9 @@ class RedisServer:
         with self._lock:
             if self._is_trusted:
                 return
-            policy = self._retried(self._eviction_policy, "ask the server for its settings")
+            policy = self._ask_patiently(self._eviction_policy, "ask the server for its settings")
             if policy.startswith("allkeys-"):
-                raise _evicting(policy)
+                raise _evicts_keys(policy)
             self._is_trusted = True
 
     def _eviction_policy(self) -> str:
@@ -152,12 +152,15 @@ class RedisServer:
             return str(self._clients.get().info("memory").get("maxmemory_policy", "unknown"))
         except AuthenticationError:
             raise
-        except ResponseError:  # the user may not ask, or the server has no such command
+        except ResponseError:  # the user may not ask, or the command is missing
             return "unknown"
 
 
 def key_of(prefix: str, kind: str, subject: str, *more: str) -> str:
-    """A key; all keys of one subject share a hash tag, so that a cluster keeps them together."""
+    """Return a key.
+
+    All keys of one subject share a hash tag, so that a cluster keeps them together.
+    """
     return ":".join((prefix, kind, "{" + quote(subject, safe="/:@=+,;~") + "}", *more))
 
 
@@ -165,9 +168,9 @@ def redis_error(error: Exception, *, doing: str, outcome: str = "") -> StorageEr
     """Translate an error of the client, by its class and code, never by its text.
 
     Args:
-        error: What redis-py or the socket raised.
-        doing: What was tried, for the message.
-        outcome: What is known to have come of it, as a sentence.
+        error: The error of redis-py or the socket.
+        doing: The action, for the message.
+        outcome: The known outcome, as a sentence.
     """
     name = _code_of(error)
     if isinstance(error, AuthenticationError):
@@ -200,9 +203,9 @@ def redis_error(error: Exception, *, doing: str, outcome: str = "") -> StorageEr
 
 
 def is_unanswered(error: Exception) -> bool:
-    """Whether the script may have run although it failed.
+    """Check whether the script may have run although it failed.
 
-    redis-py does not tell a connection that was refused from one that broke, so both count.
+    redis-py does not distinguish a refused connection from a broken one, so both count.
     """
     if isinstance(error, AuthenticationError | NoPermissionError | BusyLoadingError):
         return False
@@ -210,7 +213,7 @@ def is_unanswered(error: Exception) -> bool:
 
 
 def _code_of(error: Exception) -> str:
-    """The code of an error: by the protocol the first word of an error answer; else the class."""
+    """Return the first word of an error answer as its code, or else the error's class."""
     if isinstance(error, BusyLoadingError):
         return "LOADING"
     if isinstance(error, ResponseError) and error.args:
@@ -229,13 +232,13 @@ def _new_client(options: RedisOptions, timeout_s: float) -> Any:
         "retry_on_error": [],
     }
     own = {"password": options.password.reveal()} if options.password is not None else {}
-    with contextlib.suppress(ValueError):  # its text may show the URL, and with it the password
+    with contextlib.suppress(ValueError):  # its text may show the URL and its password
         return redis.Redis.from_url(options.url.reveal(), **arguments, **own)
     rule = "must be a redis://, rediss:// or unix:// URL"
     raise invalid_option("optimist.store.redis.url", rule)
 
 
-def _evicting(policy: str) -> OptimistError:
+def _evicts_keys(policy: str) -> OptimistError:
     return ConfigError(
         f"This Redis throws any key away when its memory is full (maxmemory-policy {policy}), and "
         "with it entries of unfinished commits. Nothing was written. Set "

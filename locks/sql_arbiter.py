@@ -1,15 +1,15 @@
-"""Entries in an SQL table, for teams that run a database anyway: SQLite and PostgreSQL.
+"""Entries in an SQL table, for teams that already run a database: SQLite and PostgreSQL.
 
 *Assumes* one database for all writers. SQLite: a local disk on which its locks work, so all writers
-on one machine. PostgreSQL: the primary, never a replica (refused), and a server that keeps what it
-has committed (`fsync` on); each transaction here asks for `synchronous_commit`.
+on one machine. PostgreSQL: the primary, never a replica (refused), and a server that keeps
+committed data (`fsync` on). Each transaction sets `synchronous_commit`.
 
-*Provides* one owner per file: the primary key of the table decides, in one INSERT. Reads see every
+*Provides* one owner per file: the table's primary key decides, in one INSERT. Reads see every
 commit that has returned.
 
 *Does not provide* expiry (delete complete rows whose `expire_time_s` has passed, if the table grows
-too large), nor safety across a failover to an asynchronous replica: what the replica had not
-received is lost, entries too. The conditional PUT of the store is the second fence there.
+too large), nor safety across a failover to an asynchronous replica: entries that the replica had
+not received are lost. The store's conditional PUT is the second fence there.
 
 *Excludes* other Optimist writers set to the same database and table.
 """
@@ -86,35 +86,35 @@ _Result = TypeVar("_Result")
 _REPEAT = Patience(max_tries=4)
 _DIALECTS = ("sqlite", "postgresql")
 
-# SQLite's result codes by which it says that nothing was done; after BUSY and LOCKED we try again.
+# SQLite's result codes for "nothing was done". After BUSY and LOCKED we try again.
 _SQLITE_BUSY = frozenset({5, 6})
 _SQLITE_FULL = 13
 _SQLITE_NOTHING_DONE = frozenset({1, 3, 8, _SQLITE_FULL, 14, 23, 26})
 """ERROR, PERM, READONLY, FULL, CANTOPEN, AUTH, NOTADB."""
 
-# Classes of PostgreSQL's SQLSTATE by which the server says that the transaction did not take place.
+# Classes of PostgreSQL's SQLSTATE for "the transaction did not take place".
 _SQLSTATE_RETRYABLE = ("40", "53", "55")
 _SQLSTATE_UNKNOWN = ("08", "40003", "57", "58", "XX")
-"""Beside the classes one state of a class whose others say that all was undone: 40003 is "statement
-completion unknown"."""
+"""Classes, and one single state: 40003 is "statement completion unknown", while the others of its
+class say that all was undone."""
 _NO_URL = (ArgumentError, NoSuchModuleError, ModuleNotFoundError, TypeError, ValueError)
 _PORTS = range(1, 1 << 16)
 _REFUSALS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
-"""Errors that say, without a code of their own, that nothing was done. Over an answer that was cut
-off a driver may raise anything else."""
+"""Errors that say, without a code, that nothing was done. A driver may raise any other error on an
+answer that was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class SQLOptions:
-    """Which database, from the keys `optimist.store.sql.<option>`.
+    """The options of the database, from the keys `optimist.store.sql.<option>`.
 
     Attributes:
-        url: As SQLAlchemy takes it: `sqlite:////var/lib/optimist/log.db`,
-            `postgresql+psycopg://user@host/db`. May hold a password.
-        password: Instead of one in the URL.
-        table: The table's name; the table is made where it is missing (`table`).
+        url: The URL, as SQLAlchemy takes it: `sqlite:////var/lib/optimist/log.db`,
+            `postgresql+psycopg://user@host/db`. It may hold a password.
+        password: A password instead of one in the URL.
+        table: The table's name; a missing table is created (`table`).
         timeout_s: How long to wait for a locked database or a connection (`timeoutSeconds`).
-        entry_ttl_s: Seconds a complete entry is to be kept (`entryTtlSeconds`).
+        entry_ttl_s: How many seconds to keep a complete entry (`entryTtlSeconds`).
     """
 
     url: Secret[str] = option(
@@ -131,21 +131,21 @@ class SQLOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> SQLOptions:
-        """Parse the keys that are SQL's.
+        """Parse SQL's keys.
 
         Raises:
-            ConfigError: There is no URL, a value does not parse, or a key is unknown.
+            ConfigError: The URL is missing, a value does not parse, or a key is unknown.
         """
         return cls(**parse_options(cls, options, f"{STORE_PREFIX}sql."))
 
 
 class SQLArbiter(Arbiter):
-    """One row per entry; the primary key is (`table_path`, `file_name`).
+    """One row per entry, with the primary key (`table_path`, `file_name`).
 
     Args:
         options: See `SQLOptions`.
-        clock: For the waits between tries.
-        engine: An SQLAlchemy engine to use instead of one made from the options.
+        clock: Paces retries.
+        engine: An SQLAlchemy engine to use instead of one from the options.
     """
 
     def __init__(
@@ -160,17 +160,19 @@ class SQLArbiter(Arbiter):
         self.entry_ttl_s = self._parsed.entry_ttl_s
         self._clock: Clock = clock or SystemClock()
         self._engines = PerProcess(_engines_from(self._parsed, engine))
-        self._engines.get()  # what is wrong with the options is said at once
-        if engine is None:  # connections that are kept open end with the arbiter
-            weakref.finalize(self, _dispose, self._engines)
-        self._table = _table_of(self._parsed.table)
+        self._engines.get()  # reports wrong options at once
+        if engine is None:  # pooled connections end with the arbiter
+            weakref.finalize(self, _dispose_engine, self._engines)
+        self._table = _make_table(self._parsed.table)
         self._lock = ForkSafeLock()
         self._is_ready = False
 
     def create(self, entry: CommitEntry) -> PutOutcome:
-        """See `Arbiter.create`: one INSERT in a transaction of its own, sent once.
+        """See `Arbiter.create`.
 
-        If the key is taken, nothing changes, and the row that has it tells whether it is ours.
+        It sends one INSERT in its own transaction, once.
+
+        If the key is taken, nothing changes, and the existing row shows whether it is ours.
         """
         self._ensure_ready()
         failed = partial(
@@ -186,7 +188,7 @@ class SQLArbiter(Arbiter):
             raise failed(error.reason) from error.reason
         except IntegrityError:
             winner = self.get(entry.table_path, entry.file_name)
-            if winner is None:  # deleted in between; whose it was can't be told
+            if winner is None:  # deleted meanwhile: its owner is unknown
                 return PutOutcome.UNKNOWN
             is_ours = winner.temp_path == entry.temp_path
             return PutOutcome.CREATED if is_ours else PutOutcome.EXISTS
@@ -197,33 +199,39 @@ class SQLArbiter(Arbiter):
         return PutOutcome.CREATED
 
     def _insert(self, entry: CommitEntry) -> None:
-        with self._undisturbed():
+        with self._delay_forks():
             try:
                 connection = self._engines.get().connect()
             except Exception as error:
                 raise _NotConnectedError(error) from error
-            with connection, self._limited(connection), connection.begin():
+            with connection, self._limit_time(connection), connection.begin():
                 connection.execute(insert(self._table).values(astuple(entry)))
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
         """See `Arbiter.get`."""
         columns = self._table.c
         query = self._entries_of(table_path).where(columns.file_name == file_name)
-        return self._ask(
+        return self._ask_when_ready(
             lambda connection: _first_entry(connection, self._table, table_path, query),
             f"read the entry of {file_name}",
         )
 
     def latest(self, table_path: str) -> CommitEntry | None:
-        """See `Arbiter.latest`; names are compared as bytes, whatever the database's locale."""
+        """See `Arbiter.latest`.
+
+        Names are compared as bytes, in any locale of the database.
+        """
         query = self._entries_of(table_path).order_by(self._table.c.file_name.desc()).limit(1)
-        return self._ask(
+        return self._ask_when_ready(
             lambda connection: _first_entry(connection, self._table, table_path, query),
             f"read the newest entry of {table_path}",
         )
 
     def complete(self, entry: CommitEntry) -> None:
-        """See `Arbiter.complete`: an UPDATE of the row with the same `temp_path`."""
+        """See `Arbiter.complete`.
+
+        It is an UPDATE of the row with the same `temp_path`.
+        """
         columns = self._table.c
         statement = (
             update(self._table)
@@ -234,7 +242,7 @@ class SQLArbiter(Arbiter):
             )
             .values(complete=True, expire_time_s=entry.expire_time_s)
         )
-        self._ask(
+        self._ask_when_ready(
             lambda connection: connection.execute(statement),
             f"mark the entry of {entry.file_name} as complete",
         )
@@ -249,9 +257,9 @@ class SQLArbiter(Arbiter):
         }
 
     def _entries_of(self, table_path: str) -> Select[Any]:
-        """The rows of a table, with values as the driver gives them: SQLite columns take any type.
+        """Return a query of a table's rows, with the driver's raw values.
 
-        SQLAlchemy would turn the text `false` into True.
+        SQLite columns take any type, and SQLAlchemy would turn the text `false` into True.
         """
         columns = self._table.c
         raw = type_coerce(columns.complete, NullType()).label("complete")
@@ -259,41 +267,41 @@ class SQLArbiter(Arbiter):
             columns.table_path == table_path
         )
 
-    def _ask(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
-        """Run a request that may run more than once, in a transaction of its own."""
+    def _ask_when_ready(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
+        """Run a request that may run more than once, in its own transaction."""
         self._ensure_ready()
-        return self._retried(request, doing)
+        return self._ask_patiently(request, doing)
 
-    def _retried(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
+    def _ask_patiently(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
         def ask() -> _Result:
             with (
-                self._undisturbed(),
+                self._delay_forks(),
                 self._engines.get().connect() as connection,
-                self._limited(connection),
+                self._limit_time(connection),
                 connection.begin(),
             ):
                 return request(connection)
 
         return call_patiently(ask, _REPEAT, self._clock, error_of=partial(_sql_error, doing=doing))
 
-    def _limited(self, connection: Connection) -> AbstractContextManager[None]:
-        """Break the connection off where the server does not answer in time."""
+    def _limit_time(self, connection: Connection) -> AbstractContextManager[None]:
+        """Break off the connection if the server does not answer in time."""
         return broken_off_after(
             try_limit_s(self._parsed.timeout_s), connection.connection.dbapi_connection
         )
 
-    def _undisturbed(self) -> AbstractContextManager[None]:
-        """Hold forks back while SQLite works: a child would find SQLite's own locks taken."""
+    def _delay_forks(self) -> AbstractContextManager[None]:
+        """Delay forks while SQLite works: a child would find SQLite's own locks taken."""
         is_sqlite = self._engines.get().dialect.name == "sqlite"
         return NO_FORK_MEANWHILE if is_sqlite else nullcontext()
 
     def _ensure_ready(self) -> None:
         with self._lock:
             if not self._is_ready:
-                self._retried(self._prepare, f"create the table {self._parsed.table}")
+                self._ask_patiently(self._prepare_table, f"create the table {self._parsed.table}")
                 self._is_ready = True
 
-    def _prepare(self, connection: Connection) -> None:
+    def _prepare_table(self, connection: Connection) -> None:
         is_postgresql = connection.dialect.name == "postgresql"
         if is_postgresql and connection.scalar(text("SELECT pg_is_in_recovery()")):
             raise ConfigError(
@@ -301,14 +309,17 @@ class SQLArbiter(Arbiter):
                 "writes. Nothing was committed. Name the primary server.",
                 kind="OPTIMIST_SQL_REPLICA",
             )
-        if is_postgresql:  # two that make one table at once: both are told that it exists
+        if is_postgresql:  # two may create the table at once: the lock lets one do it
             connection.execute(text("SELECT pg_advisory_xact_lock(7310868735154676)"))
         if not inspect(connection).has_table(self._parsed.table):
             self._table.create(connection, checkfirst=False)
 
 
 def _engines_from(options: SQLOptions, given: Engine | None) -> Callable[[], Engine]:
-    """A maker of engines, one per process; in a child, a given engine opens new connections."""
+    """Return a maker of engines, one per process.
+
+    In a child, a given engine opens new connections.
+    """
     process = os.getpid()
 
     def adopt(engine: Engine) -> Engine:
@@ -320,14 +331,14 @@ def _engines_from(options: SQLOptions, given: Engine | None) -> Callable[[], Eng
     return (lambda: _new_engine(options)) if given is None else lambda: adopt(given)
 
 
-def _dispose(engines: PerProcess[Engine]) -> None:
+def _dispose_engine(engines: PerProcess[Engine]) -> None:
     engine = engines.made
     if engine is not None:
         engine.dispose()
 
 
 def _new_engine(options: SQLOptions) -> Engine:
-    engine = _built_engine(options)
+    engine = _build_engine(options)
     if engine.dialect.name not in _DIALECTS:
         rule = f"must be of one of {', '.join(_DIALECTS)}"
         raise invalid_option("optimist.store.sql.url", rule)
@@ -343,11 +354,11 @@ def _new_engine(options: SQLOptions) -> Engine:
     return engine
 
 
-def _built_engine(options: SQLOptions) -> Engine:
+def _build_engine(options: SQLOptions) -> Engine:
     own = {"password": options.password.reveal()} if options.password is not None else {}
     try:
         return create_engine(options.url.reveal(), hide_parameters=True, connect_args=own)
-    # It raises the last two for invalid ports and settings; any of them may show the URL.
+    # It raises the last two for invalid ports and settings. Any of these errors may show the URL.
     except _NO_URL as error:
         rule = f"must be a URL of SQLAlchemy whose driver is installed ({type(error).__name__})"
     raise invalid_option("optimist.store.sql.url", rule)
@@ -365,7 +376,7 @@ def _with_timeout(timeout_s: float) -> Callable[..., None]:
 
 
 def _commit_synchronously(connection: Connection) -> None:
-    # A server set to `off` would confirm entries that a crash takes back.
+    # A server with `off` would confirm entries that a crash loses.
     connection.exec_driver_sql(
         "SELECT set_config('synchronous_commit', 'on', true) "
         "WHERE current_setting('synchronous_commit') = 'off'"
@@ -374,7 +385,7 @@ def _commit_synchronously(connection: Connection) -> None:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # we begin and end transactions ourselves
-    # A column may hold any bytes; what they are is for `parse_commit_entry` to say.
+    # A column may hold any bytes, which `parse_commit_entry` judges.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
 
@@ -382,7 +393,8 @@ def _lock_at_once(timeout_s: float) -> Callable[[Connection], None]:
     def begin(connection: Connection) -> None:
         wait_ms = round(try_limit_s(timeout_s) * 1000)
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")
-        # Two transactions that read first and then write would fail without waiting for each other.
+        # Else two transactions that first read and then write would fail without waiting for each
+        # other.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return begin
@@ -401,8 +413,8 @@ def _ensure_alive(dialect: Dialect, timeout_s: float) -> Callable[..., None]:
     return ping
 
 
-def _table_of(name: str) -> Table:
-    # "C" compares bytes; SQLite does so by itself.
+def _make_table(name: str) -> Table:
+    # "C" compares bytes, as SQLite does by default.
     words = String().with_variant(postgresql.TEXT(collation="C"), "postgresql")
     words = words.with_variant(sqlite.TEXT(), "sqlite")
     return Table(
@@ -417,7 +429,7 @@ def _table_of(name: str) -> Table:
 
 
 class _NotConnectedError(Exception):
-    """No connection came about; `reason` says why."""
+    """No connection was made, for the reason in `reason`."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -440,7 +452,7 @@ def _first_entry(
 
 
 def _sql_error(error: Exception, *, doing: str, outcome: str = "") -> StorageError:
-    """Translate SQLAlchemy's error, by class, SQLSTATE and SQLite's result code, never by text."""
+    """Translate SQLAlchemy's error by class, SQLSTATE and SQLite's code, never by text."""
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
     if not _is_unanswered(error) and (code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE):
         kind, cause = STORE_BUSY, "the database is busy; try again"
@@ -470,7 +482,7 @@ def _sql_error(error: Exception, *, doing: str, outcome: str = "") -> StorageErr
 
 
 def _is_unanswered(error: Exception) -> bool:
-    """Whether the transaction may have taken place although it failed."""
+    """Check whether the transaction may have taken place although it failed."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
@@ -487,5 +499,5 @@ def _sqlstate_of(error: Exception) -> str:
 
 
 def _sqlite_code_of(error: Exception) -> int:
-    """The primary result code; Python tells it from 3.11 on."""
+    """Return the primary result code, which Python has since 3.11."""
     return int(getattr(getattr(error, "orig", None), "sqlite_errorcode", 0)) & 0xFF
