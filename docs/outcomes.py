@@ -125,7 +125,7 @@ def _rows(table: AnswerTable, place: str) -> Iterable[Row]:
     names = [name for row in table for name in row.answers]
     for row in table:
         shown = ", ".join(dict.fromkeys(_shown(name, names) for name in row.answers))
-        cause = row.cause.format(place=place)
+        cause = row.cause.format(service=place)
         yield shown, _MEANINGS[row.put], row.kind, row.retryable, cause
 
 

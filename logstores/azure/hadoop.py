@@ -116,10 +116,7 @@ def _provider_kind(keys: Mapping[str, str]) -> str:
 
 
 def _tenant_and_login_host(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return tenant and login host.
-
-    Hadoop has both in one URL, `https://<host>/<tenant>/oauth2/token`.
-    """
+    """Split Hadoop's one URL for both: `https://<host>/<tenant>/oauth2/token`."""
     endpoint = keys.get(f"{_OAUTH2}client.endpoint")
     if endpoint is None:
         return keys.get(f"{_OAUTH2}msi.tenant"), None

@@ -233,7 +233,7 @@ class AzureLogStore(ObjectStoreLog):
     def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
         answer, row = azure_answer(error)
         container = _describe_container(self._locate(path))
-        translated = error_of_answer(row, answer, doing=doing, path=path, place=container)
+        translated = error_of_answer(row, answer, doing=doing, path=path, service=container)
         # The SDK's own text may quote a signature, and without an answer the whole URL. An error of
         # any other class comes from an answer that the SDK could not read.
         is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)

@@ -31,7 +31,7 @@ GCS_ANSWERS = AnswerTable(
         ("429", "403 rateLimitExceeded", "403 userRateLimitExceeded", "503"),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_BUSY",
-        "{place} asks for fewer requests",
+        "{service} asks for fewer requests",
         "Run the operation again later, or with fewer writers.",
         retryable=True,
     ),
@@ -40,7 +40,7 @@ GCS_ANSWERS = AnswerTable(
         (f"404 {_UPLOAD_OVER}",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        "the upload to {place} is over: an earlier request completed it or gave it up",
+        "the upload to {service} is over: an earlier request completed it or gave it up",
         "Run the operation again.",
         retryable=True,
     ),
@@ -48,14 +48,14 @@ GCS_ANSWERS = AnswerTable(
         (f"404 {_NO_BUCKET}",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_BUCKET_NOT_FOUND",
-        "{place} does not exist",
+        "{service} does not exist",
         "Create the bucket, or correct the URL.",
     ),
     AnswerRow(
         ("403",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_PERMISSION_DENIED",
-        "permission denied on {place}",
+        "permission denied on {service}",
         "Reading needs storage.objects.get and storage.objects.list, writing needs "
         "storage.objects.create, overwriting also storage.objects.delete.",
     ),
@@ -63,7 +63,7 @@ GCS_ANSWERS = AnswerTable(
         (_NO_LOGIN,),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CREDENTIALS_UNAVAILABLE",
-        "the service that gives tokens for {place} did not answer",
+        "the service that gives tokens for {service} did not answer",
         "Check the network, and the metadata server of this machine; run the operation again.",
         retryable=True,
     ),
@@ -101,7 +101,7 @@ def no_login(error: GoogleAuthError) -> StorageError:
 
 
 def _answers_piece(error: Exception) -> bool:
-    """Check for an answer to a piece of a resumable upload, the only request by PUT."""
+    """Check whether the request sent a piece of an upload, as only a PUT does."""
     response = getattr(error, "response", None)
     return getattr(getattr(response, "request", None), "method", "") == "PUT"
 

@@ -167,8 +167,8 @@ class GCSLogStore(ObjectStoreLog):
         if not options.is_custom:
             return None
         self._written.add(bucket)
-        place = (options.endpoint, bucket)
-        return Probed(place, "optimist.store.gcs.allowUnsafeWrites", options.allow_unsafe_writes)
+        address = (options.endpoint, bucket)
+        return Probed(address, "optimist.store.gcs.allowUnsafeWrites", options.allow_unsafe_writes)
 
     def _put_new(self, path: str, data: bytes) -> Callable[[], object]:
         return partial(self._upload, _locate(path), data, only_if_absent=True)
@@ -261,8 +261,8 @@ class GCSLogStore(ObjectStoreLog):
 
     def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
         answer, row = gcs_answer(error, of_bucket=doing not in _OBJECT_ACTIONS)
-        place = f"bucket {_locate(path).bucket}"
-        translated = error_of_answer(row, answer, doing=doing, path=path, place=place)
+        service = f"bucket {_locate(path).bucket}"
+        translated = error_of_answer(row, answer, doing=doing, path=path, service=service)
         # An error of any other class comes from an answer that the SDK could not read.
         is_foreign = not isinstance(error, _WITH_URLS)
         translated.__cause__ = error if is_foreign or answer.status not in (0, 401) else None

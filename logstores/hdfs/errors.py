@@ -180,7 +180,7 @@ def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError
         _row_of(error),
         doing=doing,
         path=path,
-        place="HDFS",
+        service="HDFS",
         said=": ".join(text for text in (error.java_class, error.reason) if text),
         java_class=error.java_class,
     )

@@ -46,7 +46,7 @@ class AnswerRow:
         answers: The names of its answers. A name is in only one row.
         put: Their meaning for a conditional put.
         kind: The kind of the error, if one is raised; a kind of `StorageError`.
-        cause: The event, as half a sentence; `{place}` stands for the service.
+        cause: The event, as half a sentence; `{service}` stands for the service.
         remedy: The advice, in whole sentences.
         retryable: True if the same call may succeed when repeated.
     """
@@ -80,7 +80,7 @@ class AnswerTable:
 
 
 def error_of_row(
-    row: AnswerRow, *, doing: str, path: str, place: str, said: str, **fields: object
+    row: AnswerRow, *, doing: str, path: str, service: str, said: str, **fields: object
 ) -> StorageError:
     """Return the error for an answer, in the class of its kind.
 
@@ -88,12 +88,12 @@ def error_of_row(
         row: The meaning of the answer.
         doing: The action, for the message: `read`, `list`, `write`, or `CREATE`.
         path: The path as the caller gave it.
-        place: The service: the account and container, the bucket, the endpoint.
+        service: The service: the account and container, the bucket, the endpoint.
         said: The answer itself: its status and code, or the name of an exception.
         fields: More fields of the error than `path` and `retryable`.
     """
     error_class = cast("type[StorageError]", CLASS_OF_KIND[row.kind])
-    cause = row.cause.format(place=place)
+    cause = row.cause.format(service=service)
     sentences = (
         f"Cannot {doing} {path}: {cause}{f' ({said})' if said else ''}.",
         "Nothing was written." if doing == CREATE else "",

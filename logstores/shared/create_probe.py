@@ -75,7 +75,7 @@ def describe_verdicts(places: Iterable[tuple[str, str]]) -> str:
 
 
 def probe_once(
-    place: tuple[str, str],
+    address: tuple[str, str],
     path: str,
     *,
     create: Callable[[str, bytes], PutOutcome],
@@ -85,7 +85,7 @@ def probe_once(
     """Probe a container once, and return the verdict.
 
     Args:
-        place: Endpoint, and container or bucket.
+        address: Endpoint, and container or bucket.
         path: The file that is about to be created; the probe is made next to it.
         create: The conditional put of the store.
         delete: The store's delete.
@@ -96,21 +96,21 @@ def probe_once(
             permitted. Only the probe was written.
     """
     with _LOCK:
-        is_probing = _PROBING.setdefault(place, ForkSafeLock())
+        is_probing = _PROBING.setdefault(address, ForkSafeLock())
     with is_probing:  # one probe per container, for any number of threads
-        verdict = known_verdict(*place)
+        verdict = known_verdict(*address)
         if verdict is None:
             probe = join(parent_of(path), f".optimist-probe-{clock.new_uuid()}")
             is_exclusive, reason = _probe_store(probe, create, delete)
             verdict = ProbeVerdict(is_exclusive, reason, clock.now_ms())
             with _LOCK:
-                _VERDICTS[place] = verdict
+                _VERDICTS[address] = verdict
     return verdict
 
 
 def ensure_exclusive(
     verdict: ProbeVerdict,
-    place: tuple[str, str],
+    address: tuple[str, str],
     path: str,
     *,
     override: tuple[str, bool],
@@ -120,7 +120,7 @@ def ensure_exclusive(
 
     Args:
         verdict: The result of `probe_once`.
-        place: Endpoint, and container or bucket.
+        address: Endpoint, and container or bucket.
         path: The file that is about to be created.
         override: The option that insists, and True if it is set; then each write is logged.
         instead: What to use instead: an arbiter, or another store.
@@ -130,7 +130,7 @@ def ensure_exclusive(
     """
     if verdict.is_exclusive:
         return
-    endpoint, container = place
+    endpoint, container = address
     option, is_overridden = override
     if is_overridden:
         _LOG.warning(

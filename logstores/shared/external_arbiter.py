@@ -325,20 +325,20 @@ class ExternalArbiterLogStore(LogStore):
 
     # The name of the table
 
-    def _ensure_spelled_alike(self, place: _LogFile) -> None:
-        if self._spelling.is_done(place.table_path):
+    def _ensure_spelled_alike(self, log_file: _LogFile) -> None:
+        if self._spelling.is_done(log_file.table_path):
             return
-        table = parent_of(place.log_path)
-        spellings = other_spellings(table, self._store, name=place.table_path)
-        other = self._spelling.find_other(place.table_path, spellings)
+        table = parent_of(log_file.log_path)
+        spellings = other_spellings(table, self._store, name=log_file.table_path)
+        other = self._spelling.find_other(log_file.table_path, spellings)
         if other is None:
             return
         if not other.complete:
             # Its writer may still need it, and our advice makes users delete its entry.
             _ensure_of_log(other)
-            self.fix_delta_log(other, place.log_path)
+            self.fix_delta_log(other, log_file.log_path)
         hint = self.spelling_hint(other.table_path)
-        raise spelled_otherwise(place.table_path, other.table_path, hint=hint)
+        raise spelled_otherwise(log_file.table_path, other.table_path, hint=hint)
 
     def spelling_hint(self, other_path: str) -> str:  # noqa: ARG002 - for stores with an option
         """Return the option that names tables as in another path, or an empty text."""
@@ -346,41 +346,41 @@ class ExternalArbiterLogStore(LogStore):
 
     # Steps 0 and 1
 
-    def _is_taken(self, place: _LogFile) -> bool:
+    def _is_taken(self, log_file: _LogFile) -> bool:
         """Finish and check the log before N.json, and then check whether N.json exists.
 
         Entries are read before files: if an entry is complete, its file existed before that.
         """
-        version = place.version
+        version = log_file.version
         if version:
-            return self._is_taken_after(place, commit_name(version - 1))
+            return self._is_taken_after(log_file, commit_name(version - 1))
         # Version 0, or a file that is not a commit, has no predecessor.
-        entry = self._arbiter.get(place.table_path, place.file_name)
-        if self._exists(place.path):
+        entry = self._arbiter.get(log_file.table_path, log_file.file_name)
+        if self._exists(log_file.path):
             return True
         if entry is not None and entry.complete:
-            raise stale_entry(place.path, place.table_path)
+            raise stale_entry(log_file.path, log_file.table_path)
         return False
 
-    def _is_taken_after(self, place: _LogFile, previous: str) -> bool:
-        entry = self._arbiter.get(place.table_path, previous)
+    def _is_taken_after(self, log_file: _LogFile, previous: str) -> bool:
+        entry = self._arbiter.get(log_file.table_path, previous)
         if entry is not None and not entry.complete:
-            self.fix_delta_log(entry, place.log_path)
-        names = self._list_names_until(join(place.log_path, previous), until=place.file_name)
-        if place.file_name in names:
+            self.fix_delta_log(entry, log_file.log_path)
+        names = self._list_names_until(join(log_file.log_path, previous), until=log_file.file_name)
+        if log_file.file_name in names:
             return True
         if previous not in names:
-            raise predecessor_missing(place.path, previous, is_known=entry is not None)
+            raise predecessor_missing(log_file.path, previous, is_known=entry is not None)
         return False
 
     # Step 2
 
-    def _stage(self, place: _LogFile, data: bytes) -> CommitEntry:
+    def _stage(self, log_file: _LogFile, data: bytes) -> CommitEntry:
         # The name is fresh, so the staged bytes of two writers never mix.
-        staged = f"{_STAGING}/{place.file_name}.{self._clock.new_uuid()}"
-        self._store.ensure_directory(join(place.log_path, _STAGING))
-        self._store.put_overwrite(join(place.log_path, staged), data)
-        return CommitEntry(place.table_path, place.file_name, staged, complete=False)
+        staged = f"{_STAGING}/{log_file.file_name}.{self._clock.new_uuid()}"
+        self._store.ensure_directory(join(log_file.log_path, _STAGING))
+        self._store.put_overwrite(join(log_file.log_path, staged), data)
+        return CommitEntry(log_file.table_path, log_file.file_name, staged, complete=False)
 
     def _claim(self, entry: CommitEntry) -> PutOutcome:
         """Create the entry, and repeat without an answer.
@@ -406,37 +406,39 @@ class ExternalArbiterLogStore(LogStore):
             is_open = True
         return outcome
 
-    def _ensure_winner_is_there(self, place: _LogFile) -> None:
+    def _ensure_winner_is_there(self, log_file: _LogFile) -> None:
         """Ensure that the winner's file exists, so that the engine can read it."""
-        winner = self._arbiter.get(place.table_path, place.file_name)
+        winner = self._arbiter.get(log_file.table_path, log_file.file_name)
         if winner is not None and not winner.complete:
-            self.fix_delta_log(winner, place.log_path)
-        elif not self._exists(place.path):
+            self.fix_delta_log(winner, log_file.log_path)
+        elif not self._exists(log_file.path):
             raise (
-                stale_entry(place.path, place.table_path)
+                stale_entry(log_file.path, log_file.table_path)
                 if winner is not None
-                else given_back(place.path, place.table_path)
+                else given_back(log_file.path, log_file.table_path)
             )
 
     # Steps 3 and 4
 
-    def _publish(self, place: _LogFile, entry: CommitEntry, data: bytes) -> PutOutcome:
+    def _publish(self, log_file: _LogFile, entry: CommitEntry, data: bytes) -> PutOutcome:
         try:
-            is_ours = self._create_with_our_bytes(place.path, data)
+            is_ours = self._create_with_our_bytes(log_file.path, data)
         except OptimistError as error:
             # The entry is ours, so the next listing or writer finishes the commit. We must not
             # report that nothing was written.
-            _LOG.warning("The commit %s has its entry, but not its file yet: %s", place.path, error)
+            _LOG.warning(
+                "The commit %s has its entry, but not its file yet: %s", log_file.path, error
+            )
             return PutOutcome.UNKNOWN
         try:
             if not is_ours:
                 # No recovery may copy our staged bytes over the other writer's file. It is safe to
                 # delete them, since N.json exists.
-                self._store.delete(join(place.log_path, entry.temp_path))
+                self._store.delete(join(log_file.log_path, entry.temp_path))
             self._arbiter.complete(self._complete_entry(entry))
         except OptimistError as error:
             _LOG.warning(
-                "The entry of %s is left for the next writer to complete: %s", place.path, error
+                "The entry of %s is left for the next writer to complete: %s", log_file.path, error
             )
         if is_ours:
             return PutOutcome.CREATED
@@ -444,7 +446,7 @@ class ExternalArbiterLogStore(LogStore):
             "%s was written by a writer that did not ask the arbiter, although the version was "
             "ours. Its file is left as it is, and our commit tries the next version. Set all "
             "writers of the table to the same arbiter.",
-            place.path,
+            log_file.path,
         )
         return PutOutcome.EXISTS
 

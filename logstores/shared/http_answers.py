@@ -64,7 +64,7 @@ CREDENTIALS_REFUSED = AnswerRow(
     ("401", NO_TOKEN),
     PutMeaning.NOTHING_WRITTEN,
     "OPTIMIST_INVALID_CREDENTIALS",
-    "the credentials for {place} were refused: they are wrong or have expired",
+    "the credentials for {service} were refused: they are wrong or have expired",
     "Renew them.",
 )
 HTTP_ROWS: tuple[AnswerRow, ...] = (
@@ -80,7 +80,7 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         ("413",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_FILE_TOO_LARGE",
-        "it is larger than {place} accepts in one request",
+        "it is larger than {service} accepts in one request",
         "Commit fewer files at a time.",
     ),
     # The file exists: the condition fails, or (Azure) somebody holds a lease on it.
@@ -95,14 +95,14 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         ("409",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_CONFLICT",
-        "{place} reports a conflict with the present state of the file",
+        "{service} reports a conflict with the present state of the file",
         "Look for leases, holds and snapshots of the file, and run the operation again.",
     ),
     AnswerRow(
         ("4xx",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_REQUEST_REFUSED",
-        "{place} refused the request",
+        "{service} refused the request",
         "Check the path and the options; look the code up in the documentation of the service.",
     ),
     # The request may have been carried out, or still be.
@@ -110,14 +110,14 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         ("3xx",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_REQUEST_REFUSED",
-        "{place} sends the request to another address, which is not followed",
+        "{service} sends the request to another address, which is not followed",
         "Check the path and the endpoint.",
     ),
     AnswerRow(
         ("408",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        "{place} gave up on the request",
+        "{service} gave up on the request",
         "Run the operation again.",
         retryable=True,
     ),
@@ -125,7 +125,7 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         ("5xx",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORAGE_FAILED",
-        "{place} had an internal error",
+        "{service} had an internal error",
         "Run the operation again later.",
         retryable=True,
     ),
@@ -133,7 +133,7 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         (NOT_SENT,),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNREACHABLE",
-        "no connection to {place} could be made",
+        "no connection to {service} could be made",
         "Check the URL, the endpoint and the network.",
         retryable=True,
     ),
@@ -141,21 +141,21 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
         (NOT_TRUSTED,),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_TLS_FAILED",
-        "the TLS certificate of {place} is not trusted",
+        "the TLS certificate of {service} is not trusted",
         "Check the endpoint, and the root certificates of this machine.",
     ),
     AnswerRow(
         (ANOTHER_HOST,),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_INVALID_ENDPOINT",
-        "an answer of {place} names another host for the next request",
+        "an answer of {service} names another host for the next request",
         "Nothing was sent there. Check the endpoint, and what answers there for the service.",
     ),
     AnswerRow(
         (NO_ANSWER, ANY_OTHER),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        "{place} gave no answer",
+        "{service} gave no answer",
         "Run the operation again.",
         retryable=True,
     ),
@@ -163,7 +163,7 @@ HTTP_ROWS: tuple[AnswerRow, ...] = (
 
 
 def error_of_answer(
-    row: AnswerRow, answer: ResponseCode, *, doing: str, path: str, place: str
+    row: AnswerRow, answer: ResponseCode, *, doing: str, path: str, service: str
 ) -> StorageError:
     """Return the error for an answer, with the fields `status` and `code`.
 
@@ -172,13 +172,13 @@ def error_of_answer(
         answer: The store's answer.
         doing: The action, for the message: `read`, `list`, `write`.
         path: The path as the caller gave it.
-        place: The account and container, or the bucket.
+        service: The account and container, or the bucket.
     """
     return error_of_row(
         row,
         doing=doing,
         path=path,
-        place=place,
+        service=service,
         said=" ".join(text for text in (str(answer.status or ""), answer.code) if text),
         status=answer.status,
         code=answer.code,

@@ -51,12 +51,12 @@ class Probed:
     """An endpoint and container to probe before the first write.
 
     Attributes:
-        place: Endpoint, and container or bucket.
+        address: Endpoint, and container or bucket.
         option: The option that allows a store which fails the probe.
         is_overridden: True if it is set.
     """
 
-    place: tuple[str, str]
+    address: tuple[str, str]
     option: str
     is_overridden: bool
 
@@ -304,11 +304,11 @@ class ObjectStoreLog(LogStore):
         probed = self._probed(path)
         if probed is None:
             return
-        place, override = probed.place, (probed.option, probed.is_overridden)
+        address, override = probed.address, (probed.option, probed.is_overridden)
         verdict = probe_once(
-            place, path, create=self._create_whole, delete=self.delete, clock=self._clock
+            address, path, create=self._create_whole, delete=self.delete, clock=self._clock
         )
-        ensure_exclusive(verdict, place, path, override=override)
+        ensure_exclusive(verdict, address, path, override=override)
 
     def _create_whole(self, path: str, data: bytes) -> PutOutcome:
         return self._create_by(path, self._put_new(path, data), len(data))

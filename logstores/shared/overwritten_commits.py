@@ -28,7 +28,7 @@ _COMMIT_INFO = b'{"commitInfo"'
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """The known facts of one commit file, of which tag and length identify it.
+    """The known facts about one commit file, which its tag and length identify.
 
     Attributes:
         path: Its path.

@@ -92,7 +92,7 @@ class BoundCondition:
         return jvm.frame(logical.Filter(self.expression, nothing))
 
     def reading(self, rows: DataFrame) -> BoundCondition:
-        """Return the condition with subqueries that read as those of `rows`.
+        """Return the condition, with its subqueries bound as in `rows`.
 
         `rows` is made from the result of `as_rows`.
         """
@@ -101,7 +101,7 @@ class BoundCondition:
 
 
 def conjuncts(expression: Any) -> Iterator[Any]:
-    """Yield the parts of one of Spark's expressions that AND joins."""
+    """Yield the conditions that a Spark expression joins by AND."""
     if str(expression.getClass().getSimpleName()) == "And":
         yield from conjuncts(expression.left())
         yield from conjuncts(expression.right())

@@ -240,7 +240,7 @@ class JoinedCondition:
     bound: BoundCondition | None = None
 
     def reading(self, rows: DataFrame) -> JoinedCondition:
-        """Return the condition with subqueries that read as those of `rows`.
+        """Return the condition, with its subqueries bound as in `rows`.
 
         See `BoundCondition.reading`.
         """

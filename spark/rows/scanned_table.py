@@ -111,9 +111,10 @@ def sources_of_aliases(text: str) -> tuple[ScannedTable, ...]:
 
 
 def sources_of_unknown_query() -> tuple[ScannedTable, ...]:
-    """Return all that an unknown query may read: all that views of this process may read.
+    """Return the scans that a query of unknown tables may contain.
 
-    The oldest and the newest version of each table are returned, since a view can read either.
+    These are the scans of all views of this process. The oldest and the newest version of each
+    table are returned, since a view can read either.
     """
     with _LOCK:
         known = tuple(_TABLES.values())

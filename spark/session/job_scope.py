@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 @contextmanager
 def stopped_with(spark: SparkSession) -> Iterator[None]:
-    """Let whatever stops a session's jobs also stop the jobs of its clones meanwhile."""
+    """Stop the jobs of a session's clones, too, when the session's own are stopped."""
     with _adding_tags(spark, _tags(spark) if _is_pinned(spark) else ()):
         yield
 

@@ -54,7 +54,7 @@ class TableSql:
         """Return a CHECK constraint as a column.
 
         Raises:
-            SchemaError: The SQL uses something that SQL of a log may not (kind
+            SchemaError: The SQL uses something that is forbidden in the SQL of a log (kind
                 `OPTIMIST_UNSAFE_EXPRESSION`), or is not an expression over the table's columns
                 (kind `OPTIMIST_INVALID_EXPRESSION`).
         """

@@ -1,4 +1,4 @@
-"""The errors of a text of SQL that is not used."""
+"""Errors for a text of SQL that is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["InvalidSqlError", "UnsafeSqlError"]
 
 
 class UnsafeSqlError(Exception):
-    """The text holds something that SQL of a log may not.
+    """The text uses something that is forbidden in the SQL of a log.
 
     `TableSql` adds whose text it is.
 

@@ -50,7 +50,7 @@ def test_an_answer_has_one_row_and_every_other_answer_has_one_too(store):
 def test_every_row_raises_what_users_of_a_store_catch(store):
     for row in TABLES[store]:
         assert issubclass(CLASS_OF_KIND[row.kind], StorageError)
-        error = error_of_row(row, doing="read", path="/t/0.json", place="there", said="404")
+        error = error_of_row(row, doing="read", path="/t/0.json", service="there", said="404")
         assert type(error) is CLASS_OF_KIND[row.kind]
         assert isinstance(error, LogFileNotFoundError) == (row.kind == "OPTIMIST_FILE_NOT_FOUND")
         assert (error.kind, error.retryable) == (row.kind, row.retryable)
