@@ -25,6 +25,7 @@ from optimist.spark.commands.merge.columns import COPIED, LEFT_OUT, MergeColumns
 from optimist.spark.commands.merge.names import Names
 from optimist.spark.commands.merge.resolution import SparkResolvedClause, SparkResolvedMerge
 from optimist.spark.rows.row_shape import column_of, quoted
+from optimist.spark.rows.touched_files import aliased
 
 __all__ = ["Stages"]
 
@@ -224,11 +225,20 @@ class Stages:
         return column_of(mark).isNotNull()
 
     def _hide(self, target: DataFrame, names: Sequence[str]) -> list[Column]:
-        """Return the table's columns under names that no expression can mean."""
-        return [target[quoted(name)].alias(self.names.hidden(at)) for at, name in enumerate(names)]
+        """Return the table's columns under names that no expression can mean.
+
+        Columns that subqueries are bound to stay as they are. Spark would give them new ids if the
+        plan defined them a second time.
+        """
+        columns = [target[quoted(name)] for name in names]
+        if self.merge.bound:
+            return columns
+        return [column.alias(self.names.hidden(at)) for at, column in enumerate(columns)]
 
     def _shown(self, frame: DataFrame, names: Sequence[str], carried: Sequence[str]) -> DataFrame:
         """Give the table's columns their own names back, and keep only the carried ones beside."""
-        columns = [column_of(self.names.hidden(at)).alias(name) for at, name in enumerate(names)]
-        rows = frame.select(*columns, *map(column_of, carried))
-        return self.merge.with_target_columns(rows, self.alias)
+        columns = [column_of(name) for name in names]
+        if not self.merge.bound:
+            hidden = [column_of(self.names.hidden(at)) for at in range(len(names))]
+            columns = [column.alias(name) for column, name in zip(hidden, names, strict=True)]
+        return aliased(frame.select(*columns, *map(column_of, carried)), self.alias)
