@@ -38,7 +38,6 @@ from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.dml.local_values import LocalValues, unknown
 from optimist.spark.commands.dml.target import Target
-from optimist.spark.commands.merge.local_source import collected, is_in_plan
 from optimist.spark.commands.merge.resolution import SparkResolvedClause, SparkResolvedMerge
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.catalyst_expressions import (
@@ -48,9 +47,21 @@ from optimist.spark.conditions.catalyst_expressions import (
     type_name,
 )
 from optimist.spark.conditions.join_condition import split_join
-from optimist.spark.session.jvm import analyzed_plan, filter_condition, iterate
+from optimist.spark.session.jvm import (
+    Jvm,
+    analyzed_plan,
+    arrow_of_rows,
+    filter_condition,
+    iterate,
+)
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["merge_in_driver"]
+
+_SMALL_NODES = ("LocalRelation", "Range", "LogicalRelation", "Project", "Filter", "SubqueryAlias")
+"""Plans of these nodes return no more rows than their leaves have."""
+_INFLATION = 8
+"""How many times larger rows of a Parquet file roughly are in memory."""
 
 
 def merge_in_driver(
@@ -70,11 +81,11 @@ def merge_in_driver(
     shortcut, snapshot, source = target.shortcut, target.snapshot, merge.sides.source
     if not shortcut.max_bytes or merge.bound:
         return None
-    if not (is_in_plan(source) or shortcut.takes(snapshot.files)):
+    if not (_is_in_plan(source) or shortcut.takes(snapshot.files)):
         return None
 
     def work(writer: RowWriter) -> MergedRows:
-        rows = collected(source, shortcut.max_bytes)
+        rows = _collect(source, shortcut.max_bytes)
         watch.lap("materializeSourceTimeMs")
         local = _Translation.of(target, merge, rows).merge(rows)
         given = local.always_given(snapshot.schema)
@@ -183,3 +194,36 @@ def _paths_by_id(rows: DataFrame, alias: str, columns: StructType) -> dict[int, 
 def _without_cast(side: Any) -> Any:
     """Return a side of an equality without the cast to the other side's type."""
     return side.child() if kind_of(side) == "Cast" else side
+
+
+def _is_in_plan(source: DataFrame) -> bool:
+    """Check whether the rows are in the plan, so that no job is needed to collect them."""
+    return not is_connect(source.sparkSession) and _optimized(source).nodeName() == "LocalRelation"
+
+
+def _collect(source: DataFrame, max_bytes: int) -> pa.Table:
+    """Collect the rows of a source.
+
+    Raises:
+        UsageError: There may be many rows (kind `OPTIMIST_NEEDS_SPARK`).
+    """
+    plan = _optimized(source)
+    names = {str(node.nodeName()) for node in _nodes(plan)}
+    leaf_factor = 1 if names <= {"LocalRelation"} else _INFLATION
+    size = int(str(plan.stats().sizeInBytes()))
+    if not names <= set(_SMALL_NODES) or size * leaf_factor > max_bytes:
+        raise needs_spark("the source", "may have many rows")
+    if plan.nodeName() == "LocalRelation":
+        return arrow_of_rows(Jvm.of(source.sparkSession), plan, source.schema)
+    return source.toArrow()
+
+
+def _optimized(source: DataFrame) -> Any:
+    return source._jdf.queryExecution().optimizedPlan()
+
+
+def _nodes(plan: Any) -> list[Any]:
+    found = [plan]
+    for child in iterate(plan.children()):
+        found += _nodes(child)
+    return found
