@@ -1,4 +1,4 @@
-"""The directory and format of a transaction's new data files (spec 10.2)."""
+"""How a transaction writes new data files, with Spark and without it (spec 10.2)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
+from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import identity_columns
 from optimist.core.schema.void_columns import ensure_storable
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["new_files"]
+__all__ = ["new_files", "records_changes"]
 
 
 def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> FileSpec:
@@ -51,3 +53,13 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
         tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
         access=table.data_access(),
     )
+
+
+def records_changes(txn: OptimisticTransaction) -> bool:
+    """Check whether the transaction's metadata turns the change data feed on (spec 10.11).
+
+    Raises:
+        SchemaError: It does, and a column has a name of the feed.
+    """
+    ensure_no_cdc_columns(txn.metadata, previous=txn.metadata)
+    return TableMetadata.of(txn.metadata).properties.enable_change_data_feed

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from optimist.core.commands.clones import ensure_own_rows
-from optimist.core.commands.new_files import new_files
-from optimist.core.commands.recorded_changes import records_changes
+from optimist.core.commands.new_files import new_files, records_changes
 from optimist.core.commands.row_rules import as_stored, ensure_rules_kept
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles

@@ -40,12 +40,17 @@ from optimist.core.protocol.domains import (
     is_of_the_system,
 )
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
-from optimist.core.protocol.operation_names import BACKFILLS, DOMAIN_CLEANUP, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.operations import TRANSACTION, Operation
+from optimist.core.transaction.conflicts.operations import (
+    BACKFILLS,
+    DOMAIN_CLEANUP,
+    ROW_TRACKING_BACKFILL,
+    TRANSACTION,
+    Operation,
+)
 from optimist.core.transaction.prepare_many import (
     doubled_paths,
     odd_partitioning,

@@ -23,11 +23,14 @@ from optimist.core.errors import SchemaError
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports, with_features
-from optimist.core.protocol.operation_names import ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import ENABLE_ROW_TRACKING, canonical_name
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.skipping.statistics import FileStatistics
-from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.conflicts.operations import (
+    ROW_TRACKING_BACKFILL,
+    Operation,
+    json_text,
+)
 from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on, unnumbered
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

@@ -34,7 +34,6 @@ from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import Action, DomainMetadata, RemoveFile
 from optimist.core.protocol.clustering import clustering_columns, clustering_domain
-from optimist.core.protocol.operation_names import DOMAIN_CLEANUP, ROW_TRACKING_UNBACKFILL
 from optimist.core.protocol.schema_checks import ensure_names_legal
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.runtime.read_ahead import read_ahead
@@ -46,7 +45,12 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.conflicts.operations import (
+    DOMAIN_CLEANUP,
+    ROW_TRACKING_UNBACKFILL,
+    Operation,
+    json_text,
+)
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 

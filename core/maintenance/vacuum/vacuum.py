@@ -25,8 +25,9 @@ import pyarrow.compute as pc
 
 from optimist.core.data.storage.listed_files import listed_pages
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import UsageError
+from optimist.core.errors import StorageError, UsageError
 from optimist.core.errors.foreign_text import quoted
+from optimist.core.errors.kinds import NO_SPACE
 from optimist.core.maintenance.vacuum.dead_files import DeadFiles
 from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, Deletion, delete_here
 from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, RemovedFiles
@@ -39,11 +40,14 @@ from optimist.core.maintenance.vacuum.removed_in_log import (
     removed_pages,
 )
 from optimist.core.maintenance.vacuum.retention import Retention
-from optimist.core.maintenance.vacuum.vacuum_log import VacuumLog
-from optimist.core.paths import join
+from optimist.core.paths import join, scheme_of
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["VacuumProgress", "VacuumRequest", "Vacuumed", "vacuum"]
+
+_LOGGED_SCHEMES = ("", "file", "wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "hdfs")
+"""The schemes of tables whose VACUUMs are committed by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ class _Vacuum:
             )
             if is_dry:
                 return result(dead.num_files, dead.size_bytes, self._full_paths(dead))
-            log = VacuumLog(self._table, self._start)
+            log = _VacuumLog(self._table, self._start)
             log.begin(self._retention, dead)
             num_deleted, size_bytes = self._delete_files(dead, log)
         if self._request.inventory is None:
@@ -196,7 +200,7 @@ class _Vacuum:
         shows = [self._names.shows(path, is_named=is_named) for path in paths]
         return page.filter(pa.array(shows, pa.bool_()))
 
-    def _delete_files(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:
+    def _delete_files(self, dead: DeadFiles, log: _VacuumLog) -> tuple[int, int]:
         result = partial(self._report_progress, dead)
         deletion = Deletion(self._table, result, self._request.delete)
         size_bytes, is_completed = 0, False
@@ -284,3 +288,47 @@ def _is_lite(request: VacuumRequest, default: bool) -> bool:
             )
         return False
     return default if mode is None else mode.upper() == "LITE"
+
+
+class _VacuumLog:
+    """Commits the start and the end of a VACUUM, where that is on (spec 8.1, 8.3).
+
+    Args:
+        table: The table.
+        start: Begins a transaction on its newest version.
+    """
+
+    def __init__(self, table: TableRef, start: Callable[[], OptimisticTransaction]) -> None:
+        asked = table.options.vacuum_logging_enabled
+        self._is_on = scheme_of(table.table_path) in _LOGGED_SCHEMES if asked is None else asked
+        self._start = start
+        self._uncommitted: Operation | None = None
+
+    def begin(self, retention: Retention, dead: DeadFiles) -> None:
+        """Commit what is about to be deleted, but on a full disk only once there is room."""
+        parameters: dict[str, object] = {
+            "retentionCheckEnabled": retention.is_checked,
+            "defaultRetentionMillis": retention.default_ms,
+        }
+        if retention.specified_ms is not None:
+            parameters["specifiedRetentionMillis"] = retention.specified_ms
+        metrics = {"numFilesToDelete": dead.num_files, "sizeOfDataToDelete": dead.size_bytes}
+        operation = Operation("VACUUM START", parameters).with_metrics(metrics)
+        try:
+            self._commit(operation)
+        except StorageError as error:
+            if error.kind != NO_SPACE:
+                raise
+            self._uncommitted = operation  # VACUUM is what makes room
+
+    def end(self, *, is_completed: bool, num_files: int, num_directories: int) -> None:
+        """Commit what was deleted, and how the VACUUM ended."""
+        if self._uncommitted is not None:
+            self._commit(self._uncommitted)
+        status = "COMPLETED" if is_completed else "FAILED"
+        metrics = {"numDeletedFiles": num_files, "numVacuumedDirectories": num_directories}
+        self._commit(Operation("VACUUM END", {"status": status}).with_metrics(metrics))
+
+    def _commit(self, operation: Operation) -> None:
+        if self._is_on:
+            self._start().commit((), operation)

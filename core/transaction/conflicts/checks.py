@@ -18,14 +18,14 @@ from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Pr
 from optimist.core.protocol.domains import ROW_TRACKING_DOMAIN
 from optimist.core.protocol.field_keys import schema_that_counts
 from optimist.core.protocol.gates import ensure_writable, implied_features, supports
-from optimist.core.protocol.operation_names import (
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.skipping.pruner import may_match
+from optimist.core.transaction.conflicts.metadata_conflicts import metadata_difference
+from optimist.core.transaction.conflicts.operations import (
     BACKFILLS,
     ROW_TRACKING_BACKFILL,
     ROW_TRACKING_UNBACKFILL,
 )
-from optimist.core.protocol.properties import IsolationLevel
-from optimist.core.skipping.pruner import may_match
-from optimist.core.transaction.conflicts.metadata_conflicts import metadata_difference
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 
 __all__ = [

@@ -10,8 +10,25 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-__all__ = ["DATA_CHANGING", "TRANSACTION", "Operation", "json_text"]
+__all__ = [
+    "BACKFILLS",
+    "DATA_CHANGING",
+    "DOMAIN_CLEANUP",
+    "ROW_TRACKING_BACKFILL",
+    "ROW_TRACKING_UNBACKFILL",
+    "TRANSACTION",
+    "Operation",
+    "json_text",
+]
 
+# All writers of Delta tables spell these names alike, so they also show what other engines did.
+ROW_TRACKING_BACKFILL = "ROW TRACKING BACKFILL"
+"""Gives row ids to files that have none, by adding the files again; changes no data."""
+ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+"""Takes the row ids away again in the same way."""
+DOMAIN_CLEANUP = "DOMAIN METADATA CLEANUP"
+"""Removes all metadata domains, so that their feature can be dropped."""
+BACKFILLS = frozenset({ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL})
 TRANSACTION = "TRANSACTION"
 """Several operations in one commit (spec 1.18); Delta has no name for that."""
 DATA_CHANGING = frozenset(

@@ -16,13 +16,13 @@ from optimist.core.protocol.actions import (
     RemoveFile,
 )
 from optimist.core.protocol.gates import ensure_writable, is_active, supports
-from optimist.core.protocol.operation_names import ROW_TRACKING_BACKFILL
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructField, schema_to_json
 from optimist.core.transaction.conflicts.in_commit_timestamp import (
     is_newly_enabled,
     with_enablement,
 )
+from optimist.core.transaction.conflicts.operations import ROW_TRACKING_BACKFILL
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.row_ids import (
     ROWS_PRESERVED,

@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.dml.own_reads import own_versions, transaction_from
 from optimist.spark.commands.dml.target import Target
+from optimist.spark.commands.writing.own_sources import own_versions, transaction_from
 from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.planes.sources import of_fixed_versions

@@ -34,7 +34,6 @@ from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.dml.own_reads import own_versions, transaction_from
 from optimist.spark.commands.dml.row_rewrite import run
 from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.evolution import evolve_schema
@@ -42,6 +41,7 @@ from optimist.spark.commands.merge.local_merge import merge_in_driver
 from optimist.spark.commands.merge.merge_target import merge_on_spark
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.resolution import SparkResolvedMerge, SparkSides
+from optimist.spark.commands.writing.own_sources import own_versions, transaction_from
 from optimist.spark.conditions.bound_condition import has_subquery, rebound
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.local_rows import numbers_frame

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.new_files import new_files
-from optimist.core.commands.recorded_changes import records_changes
+from optimist.core.commands.new_files import new_files, records_changes
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import change_spec

@@ -11,7 +11,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.rows.scanned_table import ScannedTable, remember_table
 
-__all__ = ["own_sources"]
+__all__ = ["own_sources", "own_versions", "transaction_from"]
 
 
 def own_sources(
@@ -37,6 +37,26 @@ def own_sources(
     )
     log.ensure_sources_fit([source.version for source in found if not source.is_time_travel])
     return found
+
+
+def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransaction:
+    """The transaction; where rows are read from the table, it starts at the oldest version read.
+
+    Otherwise the commits in between would be missed.
+    """
+    begun = log.start_transaction(log.snapshot())
+    read = [version for rows in reads for version in own_versions(log, begun, rows)]
+    if read and min(read) < begun.read_version:
+        begun = log.start_transaction(log.snapshot(version=min(read)))
+    return begun
+
+
+def own_versions(log: TableHandle, txn: OptimisticTransaction, rows: DataFrame) -> list[int]:
+    """The versions of the table that the rows are read from.
+
+    One that the caller chose is a constant, and does not count.
+    """
+    return [item.version for item in own_sources(rows, log, txn) if not item.is_time_travel]
 
 
 def _is_at(log: TableHandle, path: str) -> bool:
