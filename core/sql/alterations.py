@@ -17,7 +17,7 @@ __all__ = ["alteration"]
 
 
 def alteration(reader: Reader) -> AlterTable | None:
-    """Read the statement from ALTER on; return None for a form that Spark has."""
+    """Read the statement from ALTER on, or return None for a form that Spark has."""
     if not reader.take("ALTER", "TABLE") or not reader.is_at_table():
         return None
     table = reader.table()
@@ -26,7 +26,7 @@ def alteration(reader: Reader) -> AlterTable | None:
 
 
 def _delta_change(reader: Reader) -> TableAlteration | None:
-    """Read what stands behind the table; return None for a change that Spark's parser reads."""
+    """Read the change behind the table, or return None for one that Spark has."""
     if reader.take("ADD", "CONSTRAINT"):
         return _add_constraint(reader)
     if reader.take("DROP", "CONSTRAINT"):

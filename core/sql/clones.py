@@ -17,7 +17,7 @@ __all__ = ["clone", "creation_mode", "time_travel"]
 
 
 def clone(reader: Reader) -> Command | None:
-    """The rest of a statement from CREATE or REPLACE on; None if it is neither CLONE nor LIKE."""
+    """Read the statement from CREATE on, or return None if it is neither CLONE nor LIKE."""
     mode = creation_mode(reader)
     if mode is None or not reader.is_at_table():
         return None
@@ -35,7 +35,7 @@ def clone(reader: Reader) -> Command | None:
 
 
 def time_travel(reader: Reader) -> TimeTravel | None:
-    """`[FOR] {VERSION|TIMESTAMP} AS OF x`; None if something else follows.
+    """Read `[FOR] {VERSION|TIMESTAMP} AS OF x`, or return None if something else follows.
 
     `SYSTEM_VERSION` and `SYSTEM_TIME` mean the same as VERSION and TIMESTAMP.
     """
@@ -56,7 +56,7 @@ def time_travel(reader: Reader) -> TimeTravel | None:
 
 
 def creation_mode(reader: Reader) -> CreateMode | None:
-    """What a statement from CREATE or REPLACE on does with a table; None if it makes none."""
+    """Read the words from CREATE or REPLACE to TABLE, or return None if others stand there."""
     if reader.take("CREATE", "OR", "REPLACE", "TABLE"):
         return CreateMode.CREATE_OR_REPLACE
     if reader.take("REPLACE", "TABLE"):
@@ -69,7 +69,7 @@ def creation_mode(reader: Reader) -> CreateMode | None:
 
 
 def _like(reader: Reader, table: TableName, *, if_not_exists: bool) -> CreateLike | None:
-    """The rest of CREATE TABLE ... LIKE; None with clauses that no Delta table has."""
+    """Read the rest of CREATE TABLE ... LIKE, or return None if no Delta table has such clauses."""
     if not reader.is_at_table():
         return None
     source = reader.table()

@@ -11,7 +11,7 @@ __all__ = ["begin_of"]
 
 
 def begin_of(text: str, first_words: re.Pattern[str]) -> int | None:
-    """Where the first word of a statement stands; None if the statement begins otherwise.
+    """Return the position of the first word, or None if the statement begins otherwise.
 
     Args:
         text: The statement.

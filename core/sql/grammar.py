@@ -239,7 +239,7 @@ def _reorg(reader: Reader) -> Command:
 
 
 def _where(reader: Reader, *end: str) -> SqlText | None:
-    """The condition behind WHERE, up to the keywords that may follow it."""
+    """Read the condition behind WHERE, up to the keywords that may follow it."""
     return reader.sql("a condition", lambda: reader.is_at(*end)) if reader.take("WHERE") else None
 
 

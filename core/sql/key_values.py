@@ -8,7 +8,7 @@ __all__ = ["key", "key_values"]
 
 
 def key_values(reader: Reader) -> tuple[tuple[str, str], ...]:
-    """`(key = value, ...)`; keys and values are texts or words, and no key stands twice."""
+    """Read `(key = value, ...)`, with texts or words, and no key twice."""
     known: set[str] = set()
 
     def pair() -> tuple[str, str]:
@@ -26,7 +26,7 @@ def key_values(reader: Reader) -> tuple[tuple[str, str], ...]:
 
 
 def key(reader: Reader) -> str:
-    """One key, in quotes or as a name with dots."""
+    """Read one key, in quotes or as a name with dots."""
     if reader.peek().kind == "text":
         return reader.text("a key", is_alone=True)
     return ".".join(reader.path("the key of a property"))

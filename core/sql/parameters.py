@@ -21,7 +21,7 @@ class Parameters:
     positional: Sequence[str] = ()
 
     def sql_of(self, marker: str, place: int) -> str | None:
-        """The SQL text that a marker stands for, or None if it has no value.
+        """Return the SQL text that a marker stands for, or None if it has no value.
 
         Args:
             marker: The marker as it is written.

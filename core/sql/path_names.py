@@ -10,7 +10,7 @@ __all__ = ["path_in_name"]
 
 
 def path_in_name(name: str) -> str | None:
-    """The path in a name such as ``delta.`/path` ``; None for any other text."""
+    """Return the path in a name such as ``delta.`/path` ``, or None for any other text."""
     if "delta" not in name.lower():
         return None
     reader = Reader(name)

@@ -61,12 +61,12 @@ class Mentions:
     has_patterns: bool
 
     def has(self, name: str) -> bool:
-        """Whether a name is among them."""
+        """Return whether a name is among them."""
         return folded(name) in self.fields
 
     @classmethod
     def of_chains(cls, chains: Iterable[Sequence[str]]) -> Mentions:
-        """Names that are given as such, each with those that stand behind it."""
+        """Return the mentions of names that are given as tuples."""
         fields: dict[str, set[Fields]] = {}
         for chain in chains:
             names = tuple(map(folded, chain))
@@ -75,11 +75,11 @@ class Mentions:
         return cls({name: frozenset(found) for name, found in fields.items()}, has_patterns=False)
 
     def chains(self) -> Iterator[Fields]:
-        """Each name, with those that stand behind it."""
+        """Return each name, with those that stand behind it."""
         return ((name, *behind) for name, found in self.fields.items() for behind in found)
 
     def paths(self, schema: StructType) -> tuple[Fields, ...]:
-        """The columns of a table that can be read, and of structs the fields, as it spells them."""
+        """Return the columns and struct fields that can be read, as the table spells them."""
         return tuple(
             path
             for item in schema
@@ -116,14 +116,14 @@ class QueryNeeds:
     rows: Mapping[Span, RowNeeds] = field(default_factory=dict)
 
     def rows_of(self, relation: PathRelation) -> RowNeeds:
-        """Which rows of a table are needed."""
+        """Return the rows of a table that are needed."""
         return self.rows.get(relation.span, RowNeeds())
 
 
 def query_needs(
     text: str, relations: Sequence[PathRelation], parameters: Parameters | None = None
 ) -> QueryNeeds:
-    """What a query needs of the tables that it names by their paths.
+    """Return what a query needs of the tables that it names by their paths.
 
     Args:
         text: A statement.
@@ -137,17 +137,17 @@ def query_needs(
 
 
 def mentions_of_expression(text: str) -> Mentions | None:
-    """The names in an expression, which may have an alias; None if it may read other columns."""
+    """Return the names in an expression, or None if it may read other columns."""
     return _Walk(f"SELECT {text}", (), None).mentions()
 
 
 def folded(name: str) -> str:
-    """A name such that those are equal which Java takes for equal in any case of letters."""
+    """Fold a name, so that names are equal that Java takes for equal in any case."""
     return "".join(map(_folded_letter, name))
 
 
 def _paths(path: Fields, data_type: DataType, behind: frozenset[Fields]) -> Iterator[Fields]:
-    """What is read of a column, when these names stand behind each mention of it."""
+    """Return the paths that are read of a column, by the names behind its mentions."""
     firsts = {names[0] for names in behind if names}
     if not isinstance(data_type, StructType) or () in behind:
         yield path
@@ -193,7 +193,7 @@ class _Walk:
     _has_patterns: bool = False
 
     def mentions(self) -> Mentions | None:
-        """Walk through the text; None if columns may be read that it does not name."""
+        """Walk through the text, and return None if it may read columns that it does not name."""
         levels, previous = [_Level()], (_NONE, _NONE)
         takes_more = False
         chain: list[str] = []
@@ -211,7 +211,7 @@ class _Walk:
         return replace(Mentions.of_chains(self._chains), has_patterns=self._has_patterns)
 
     def _tokens(self) -> Iterator[Token | PathRelation]:
-        """The tokens, with each relation as a whole."""
+        """Return the tokens, with each relation as a whole."""
         start = 0
         for relation in (*self.relations, None):
             reader = Reader(self.text, None, start)
@@ -225,7 +225,7 @@ class _Walk:
     def _takes_more(
         self, token: Token, previous: tuple[Token, Token], levels: Sequence[_Level]
     ) -> bool:
-        """Whether columns may be read from here on that no name in the text says."""
+        """Return whether the text from here on may read columns that it does not name."""
         before, word = previous[1], token.text.upper()
         if token.kind == "word" and before.text != ".":
             if word == "FROM" and not levels[-1].has_select:
@@ -241,7 +241,7 @@ class _Walk:
         return word == ">" and before.text == "|"
 
     def _counts_rows(self, star: Token, before: Token, level: _Level) -> bool:
-        """Whether a star is that of `count(*)`."""
+        """Return whether a star is that of `count(*)`."""
         is_alone = before.text == "(" and Reader(self.text, None, star.end).is_at(")")
         return is_alone and level.opener == "COUNT"
 
@@ -261,7 +261,7 @@ class _Walk:
                 level.has_select, level.has_sets = False, True
 
     def _mention(self, chain: list[str], token: Token, before: Token) -> list[str]:
-        """The names that stand in a row, separated by dots, up to a token."""
+        """Read names separated by dots, from a token on."""
         if token.text == ".":
             return chain
         name = self._name(token)
@@ -274,7 +274,7 @@ class _Walk:
         return chain
 
     def _name(self, token: Token) -> str | None:
-        """What a token may name: a word, or what stands in back-ticks or double quotes."""
+        """Return the name in a token: a word, or the text in back-ticks or double quotes."""
         if token.kind == "text" and '"' in token.text[:2]:
             return read_text(token)
         if token.kind not in ("word", "name"):
@@ -284,7 +284,7 @@ class _Walk:
         return name
 
     def _is_renamed(self, relation: PathRelation) -> bool:
-        """Whether a list of other names for its columns follows a table."""
+        """Return whether a list of column aliases follows a table."""
         if relation.is_qualifier:
             return False
         reader = Reader(self.text, None, relation.span.end)
@@ -304,7 +304,7 @@ class _Walk:
         return RowNeeds()
 
     def _parameters_from(self, start: int) -> Parameters | None:
-        """The values for the text from a place on."""
+        """Return the values of the parameters behind a position."""
         given = self.parameters
         if given is None or not given.positional:
             return given
@@ -316,7 +316,7 @@ _NONE = Token("mark", "", 0, 0)
 
 
 def _alias(reader: Reader) -> str | None:
-    """Another name of the table, which the reader goes past; None if there is none."""
+    """Read another name of the table, or return None if there is none."""
     if reader.take("AS"):
         return reader.name("another name of the table")
     token = reader.peek()
@@ -334,7 +334,7 @@ def _condition(reader: Reader) -> SqlText:
 
 
 def _limit(reader: Reader) -> int | None:
-    """The number behind LIMIT, if nothing but the query's end follows it."""
+    """Read the number behind LIMIT, if nothing but the query's end follows it."""
     if reader.peek().kind not in ("number", "marker"):
         return None
     limit = reader.whole_number("a number of rows")

@@ -69,7 +69,7 @@ class Reader:
         self._open_angles = 0
 
     def peek(self, distance: int = 0) -> Token:
-        """The next token, or the one so many behind it."""
+        """Return the next token, or the one so many behind it."""
         while len(self._ahead) <= distance:
             token = self._marked(next_token(self._text, self._next))
             self._next = token.end
@@ -84,15 +84,15 @@ class Reader:
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether these keywords or marks follow; keywords are given in capitals."""
+        """Return whether these keywords, given in capitals, or marks follow."""
         return all(_is(self.peek(place), word) for place, word in enumerate(words))
 
     def is_at_any(self, *words: str) -> bool:
-        """Whether one of these keywords or marks follows."""
+        """Return whether one of these keywords or marks follows."""
         return any(_is(self.peek(), word) for word in words)
 
     def take(self, *words: str) -> bool:
-        """Go past these keywords or marks if all of them follow; else stay."""
+        """Go past these keywords or marks if all of them follow, or else stay."""
         if not self.is_at(*words):
             return False
         for _ in words:
@@ -100,18 +100,18 @@ class Reader:
         return True
 
     def expect(self, *words: str) -> None:
-        """Go past these keywords or marks; it is an error if others follow."""
+        """Go past these keywords or marks, and raise an error if others follow."""
         for word in words:
             if not self.take(word):
                 self.fail(f"{word} is expected here")
 
     def end(self) -> None:
-        """The statement must end here, with any number of semicolons."""
+        """Refuse a text that goes on here, but for semicolons."""
         if not self.is_at_end():
             self.fail("the statement should end here")
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left but semicolons, which are taken."""
+        """Go past semicolons, and return whether nothing else is left."""
         while self.take(";"):
             pass
         return self.peek().kind == "end"
@@ -126,37 +126,37 @@ class Reader:
         raise syntax_error(self._text, at.start, problem)
 
     def name(self, what: str) -> str:
-        """One name, plain or in back-ticks."""
+        """Read one name, plain or in back-ticks."""
         if self.peek().kind not in ("word", "name"):
             self.fail(f"{what} is expected here")
         return read_name(self.advance())
 
     def path(self, what: str) -> ColumnPath:
-        """A name of several parts, as of a field within structs."""
+        """Read a name of several parts, as of a field within structs."""
         parts = [self.name(what)]
         while self.take("."):
             parts.append(self.name(what))
         return tuple(parts)
 
     def paths(self, what: str) -> tuple[ColumnPath, ...]:
-        """Such names, separated by commas."""
+        """Read such names, separated by commas."""
         return self.listed(lambda: self.path(what))
 
     def listed(self, item: Callable[[], _T]) -> tuple[_T, ...]:
-        """One or more items, separated by commas."""
+        """Read one or more items, separated by commas."""
         items = [item()]
         while self.take(","):
             items.append(item())
         return tuple(items)
 
     def is_at_table(self) -> bool:
-        """Whether something follows that `table` reads: for statements that may be Spark's."""
+        """Return whether a table's name follows, for statements that may be Spark's."""
         if self.is_at("IDENTIFIER", "("):
             return self.peek(2).kind in ("text", "marker") and self.peek(3).text == ")"
         return self.peek().kind in ("word", "name")
 
     def table(self, *, takes_text: bool = False) -> TableName:
-        """A table: its name, ``delta.`/path` ``, `IDENTIFIER('name')`, or a path in quotes."""
+        """Read a table: a name, ``delta.`/path` ``, `IDENTIFIER('name')`, or a path in quotes."""
         start = self.peek().start
         if takes_text and self.peek().kind == "text":
             return TableName((self.text("a path"),), is_text=True, span=self._since(start))
@@ -166,14 +166,14 @@ class Reader:
         return TableName(parts, span=self._since(start))
 
     def own_table(self) -> TableName | None:
-        """Read the table of a statement that Spark has, too; return None if it is Spark's."""
+        """Read the table of a statement that Spark knows too, or return None for Spark's own."""
         if not self.is_at_table():
             return None
         table = self.table()
         return table if self._takes_names or table.path is not None else None
 
     def text(self, what: str, *, is_alone: bool = False) -> str:
-        """The value of a text in quotes, or of a parameter that is one.
+        """Read the value of a text in quotes, or of a parameter that is one.
 
         Args:
             what: What is expected, for the error if there is none.
@@ -189,11 +189,11 @@ class Reader:
         return value
 
     def number(self, what: str) -> Decimal:
-        """A number, with a sign or without."""
+        """Read a number, with a sign or without."""
         return Decimal(self.digits(what))
 
     def digits(self, what: str) -> str:
-        """A number as it is written, without the letters that say its type."""
+        """Read a number as it is written, without the letters that say its type."""
         sign = "-" if self.take("-") else ""
         match = _NUMBER.fullmatch(self._constant())
         if match is None:
@@ -202,7 +202,7 @@ class Reader:
         return sign + match["digits"]
 
     def whole_number(self, what: str) -> int:
-        """A number without a fraction, from 0 on."""
+        """Read a number without a fraction, from 0 on."""
         match = _WHOLE_NUMBER.fullmatch(self._constant())
         if match is None:
             self.fail(f"{what} is expected here")
@@ -210,7 +210,7 @@ class Reader:
         return int(match["digits"])
 
     def sql(self, what: str, is_end: Callable[[], bool] = lambda: False) -> SqlText:
-        """Text that is kept: up to the statement's end, an unmatched bracket, or as told.
+        """Keep the text up to the statement's end, an unmatched bracket, or `is_end`.
 
         Args:
             what: What is expected, for the error if there is nothing.
@@ -260,7 +260,7 @@ class Reader:
         return TableName(parts, span=self._since(start))
 
     def _marked(self, token: Token) -> Token:
-        """The token; `:x` as one where it is a parameter, and not what a struct or a value has."""
+        """Join `:x` to one token if it is a parameter, not a field's type or a part of a value."""
         before = tuple(self._before)
         self._before.append(token)
         if token.text == "<" and (self._open_angles or (before and _is(before[-1], "STRUCT"))):
@@ -276,7 +276,7 @@ class Reader:
         return Token("marker", token.text + name.text, token.start, name.end)
 
     def _counted(self, token: Token) -> Token:
-        """The token; a marker is counted, and must have a value if there are any."""
+        """Count a marker, and refuse one without a value if there are values."""
         if token.kind == "marker":
             place = self._num_markers
             self._num_markers += token.text == "?"
@@ -288,12 +288,12 @@ class Reader:
         return token
 
     def _constant(self) -> str:
-        """The next token's text; for a marker, its value."""
+        """Return the text of the next token, or the value of a marker."""
         token = self.peek()
         return self._values.get(token.start, token.text)
 
     def _value(self, marker: Token) -> str:
-        """What stands for a marker within text: a minus before a minus would be a comment."""
+        """Return the text for a marker, in brackets if it could become a comment (`--`)."""
         value = self._values.get(marker.start, marker.text)
         return f"({value})" if value.startswith("-") else value
 
@@ -312,7 +312,7 @@ class _Open:
 
 
 def _adjoin(before: tuple[Token, ...], token: Token) -> bool:
-    """Whether a token stands right behind something that a part can be taken out of: `a:b`."""
+    """Return whether a token adjoins a value that it takes a part of, as in `a:b`."""
     if not before or before[-1].end != token.start:
         return False
     last = before[-1]

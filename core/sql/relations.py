@@ -67,7 +67,7 @@ class _Level:
 
 
 def path_relations(text: str, parameters: Parameters | None = None) -> tuple[PathRelation, ...]:
-    """The tables that a query names by their paths, in the order of the text.
+    """Return the tables that a query names by their paths, in the order of the text.
 
     Args:
         text: Any statement.
@@ -83,7 +83,7 @@ def path_relations(text: str, parameters: Parameters | None = None) -> tuple[Pat
 
 
 def markers_of(text: str) -> tuple[Span, ...]:
-    """Where the parameters stand that go by their place, `?`, in their order."""
+    """Return the positions of the markers `?`, in their order."""
     reader, found = Reader(text), []
     while reader.peek().kind != "end":
         token = reader.advance()
@@ -131,7 +131,7 @@ def _follow(levels: list[_Level], token: Token, is_field: bool) -> None:
 
 
 def _relation(reader: Reader, is_expected: bool) -> PathRelation | None:
-    """The relation at the reader's place, which is left behind it; None if there is none."""
+    """Read the relation that follows, or return None if none does."""
     start = reader.peek()
     if is_expected and start.text.lower() in _CHANGES and reader.peek(1).text == "(":
         return _changes(reader, start)
@@ -152,7 +152,7 @@ def _relation(reader: Reader, is_expected: bool) -> PathRelation | None:
 
 
 def _changes(reader: Reader, start: Token) -> PathRelation | None:
-    """`table_changes('name', start[, end])`; None if the name is one in the catalog."""
+    """Read `table_changes('name', start[, end])`, or return None for a name of the catalog."""
     is_path = reader.advance().text.lower() == _CHANGES[1]
     reader.expect("(")
     name = reader.text("the name of a table")
@@ -170,7 +170,7 @@ def _changes(reader: Reader, start: Token) -> PathRelation | None:
 
 
 def travel_of_relation(reader: Reader) -> tuple[SqlText | None, SqlText | None]:
-    """The version and the time that stand behind a relation, each as SQL."""
+    """Read the version and the time behind a relation, each as SQL."""
     for kind in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
         if reader.take("FOR", kind, "AS", "OF") or reader.take(kind, "AS", "OF"):
             is_version = "VERSION" in kind
@@ -180,7 +180,7 @@ def travel_of_relation(reader: Reader) -> tuple[SqlText | None, SqlText | None]:
 
 
 def _value(reader: Reader, what: str) -> SqlText:
-    """One value: it ends where an operand is followed by what is no operator."""
+    """Read one value, which ends where no operator follows an operand."""
     state = _Value()
     return reader.sql(what, lambda: state.is_over(reader))
 
@@ -194,7 +194,7 @@ class _Value:
     last: Token | None = None
 
     def is_over(self, reader: Reader) -> bool:
-        """Whether the next token, outside of brackets, is no part of the value."""
+        """Return whether the next token, outside of brackets, is no part of the value."""
         token, last = reader.peek(), self.last
         self.last, word = token, token.text.upper()
         if word == "INTERVAL" and not self.is_complete:

@@ -76,7 +76,7 @@ class TableName:
 
     @property
     def path(self) -> str | None:
-        """The path of a table that is named by it, ``delta.`/p` `` or `'/p'`; else None."""
+        """The path in ``delta.`/p` `` or `'/p'`, or None for another name."""
         if self.is_text:
             return self.parts[0]
         is_path = len(self.parts) == 2 and ("/" in self.parts[1] or ":" in self.parts[1])

@@ -25,7 +25,7 @@ def alter_table(context: StatementContext, log: OpenTable, statement: AlterTable
 
 
 def alter(context: StatementContext, log: OpenTable, change: ra.TableAlteration) -> None:
-    """Make one change of a table, in one commit; see `TableChanges`."""
+    """Make one change of a table in one commit (`TableChanges`)."""
     if isinstance(change, ra.DropFeature):
         drop_feature(context, log, change)
     else:

@@ -95,7 +95,7 @@ def clone_files(
 def clone_to(
     context: StatementContext, source: OpenTable, target: OpenTable, options: CloneOptions
 ) -> ClonedTable | None:
-    """Clone a table; return None if an existing table is kept.
+    """Clone a table, or return None if an existing table is kept.
 
     Args:
         context: Who copies the files.

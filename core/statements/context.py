@@ -51,12 +51,12 @@ class StatementContext(ABC):
 
     @property
     def num_tasks_at_once(self) -> int:
-        """How many tasks run at the same time; 0 if nobody can tell."""
+        """The number of tasks that run at the same time, or 0 if nobody can tell."""
         return 1
 
     @abstractmethod
     def open_path(self, path: str) -> OpenTable:
-        """Return the table at a path; it need not exist."""
+        """Return the table at a path, which need not exist."""
 
     @abstractmethod
     def open_name(self, name: TableName) -> OpenTable:
@@ -68,14 +68,14 @@ class StatementContext(ABC):
 
     @abstractmethod
     def named_rows(self, name: TableName) -> pa.Table | None:
-        """Return the rows that a statement's caller gives under a name; None for other names."""
+        """Return the rows that the caller gives under a name, or None for other names."""
 
     def open(self, name: TableName) -> OpenTable:
         """Return the table that a statement names by a path or otherwise."""
         return self.open_name(name) if name.path is None else self.open_path(name.path)
 
     def shown_name(self, name: TableName) -> str | None:
-        """Return the name of a table in its catalog; None for a table without one."""
+        """Return the name of a table in its catalog, or None for a table without one."""
         del name
         return None
 

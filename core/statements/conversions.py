@@ -49,7 +49,7 @@ class ConvertedPath:
 
 
 def convert_path(context: StatementContext, statement: ConvertToDelta) -> pa.Table:
-    """Run CONVERT TO DELTA over a path; an existing Delta table stays as it is.
+    """Run CONVERT TO DELTA over a path, where an existing Delta table stays as it is.
 
     Raises:
         UsageError: The statement names no path, which the context refuses; or a path of a format
@@ -69,12 +69,12 @@ def convert_path(context: StatementContext, statement: ConvertToDelta) -> pa.Tab
 def convert_files(
     context: StatementContext, log: OpenTable, request: ConvertRequest
 ) -> CommitResult | None:
-    """Convert the files at a path; return None if there is a Delta table already."""
+    """Convert the files at a path, or return None if there is a Delta table already."""
     return convert(log.start_transaction(), request, context.footers())
 
 
 def converted_path(table: TableName) -> ConvertedPath | None:
-    """Return the path that a statement names, as ``parquet.`/p` ``; None for a name.
+    """Return the path that a statement names, as ``parquet.`/p` ``, or None for a name.
 
     For ``iceberg.`/p` `` it may also be the path of a metadata file.
 
@@ -98,7 +98,7 @@ def converted_path(table: TableName) -> ConvertedPath | None:
 
 
 def path_of_files(table: TableName) -> ConvertedPath | None:
-    """Return the path in ``parquet.`/p` `` or ``iceberg.`/p` ``; None for other names."""
+    """Return the path in ``parquet.`/p` `` or ``iceberg.`/p` ``, or None for other names."""
     source_format, path = table.parts[0].lower(), table.parts[-1]
     if not _is_path(table) or source_format not in (PARQUET, ICEBERG):
         return None

@@ -52,7 +52,7 @@ def _whole_characters(value: Any) -> Any:
 
 
 def _micros(timestamp_ms: int | None) -> int | None:
-    """Return a time for a column; null if no column can hold it."""
+    """Return a time for a column, or None if no column can hold it."""
     if timestamp_ms is None or timestamp_ms not in _CALENDAR_MS:
         return None
     return timestamp_ms * 1000
@@ -80,7 +80,7 @@ def _history_row(record: CommitRecord) -> dict[str, object]:
 
 
 def _texts(values: Mapping[str, object] | None) -> list[tuple[str, str | None]] | None:
-    """Turn any JSON values into text; text stays as it is (spec 8.2)."""
+    """Turn any JSON values but texts into text (spec 8.2)."""
     if values is None:
         return None
     return [(key, _text(value)) for key, value in values.items()]

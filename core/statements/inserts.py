@@ -58,7 +58,7 @@ def _ensure_here(statement: Insert) -> None:
 def _columns(
     statement: Insert, snapshot: Snapshot, given: dict[str, SqlText]
 ) -> tuple[StructField, ...]:
-    """Return the columns of the rows, in their order; those of PARTITION come last."""
+    """Return the columns of the rows, in their order, those of PARTITION last."""
     schema = snapshot.schema
     fixed = {name.lower() for name in given}
     names = statement.columns or tuple(name for name in schema.names if name.lower() not in fixed)

@@ -121,7 +121,7 @@ def reorg(context: StatementContext, log: OpenTable, statement: Reorg) -> pa.Tab
 def rearrange(
     context: StatementContext, log: OpenTable, wanted: Rearrangement, where: str | None = None
 ) -> pa.Table:
-    """Write files of a table again; return the row of OPTIMIZE.
+    """Write files of a table again, and return the row of OPTIMIZE.
 
     Args:
         context: Who writes the files.
@@ -168,7 +168,7 @@ def restore(context: StatementContext, log: OpenTable, statement: Restore) -> pa
 def restore_to(
     context: StatementContext, log: OpenTable, travel: TimeTravel
 ) -> RestoredTable | None:
-    """Bring a table back to a version or a time; return None if that is the newest version.
+    """Bring a table back to a version or a time, or return None if it is there.
 
     Raises:
         UsageError: The text is no time (kind `DELTA_TIMESTAMP_INVALID`).
@@ -180,7 +180,7 @@ def restore_to(
 
 
 def drop_feature(context: StatementContext, log: OpenTable, change: DropFeature) -> None:
-    """Remove a feature from a table's protocol; see `DeltaLog.drop_feature`."""
+    """Remove a feature from a table's protocol (`DeltaLog.drop_feature`)."""
     purges = Rearrangement(purges=True)
     table = CaredFor(begin(log), lambda: _write_again(context, log, purges), LocalBins())
     drop(table, DropRequest(change.feature, change.truncates_history))

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def told_as_missing(statement: object, table: TableName) -> AbstractContextManager[None]:
-    """Wrap a statement over an existing table, so that a missing one is told as Delta tells it."""
+    """Wrap a statement so that a missing table is reported as Delta reports it."""
     path = table.path
     if path is None:
         return as_missing_name(str(table))

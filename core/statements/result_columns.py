@@ -193,7 +193,7 @@ _COLUMNS: Mapping[type, pa.Schema] = MappingProxyType(
 
 
 def columns_of(statement: object) -> pa.Schema:
-    """Return the columns that a statement answers with; none for most statements.
+    """Return the columns that a statement answers with, which most statements have none of.
 
     Those of SHOW and DESCRIBE TABLE depend on the table (`shows`).
     """

@@ -34,17 +34,17 @@ _UNKNOWN = -1
 
 
 def restored_rows(done: RestoredTable | None) -> pa.Table:
-    """Return one row of numbers; no row if the table was at that version."""
+    """Return one row of numbers, or no row if the table was at that version."""
     return _numbers(done, RESTORED)
 
 
 def cloned_rows(done: ClonedTable | None) -> pa.Table:
-    """Return one row of numbers; no row if an existing table was kept."""
+    """Return one row of numbers, or no row if an existing table was kept."""
     return _numbers(done, CLONED)
 
 
 def vacuumed_rows(done: Vacuumed, table_path: str, *, is_dry_run: bool) -> pa.Table:
-    """Return the path of the table; for a dry run, the paths of the files it would delete."""
+    """Return the path of the table, or for a dry run the paths of its dead files."""
     paths = done.paths if is_dry_run else pa.array([table_path], pa.string())
     if scheme_of(table_path) == "":
         paths = pa.array(list(map(with_file_scheme, paths.to_pylist())), pa.string())
@@ -52,7 +52,7 @@ def vacuumed_rows(done: Vacuumed, table_path: str, *, is_dry_run: bool) -> pa.Ta
 
 
 def affected_rows(count: int | None) -> pa.Table:
-    """Return the row of DELETE and UPDATE; -1 stands for a number that nobody knows."""
+    """Return the row of DELETE and UPDATE, with -1 for an unknown number."""
     return pa.table([[_UNKNOWN if count is None else count]], schema=ROWS_AFFECTED)
 
 

@@ -33,14 +33,14 @@ _Item = TypeVar("_Item")
 
 
 def alter_table(reader: Reader) -> AlterTable | None:
-    """Read the statement from ALTER on; return None for a form that is not here."""
+    """Read the statement from ALTER on, or return None for a form that is not here."""
     table = reader.own_table() if reader.take("ALTER", "TABLE") else None
     change = None if table is None else _change(reader)
     return None if table is None or change is None else AlterTable(table, change)
 
 
 def comment_on(reader: Reader) -> AlterTable | None:
-    """Read `COMMENT ON TABLE t IS text`; return None if it is of something else."""
+    """Read `COMMENT ON TABLE t IS text`, or return None for a comment on something else."""
     table = reader.own_table() if reader.take("COMMENT", "ON", "TABLE") else None
     if table is None:
         return None
@@ -49,7 +49,7 @@ def comment_on(reader: Reader) -> AlterTable | None:
 
 
 def truncation(reader: Reader) -> Truncate | None:
-    """Read `TRUNCATE TABLE t`; return None if it is another statement."""
+    """Read `TRUNCATE TABLE t`, or return None for another statement."""
     table = reader.own_table() if reader.take("TRUNCATE", "TABLE") else None
     return None if table is None else Truncate(table)
 
@@ -103,7 +103,7 @@ def _alteration(reader: Reader, is_change: bool) -> ColumnChange:
 
 
 def _said(reader: Reader) -> dict[str, Any] | None:
-    """What one action says of a column, by its attribute; None if it is no action."""
+    """Read one action on a column, as attributes, or return None if there is none."""
     if reader.take("TYPE"):
         return {"data_type": type_text(reader)}
     if reader.take("COMMENT"):
@@ -121,7 +121,7 @@ def _said(reader: Reader) -> dict[str, Any] | None:
 
 
 def _changed(reader: Reader, column: tuple[str, ...]) -> dict[str, Any]:
-    """`CHANGE [COLUMN] c c type [COMMENT text] [FIRST | AFTER column]`, as Hive has it."""
+    """Read `CHANGE [COLUMN] c c type [COMMENT text] [FIRST | AFTER column]`, as Hive has it."""
     at = reader.peek()
     new = new_column(reader)
     if [part.lower() for part in new.path] != [part.lower() for part in column[-1:]]:

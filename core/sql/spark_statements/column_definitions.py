@@ -15,7 +15,7 @@ _AFTER_A_DEFAULT = ("COMMENT", "GENERATED", "FIRST", "AFTER", ",")
 
 
 def column(reader: Reader) -> Column:
-    """`column type [NOT NULL] [GENERATED ...] [DEFAULT value] [COMMENT text]`."""
+    """Read `column type [NOT NULL] [GENERATED ...] [DEFAULT value] [COMMENT text]`."""
     at = reader.peek()
     path = reader.path("a column")
     if len(path) > 1:
@@ -25,7 +25,7 @@ def column(reader: Reader) -> Column:
 
 
 def new_column(reader: Reader) -> NewColumn:
-    """`column type [NOT NULL] [DEFAULT value] [COMMENT text] [FIRST | AFTER column]`."""
+    """Read `column type [NOT NULL] [DEFAULT value] [COMMENT text] [FIRST | AFTER column]`."""
     path = reader.path("a column")
     reader.take(":")
     declared, at = type_text(reader), reader.peek()
@@ -36,7 +36,7 @@ def new_column(reader: Reader) -> NewColumn:
 
 
 def type_text(reader: Reader) -> str:
-    """A type, as it is written."""
+    """Read a type, as it is written."""
     depth = 0
 
     def is_end() -> bool:
@@ -51,14 +51,14 @@ def type_text(reader: Reader) -> str:
 
 
 def position(reader: Reader) -> dict[str, Any]:
-    """`FIRST` or `AFTER column`; nothing without them."""
+    """Read `FIRST` or `AFTER column`, if one of them follows."""
     if reader.take("FIRST"):
         return {"first": True}
     return {"after": reader.name("a column")} if reader.take("AFTER") else {}
 
 
 def _all_said(reader: Reader) -> dict[str, Any]:
-    """What is said of a column behind its type, by its attribute."""
+    """Read all that stands behind a column's type, as attributes."""
     said: dict[str, Any] = {}
     while (more := _said(reader)) is not None:
         said |= more
@@ -66,7 +66,7 @@ def _all_said(reader: Reader) -> dict[str, Any]:
 
 
 def _said(reader: Reader) -> dict[str, Any] | None:
-    """One thing that is said of a column, by its attribute; None if nothing more is."""
+    """Read one clause behind a column's type, as attributes, or return None if none follows."""
     if reader.take("NOT"):
         reader.expect("NULL")
         return {"nullable": False}

@@ -16,7 +16,7 @@ _AFTER = ("FROM", "WHERE", "ORDER", "LIMIT", "UNION", ";")
 
 
 def insert(reader: Reader) -> Insert | None:
-    """Read the statement from INSERT, or from WITH, on; return None for any other."""
+    """Read the statement from INSERT, or from WITH, on, or return None for any other."""
     tables = None
     if reader.is_at("WITH"):
         tables = reader.sql("a query", lambda: reader.is_at("INSERT"))
@@ -53,7 +53,7 @@ def insert(reader: Reader) -> Insert | None:
 
 
 def rows_of_values(query: str) -> tuple[tuple[SqlText, ...], ...] | None:
-    """Return the rows of `VALUES (...), ...`, each value as its text; None for another query."""
+    """Return the rows of `VALUES (...), ...` as texts, or None for another query."""
     reader = Reader(query)
     if not reader.take("VALUES"):
         return None
@@ -74,7 +74,7 @@ def _value(reader: Reader) -> SqlText:
 
 
 def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
-    """Where DEFAULT stands in the rows of VALUES, or in the list of a SELECT, in brackets or not.
+    """Find DEFAULT in the rows of VALUES, or in the list of a SELECT.
 
     In a SELECT it may be a column, too, if what the query reads has one of that name.
 
@@ -92,7 +92,7 @@ def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
 
 
 def _defaults(reader: Reader, depth: int) -> Iterator[tuple[int, Span]]:
-    """DEFAULT as an item of a list that stands within so many brackets."""
+    """Find DEFAULT as an item of a list that stands within so many brackets."""
     level = place = 0
     before = ","
     while reader.peek().kind != "end" and not (level == depth == 0 and reader.is_at_any(*_AFTER)):
@@ -133,7 +133,7 @@ def _partition_value(reader: Reader) -> tuple[str, SqlText | None]:
 
 
 def _columns(reader: Reader) -> tuple[str, ...] | None:
-    """The list of columns; None if what stands in brackets is a query."""
+    """Read the list of columns, or return None if a query stands in the brackets."""
     if not reader.is_at("(") or not _is_list_of_columns(reader):
         return None
     reader.expect("(")

@@ -31,7 +31,7 @@ _Assignments = tuple[Assignment, ...]
 
 
 def parse_row_change(text: str, parameters: Parameters | None = None) -> RowChange | None:
-    """Parse a DELETE, an UPDATE or a MERGE; see `parse_command` for arguments and errors.
+    """Parse a DELETE, an UPDATE or a MERGE, as `parse_command` does its statements.
 
     Returns:
         The statement; None for any other.
@@ -81,7 +81,7 @@ def _merge(reader: Reader) -> RowChange:
 
 
 def _alias(reader: Reader, following: str) -> str | None:
-    """The other name of a table: behind AS, or any word that is not the next keyword."""
+    """Read the alias of a table: behind AS, or any word that is not the next keyword."""
     if reader.take("AS"):
         return reader.name("another name of the table")
     is_name = reader.peek().kind in ("word", "name") and not reader.is_at(following)
@@ -89,7 +89,7 @@ def _alias(reader: Reader, following: str) -> str | None:
 
 
 def _source(reader: Reader) -> TableName | SqlText:
-    """A table, or a query, as which an old version of a table is read, too."""
+    """Read a table or a query, which also stands for an old version of a table."""
     if not reader.take("("):
         table = reader.table()
         version, timestamp = travel_of_relation(reader)

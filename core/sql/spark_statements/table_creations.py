@@ -17,7 +17,7 @@ _KEYS = ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK")
 
 
 def creation(reader: Reader) -> CreateTable | None:
-    """Read the statement from CREATE or REPLACE on; return None if it makes no table of ours."""
+    """Read the statement from CREATE or REPLACE on, or return None if it makes no such table."""
     mode = creation_mode(reader)
     table = None if mode is None else reader.own_table()
     if mode is None or table is None:
@@ -51,7 +51,7 @@ def _column(reader: Reader) -> Column:
 
 
 def _clause(reader: Reader) -> dict[str, Any] | None:
-    """One clause behind the columns, by its attribute; None if there is none."""
+    """Read one clause behind the columns, as attributes, or return None if there is none."""
     if reader.take("USING"):
         reader.expect("DELTA")
         return {"provider": "delta"}
@@ -71,7 +71,7 @@ def _clause(reader: Reader) -> dict[str, Any] | None:
 
 
 def _partitioning(reader: Reader) -> dict[str, Any]:
-    """The partition columns; those with a type are columns that the table gets at its end."""
+    """Read the partition columns, of which those with a type become columns of the table."""
     reader.expect("(")
     items = reader.listed(lambda: _partition_column(reader))
     reader.expect(")")
