@@ -27,7 +27,7 @@ and Polars do, and results of DuckDB."""
 
 
 def arrow_table(rows: Rows, argument: str) -> pa.Table:
-    """The rows as an Arrow table, all of them in memory.
+    """Return the rows as an Arrow table, all of them in memory.
 
     Args:
         rows: The rows.
@@ -52,7 +52,7 @@ def arrow_table(rows: Rows, argument: str) -> pa.Table:
 
 
 def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
-    """What callers list, but for one text, whose letters nobody means.
+    """Return a caller's list as a tuple, and refuse one text in place of a list.
 
     Raises:
         ArgumentTypeError: It is one text (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
@@ -68,7 +68,7 @@ def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
 
 
 def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
-    """What callers list, which must not be nothing.
+    """Return a caller's list as a tuple, and refuse an empty one.
 
     Raises:
         ArgumentTypeError: As `several`.

@@ -32,7 +32,7 @@ class TypeOfSpark(Protocol):
     """A type as PySpark has it; `DeltaTable.alter` takes it in place of SQL."""
 
     def json(self) -> str:
-        """Its JSON."""
+        """Return the type as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Position:
 
     @property
     def text(self) -> str | None:
-        """The position for the history; None if there is none."""
+        """The position for the history, or None if there is none."""
         if self.first:
             return "FIRST"
         return None if self.after is None else f"AFTER {self.after}"
@@ -125,7 +125,7 @@ class ColumnChange(Position):
 
     @property
     def declared(self) -> StructField | None:
-        """A field of the other type; None if the type stays.
+        """A field of the other type, or None if the type stays.
 
         Raises:
             SchemaError: As `NewColumn.field`.
@@ -136,7 +136,7 @@ class ColumnChange(Position):
 
 
 def path_of(column: ColumnName) -> Path:
-    """The names on the way to a column.
+    """Return the names on the way to a column.
 
     Raises:
         UsageError: The text is no column's name (kind `OPTIMIST_INVALID_PREDICATE`), or no name is

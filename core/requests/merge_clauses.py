@@ -43,7 +43,7 @@ class Clause(Generic[_Condition, _Values]):
         condition: Callable[[_Condition], _OtherCondition],
         values: Callable[[_Values], _OtherValues],
     ) -> Clause[_OtherCondition, _OtherValues]:
-        """The same clause with its condition and its values said in another way."""
+        """Return the clause with its condition and its values translated."""
         return Clause(
             self.kind,
             self.action,

@@ -46,7 +46,7 @@ class CreateMode(enum.Enum):
 
     @classmethod
     def of(cls, text: str) -> CreateMode:
-        """The mode of that name.
+        """Return the mode of that name.
 
         Raises:
             UsageError: There is no such mode (kind `OPTIMIST_INVALID_ARGUMENT`).
@@ -108,7 +108,7 @@ class Column:
     metadata: Mapping[str, object] = field(default_factory=dict)
 
     def field(self) -> StructField:
-        """The column as a table's schema has it.
+        """Return the column as a field of a table's schema.
 
         Raises:
             SchemaError: The text of its type is not a type.
@@ -131,7 +131,7 @@ class Column:
 
 
 def columns_of(schema: StructType) -> tuple[Column, ...]:
-    """The columns of a schema, without what their fields keep for the table they were read from."""
+    """Return the columns of a schema, without metadata that belongs to their old table."""
     return tuple(
         Column(item.name, item.data_type, item.nullable, metadata=item.metadata)
         for item in without_internal_metadata(schema)
@@ -139,7 +139,7 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
 
 
 def columns_given(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that a caller without Spark gives in any of three ways."""
+    """Return the columns that a caller without Spark gives in any of three ways."""
     if isinstance(given, StructType):
         return columns_of(given)
     if isinstance(given, pa.Schema):
@@ -148,7 +148,7 @@ def columns_given(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Col
 
 
 def schema_given(given: StructType | pa.Schema | Sequence[Column]) -> StructType:
-    """The same as a schema."""
+    """Return such columns as a schema."""
     return StructType(tuple(column.field() for column in columns_given(given)))
 
 
@@ -183,7 +183,7 @@ class TableDefinition:
     is_local: bool = False
 
     def schema(self) -> StructType:
-        """The schema that the columns make."""
+        """Return the schema that the columns make."""
         return StructType(tuple(column.field() for column in self.columns))
 
     @property
@@ -199,7 +199,7 @@ class TableDefinition:
         )
 
     def partition_columns(self, schema: StructType) -> tuple[str, ...]:
-        """The partition columns, spelled as the schema spells them where it has them."""
+        """Return the partition columns, spelled as the schema spells them where it has them."""
         return tuple(_spelled(name, schema) for name in self.partition_by)
 
 

@@ -393,7 +393,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         args: StatementArguments | None = None,
         sources: Mapping[str, Rows] | None = None,
     ) -> StatementResult:
-        """Run a statement of SQL, which calls this table `this`; docs/sql.md lists them.
+        """Run a statement of SQL, which calls this table `this` (docs/sql.md).
 
         Args:
             text: The statement, such as `OPTIMIZE this`. It may also name tables by their paths,

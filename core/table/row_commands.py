@@ -84,7 +84,8 @@ class RowCommands(TableHandle):
         other rows of the files are written again. Files are read one by one, in this process.
 
         Args:
-            predicate: SQL text or a tree; a row for which it is null stays. Times are read in UTC.
+            predicate: SQL text or a tree; None for all rows. A row for which it is null stays.
+                Times are read in UTC.
             user_metadata: Text for the history.
             txn: Application id and version of a command that may be repeated, as for `append`.
             progress: Called after each file, see `FileProgress`.

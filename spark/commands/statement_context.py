@@ -46,16 +46,16 @@ class SparkStatements(StatementContext):
 
     @property
     def num_tasks_at_once(self) -> int:
-        """How many tasks run at the same time; 0 for a client, which can't tell."""
+        """The number of tasks that run at the same time, or 0 for a client, which can't tell."""
         spark = self._spark
         return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
 
     def open_path(self, path: str) -> DeltaLog:
-        """Return the table at a path; it need not exist."""
+        """Return the table at a path, which need not exist."""
         return open_log(self._spark, path)
 
     def open_name(self, name: TableName) -> DeltaLog:
-        """Return the table of a name in the session's catalog; errors are those of `table_path`."""
+        """Return the table of a name in the session's catalog (`table_path`)."""
         return open_log(self._spark, table_path(self._spark, str(name)))
 
     def named_rows(self, name: TableName) -> pa.Table | None:
@@ -64,7 +64,7 @@ class SparkStatements(StatementContext):
         return None
 
     def shown_name(self, name: TableName) -> str | None:
-        """Return the name of a table in its catalog; None for a path."""
+        """Return the name of a table in its catalog, or None for a path."""
         entry = None if name.path is not None else named_table(self._spark, str(name))[1]
         return None if entry is None else entry.shown_name
 

@@ -25,7 +25,7 @@ __all__ = ["clone_path", "clone_to_name", "clone_to_path"]
 def clone_to_path(
     spark: SparkSession, source: OpenTable, path: str, options: CloneOptions
 ) -> ClonedTable | None:
-    """Clone a table to a path; see `clone_to`.
+    """Clone a table to a path (`clone_to`).
 
     Args:
         spark: The session, whose time zone applies to a time without a zone.
@@ -69,7 +69,7 @@ def clone_to_name(
 
 
 def clone_path(target: str) -> str | None:
-    """Return the path that the target of a clone is; None for a name.
+    """Return the path that the target of a clone is, or None for a name.
 
     Raises:
         UsageError: The path is relative (kind `DELTA_INVALID_CLONE_PATH`).
