@@ -60,7 +60,7 @@ def with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
 def configure_spark_with_delta_pip(
     spark_session_builder: SparkSession.Builder, extra_packages: Sequence[str] | None = None
 ) -> SparkSession.Builder:
-    """Under Delta's name: `with_delta`, and other packages that Spark is to fetch.
+    """Do `with_delta` under Delta's name, with other packages that Spark is to fetch.
 
     Args:
         spark_session_builder: See `with_delta`.
@@ -73,14 +73,14 @@ def configure_spark_with_delta_pip(
 
 
 def serve_all_builders() -> None:
-    """Do `with_delta` to each builder of this process, also to those to come; idempotent."""
+    """Do `with_delta` to each builder of this process, also to those to come."""
     if not hasattr(SparkSession.Builder.getOrCreate, _ORIGINAL):
         for name in _METHODS:
             setattr(SparkSession.Builder, name, _enabling(getattr(SparkSession.Builder, name)))
 
 
 def serve_builders_no_more() -> None:
-    """Undo `serve_all_builders`; sessions that were made stay as they are."""
+    """Undo `serve_all_builders`, but for sessions that were made."""
     for name in _METHODS:
         method = getattr(SparkSession.Builder, name)
         setattr(SparkSession.Builder, name, getattr(method, _ORIGINAL, method))

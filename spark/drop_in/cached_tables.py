@@ -39,7 +39,7 @@ def refresh_after_commits(spark: SparkSession) -> None:
 
 
 def place(spark: SparkSession, identifier: Any, entry: Any) -> str:
-    """Where a table is that is refreshed or dropped.
+    """Return the path of a table that is refreshed or dropped.
 
     Args:
         spark: The session.

@@ -47,7 +47,7 @@ _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def dropin(jvm: Jvm) -> Any:
-    """The package of the classes, once they are loaded."""
+    """Return the package of the classes, once they are loaded."""
     return jvm.root.optimist.dropin
 
 
@@ -74,13 +74,13 @@ def load_classes(jvm: Jvm) -> None:
 
 
 def is_loaded(jvm: Jvm) -> bool:
-    """Whether the classes are in the JVM."""
+    """Return whether the classes are in the JVM."""
     return jvm.has_class(_FORMAT)
 
 
 @cache
 def java_text() -> str:
-    """The whole text as one unit, which is what the compiler takes: one package, all imports."""
+    """Return the whole text as one unit for the compiler: one package, all imports."""
     texts = [file.read_text(encoding="utf-8") for file in sorted(_TEXTS.glob("*.java"))]
     lines = [line for text in texts for line in text.splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
@@ -89,7 +89,7 @@ def java_text() -> str:
 
 
 def _compiled(jvm: Jvm, loader: Any) -> bytes:
-    """The classes as a zip file, with the name by which Spark finds the format."""
+    """Return the classes as a zip file, with the name by which Spark finds the format."""
     content: dict[str, bytes] = {}
     for text in (java_text(), _ALIAS_TEXT):
         compiler = jvm.root.org.codehaus.janino.SimpleCompiler()
@@ -107,7 +107,7 @@ def _compiled(jvm: Jvm, loader: Any) -> bytes:
 
 
 def _kept_file() -> Path | None:
-    """The classes that an earlier process has kept; None if there are none, or none to trust."""
+    """Return the classes that an earlier process has kept, or None without trusted ones."""
     folder = _cache_folder()
     if not _is_private(folder):
         return None
@@ -120,7 +120,7 @@ def _kept_file() -> Path | None:
 
 
 def _keep(content: bytes) -> Path:
-    """The file with the classes: kept for later processes where that is safe, else for this one."""
+    """Write the file with the classes, for later processes if that is safe."""
     folder = _cache_folder()
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _home() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether this user, and nobody else, can put files into a folder and write to it."""
+    """Return whether only this user can write to a folder."""
     try:
         found = folder.lstat()
     except OSError:

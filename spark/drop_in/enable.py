@@ -57,7 +57,7 @@ def enable(spark: SparkSession) -> SparkSession:
 
 
 def disable(spark: SparkSession) -> None:
-    """Undo `enable` for this session and those that will be made from it; else do nothing.
+    """Undo `enable` for this session and those that will be made from it.
 
     Sessions that were made from it in the meantime stay as they are. The name `delta` stays taken,
     and a use of it says that it is not served.

@@ -24,7 +24,7 @@ _METADATA = "_metadata"
 
 
 def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
-    """The plans of the newest versions of tables, as one query reads them.
+    """Return the plans of the newest versions of tables, as one query reads them.
 
     Args:
         spark: The session.

@@ -26,7 +26,7 @@ def python_command(
     run: Run,
     origin: Any = None,
 ) -> Any:
-    """A logical plan that calls a Python function once, when Spark executes it.
+    """Return a logical plan that calls a Python function once, when Spark executes it.
 
     Args:
         spark: The session whose JVM the plan is for.
@@ -54,7 +54,7 @@ class _Command(JavaIdentity):
         self._origin = None if origin is None else lambda: origin
 
     def apply(self, session: Any) -> Any:
-        """The rows as a Java list; null for none."""
+        """Return the rows as a Java list, or null for none."""
         with callback(self._origin):
             frame: Any = self._run(session_of(self._context, session))
             return None if frame is None else frame._jdf.collectAsList()

@@ -43,7 +43,7 @@ def ensure_no_delta_jar(jvm: Jvm) -> None:
 
 
 def install(jvm: Jvm) -> None:
-    """Serve Delta tables in a session, its clones and the new sessions made from it; idempotent.
+    """Serve Delta tables in a session, its clones and the new sessions made from it.
 
     Raises:
         ConfigError: This Spark's session has not the parts that are looked for, or the catalog that
@@ -54,7 +54,7 @@ def install(jvm: Jvm) -> None:
 
 
 def remove(jvm: Jvm) -> None:
-    """Take everything out of a session again; idempotent."""
+    """Take everything out of a session again."""
     _changed(lambda: dropin(jvm).Sessions.disable(jvm.session))
 
 

@@ -31,7 +31,7 @@ def remember_session(spark: SparkSession) -> None:
 
 
 def session_of(context: SparkContext, session: Any, session_id: str | None = None) -> SparkSession:
-    """The Python session of a Java one.
+    """Return the Python session of a Java one.
 
     Args:
         context: The context of both.
@@ -50,7 +50,7 @@ def session_of(context: SparkContext, session: Any, session_id: str | None = Non
 
 
 def _made(context: SparkContext, session: Any) -> SparkSession:
-    """A Python session of one that the user did not make.
+    """Make the Python session of a Java one that the user did not make.
 
     PySpark lets the session that was made last serve `RDD.toDF`. It stays with the user's own: the
     clone in which Spark plans what it caches, say, does not have their temporary views.

@@ -33,7 +33,7 @@ _OF_SPARK_TOO = (AddConstraint, DropConstraint, ClusterBy)
 
 
 def plan(spark: SparkSession, text: str, context: Any) -> Any:
-    """Return the plan of a statement for Spark's parser; None for one that is Spark's.
+    """Return the plan of a statement for Spark's parser, or None for one that is Spark's.
 
     Args:
         spark: A classic session.

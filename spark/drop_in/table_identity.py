@@ -44,13 +44,13 @@ class _Known:
 
 
 def note_version(jvm: Jvm, table: TableRef, snapshot: Snapshot) -> None:
-    """Give back what is cached of a table that has been read, if this is another one by now."""
+    """Drop the cache of a table that was read, if another table is there by now."""
     if place_of(table.table_path, table.store) in _KNOWN:
         table_identity(jvm, table, snapshot)
 
 
 def table_identity(jvm: Jvm, table: TableRef, snapshot: Snapshot) -> str:
-    """The place of a table, `#`, and a number; see `java/DeltaTable.java`.
+    """Return the place of a table, `#`, and a number (`java/DeltaTable.java`).
 
     Args:
         jvm: A session's handles.
@@ -73,7 +73,7 @@ def table_identity(jvm: Jvm, table: TableRef, snapshot: Snapshot) -> str:
 
 
 def _columns(snapshot: Snapshot) -> str:
-    """The columns and what they are in files, as one text."""
+    """Return the columns, with their names and types in files, as one text."""
     nullable = [item.name for item in snapshot.schema if item.nullable]
     return f"{stored_types(snapshot.schema)} {nullable}"
 
@@ -91,7 +91,7 @@ def _keep(place: str, snapshot: Snapshot, before: _Known | None, columns: str) -
 
 
 def _is_same_log(table: TableRef, before: _Known, snapshot: Snapshot) -> bool:
-    """Whether a log that another handle has opened, or that was loaded anew, is the one before."""
+    """Return whether a log that was opened or loaded again is the same one."""
     if before.last_seen is None or snapshot.segment is None:
         return False
     version = commit_version(before.last_seen)

@@ -44,7 +44,7 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
 
 
 def _read(changes: Sequence[Any]) -> _Changes:
-    """Return the changes of a statement; none if it has IF EXISTS, and nothing exists."""
+    """Return the changes of a statement, or none if IF EXISTS leaves nothing of it."""
     if not changes:
         return ()
     kinds = [_kind(change) for change in changes]

@@ -73,7 +73,7 @@ class Answers(JavaIdentity):
         self._context = context
 
     def apply(self, what: str, session_id: str, session: Any, about: Any, more: Any) -> Any:
-        """The answer to a question; what `about` and `more` are depends on the question."""
+        """Answer a question, which decides what `about` and `more` are."""
         with callback(lambda: current_origin(self._context)):
             answer = _ANSWERS.get(what)
             if answer is None:

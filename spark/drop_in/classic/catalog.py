@@ -20,7 +20,7 @@ __all__ = ["drop", "exists", "load"]
 
 
 def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
-    """The table of a name or a path, a Java `DeltaTable`.
+    """Return the table of a name or a path, a Java `DeltaTable`.
 
     Args:
         spark: The session.
@@ -55,12 +55,12 @@ def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
 
 
 def exists(spark: SparkSession, identifier: Any, _: Any) -> bool:
-    """Whether there is a table at a path."""
+    """Return whether there is a table at a path."""
     return open_log(spark, str(identifier.name())).table_exists()
 
 
 def drop(spark: SparkSession, identifier: Any, _: Any) -> bool:
-    """Refuse to drop a table by its path, as Delta does; False if there is none.
+    """Refuse to drop a table by its path, as Delta does, or return False without one.
 
     Raises:
         UsageError: There is a table (kind `OPTIMIST_NOT_FOR_A_PATH`).

@@ -33,7 +33,7 @@ _NO_ROWS, _AFFECTED, _MERGED = map(spark_columns, (NO_COLUMNS, ROWS_AFFECTED, ME
 
 
 def change_rows(spark: SparkSession, node: Any, relation: Any) -> Any:
-    """The command in place of a statement; None if Spark has not resolved enough of it yet.
+    """Return the command in place of a statement, or None if Spark must resolve more of it.
 
     Args:
         spark: The session.
@@ -72,7 +72,7 @@ def _ensure_not_ours(view: Any, statement: _Statement) -> None:
 
 
 def insert_into_rows(_spark: SparkSession, rows: Any, _more: Any) -> None:
-    """Refuse an INSERT into a temporary view that is a scan of ours, or made by `USING delta`.
+    """Refuse an INSERT into a temporary view over a table of ours.
 
     To Spark it is a folder with files: INSERT would put some there that are in no version, and
     INSERT OVERWRITE would remove the table with its log.
@@ -94,7 +94,7 @@ def _is_resolved(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement
 
 
 def _has_condition_and_names(jvm: Jvm, node: Any) -> bool:
-    """Of the values of an UPDATE, Spark leaves names of session variables for its last rule.
+    """Return whether an UPDATE is resolved, but perhaps for names of session variables.
 
     Where a name is all that is missing, the command finds it, as that of a MERGE does.
     """
@@ -112,7 +112,7 @@ def _has_condition_and_names(jvm: Jvm, node: Any) -> bool:
 
 
 def _has_rows(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement`
-    """Spark need not find columns for the rows: that is what `writes` does."""
+    """Return whether the rows are resolved, whose columns `writes` finds."""
     return bool(node.query().resolved())
 
 
@@ -121,7 +121,7 @@ def _has_rows_and_condition(jvm: Jvm, node: Any) -> bool:
 
 
 def _has_tables_and_parameters(jvm: Jvm, node: Any) -> bool:
-    """What the stars and values of a MERGE mean depends on the schema that it leaves."""
+    """Return whether the tables of a MERGE are resolved, and it has no parameters."""
     parameter = jvm.root.org.apache.spark.sql.catalyst.trees.TreePattern.PARAMETER()
     return bool(node.childrenResolved()) and not node.containsPattern(parameter)
 

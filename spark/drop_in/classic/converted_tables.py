@@ -33,7 +33,7 @@ __all__ = ["convert_table"]
 
 
 def convert_table(spark: SparkSession, command: ConvertToDelta) -> pa.Table:
-    """Run the statement; where there is a Delta table already, it does nothing.
+    """Run the statement, or do nothing where there is a Delta table already.
 
     Raises:
         UsageError: The table is of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
@@ -67,7 +67,7 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> pa.Table:
 
 
 def _entry(spark: SparkSession, name: str) -> Any:
-    """Return the entry of a Parquet table, a Java `CatalogTable`; None for a Delta table."""
+    """Return the entry of a Parquet table, a Java `CatalogTable`, or None for a Delta table."""
     entry = catalog_entry(spark, name)
     provider = provider_of(entry)
     if provider is None:

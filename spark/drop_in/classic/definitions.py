@@ -86,7 +86,7 @@ class Definition:
 
 
 def _is_property(key: str, options: Mapping[str, str]) -> bool:
-    """Whether Spark means a table property; an option comes under its own name as well."""
+    """Return whether Spark means a table property, and not an option under two names."""
     if key in _OF_THE_CATALOG or key.startswith(_OPTION):
         return False
     return key not in options or key.startswith(PROPERTY_PREFIX)
@@ -116,7 +116,7 @@ def _columns(jvm: Jvm, columns: Iterable[Any]) -> Iterable[Column]:
 
 
 def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
-    """The columns' names and types, with the declarations of `char(n)` and `varchar(n)`."""
+    """Return the columns' names and types, with declarations such as `char(n)`."""
     schema = jvm.root.org.apache.spark.sql.types.StructType()
     for column in columns:
         schema = schema.add(column.name(), column.dataType(), column.nullable())
@@ -136,7 +136,7 @@ def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
 
 
 def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """The partition columns, and the columns to cluster by."""
+    """Return the partition columns, and the columns to cluster by."""
     partition_by: list[str] = []
     cluster_by: list[tuple[str, ...]] = []
     for transform in transforms:

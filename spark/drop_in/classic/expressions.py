@@ -43,12 +43,12 @@ class TargetExpressions:
     sees_table: bool = True
 
     def column(self, expression: Any) -> Column:
-        """The expression, with what it takes from the table taken by name."""
+        """Return the expression, which then takes columns of the table by name."""
         column = Jvm.of(self.spark).column(self._under_alias(expression))
         return by_name(self.spark, column, [self.table.output()], qualifier=self.alias)
 
     def merge_condition(self, expression: Any) -> Column:
-        """A condition of a MERGE, which Spark may have resolved.
+        """Return a condition of a MERGE, which Spark may have resolved.
 
         One with a subquery stays bound to the table as far as it is resolved: names can't be put
         into the subquery.
@@ -59,15 +59,15 @@ class TargetExpressions:
         return self.column(expression)
 
     def condition(self, expression: Any) -> Column | None:
-        """The condition; None for one that is always true, as a DELETE without WHERE has."""
+        """Return the condition, or None for one that is always true, as of a plain DELETE."""
         return None if str(expression.sql()) == _ALWAYS else self.column(expression)
 
     def optional_merge_condition(self, expression: Any) -> Column | None:
-        """The condition of a clause, in a Scala `Option`."""
+        """Return the condition of a clause, given in a Scala `Option`."""
         return self.merge_condition(expression.get()) if expression.isDefined() else None
 
     def assignments(self, assignments: Any, *, inserts: bool = False) -> dict[str, Column | str]:
-        """The names of columns, or of fields within structs, to their new values.
+        """Return the new values by the names of columns or of fields within structs.
 
         Args:
             assignments: Spark's expressions.
@@ -108,11 +108,11 @@ class TargetExpressions:
             )
 
     def _under_alias(self, expression: Any) -> Any:
-        """The expression, with what has the table's name before it under the command's alias."""
+        """Return the expression, with the command's alias in place of the table's name."""
         return self._own_names.in_tree(expression, self.source) if self.sees_table else expression
 
     def _path(self, key: Any) -> tuple[str, ...]:
-        """The path within the table, whose name stands only before what Spark has not resolved."""
+        """Return the path within the table, whose name Spark takes off where it resolves."""
         path = tuple(path_of(key))
         return path if key.resolved() else self._own_names.in_target(path)
 
@@ -122,7 +122,7 @@ class TargetExpressions:
 
 
 def qualifier_of(table: Any) -> tuple[str, ...]:
-    """The name of a table in a statement, its catalog first; an alias has one part."""
+    """Return the name of a table in a statement, its catalog first, or its alias."""
     if _kind(table) != "SubqueryAlias":
         return ()
     found = table.identifier()
@@ -130,7 +130,7 @@ def qualifier_of(table: Any) -> tuple[str, ...]:
 
 
 def _nodes(expression: Any) -> Iterator[Any]:
-    """An expression, and all that it is made of."""
+    """Return an expression, and all expressions within it."""
     yield expression
     for child in iterate(expression.children()):
         yield from _nodes(child)

@@ -37,7 +37,7 @@ class CatalogFiles:
 
     @classmethod
     def of(cls, spark: SparkSession, entry: Any) -> CatalogFiles:
-        """From a Java `CatalogTable`.
+        """Read a Java `CatalogTable`.
 
         Raises:
             TableError: The entry has no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
@@ -59,7 +59,7 @@ class CatalogFiles:
 
 
 def provider_of(entry: Any) -> str | None:
-    """The format of a table of the catalog, as it was given; None for a view."""
+    """Return the format of a table of the catalog, as it was given, or None for a view."""
     if str(entry.tableType().name()) == "VIEW":
         return None
     provider = entry.provider()
@@ -72,7 +72,7 @@ def _partition_columns(entry: Any) -> StructType:
 
 
 def _directories(spark: SparkSession, entry: Any, shown_name: str) -> frozenset[str] | None:
-    """The paths of the partitions below the table; None if it has none that the catalog knows."""
+    """Return the paths of the partitions that the catalog knows, or None without them."""
     if not entry.tracksPartitionsInCatalog() or entry.partitionColumnNames().isEmpty():
         return None
     jvm = Jvm.of(spark)

@@ -87,7 +87,7 @@ class OpenedTable(JavaIdentity):
         return self.log.table_path
 
     def java(self, schema: st.StructType, *, kind: str = "DeltaTable") -> Any:
-        """The table for Spark.
+        """Return the table for Spark.
 
         Args:
             schema: Its columns; NOT NULL is told, and Spark trusts it, as with Delta's jar.
@@ -133,7 +133,7 @@ class OpenedTable(JavaIdentity):
             return self._answer(what, argument)
 
     def _answer(self, what: str, argument: Any) -> Any:
-        """The plan of the rows or of a command; None once the rows are gone."""
+        """Return the plan of the rows or of a command, or None once the rows are gone."""
         if what == "plan" and self._rows is not None:
             return analyzed_plan(self._rows() if argument is None else self._changes(argument))
         if what == "table":
@@ -151,7 +151,7 @@ class OpenedTable(JavaIdentity):
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
 
     def _as_it_is_now(self) -> Any:
-        """The table in its newest version, for who changes it; None if this is but a part of it."""
+        """Return the newest version for a change, or None if this is only a part of the table."""
         if self.version is None or self.version.partition is not None:
             return None
         newest = self.version.at(self.log.snapshot())
@@ -159,7 +159,7 @@ class OpenedTable(JavaIdentity):
         return table.java(to_spark_schema(newest.snapshot.schema))
 
     def _changes(self, options: Any) -> DataFrame:
-        """The changes that `spark.read.option("readChangeFeed", True).table(name)` asks for."""
+        """Return the changes that a reader with `readChangeFeed` asks for."""
         given = text_map(self.spark, options.asCaseSensitiveMap())
         return read(self.spark, self.path, **read_options(given))
 
@@ -181,7 +181,7 @@ class OpenedTable(JavaIdentity):
         return jvm.array(expressions.Transform, transforms)
 
     def _properties(self) -> dict[str, str]:
-        """The table's properties as Delta shows them: with its protocol, location and comment."""
+        """Return the table's properties as Delta shows them, with protocol and location."""
         shown = {"provider": "delta", "location": self.path}
         if self.entry is not None:
             shown["location"] = hadoop_path(self.path)
@@ -192,5 +192,5 @@ class OpenedTable(JavaIdentity):
 
 
 def opened_table(java_table: Any) -> OpenedTable:
-    """The table behind a Java `DeltaTable`, which never comes back as the object that it was."""
+    """Return the table behind a Java `DeltaTable`."""
     return _OPENED[str(java_table.python().toString())]

@@ -17,7 +17,7 @@ _WRITE = {name.lower(): name for name in WRITE_OPTIONS}
 
 
 def read_options(given: Mapping[str, str]) -> dict[str, Any]:
-    """The options that concern the version, the changes or the file system.
+    """Return the options that concern the version, the changes or the file system.
 
     Args:
         given: All options, in the user's spelling. Delta ignores those that it does not know.
@@ -30,7 +30,7 @@ def read_options(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def write_options(given: Mapping[str, str]) -> dict[str, object]:
-    """The options that `write` takes, in its spelling; Delta ignores others, and so do we.
+    """Return the options that `write` takes, in its spelling, without others.
 
     Delta knows a name `writePartitionColumns`, too, but the table decides that, not the writer.
     """
@@ -45,7 +45,7 @@ def write_options(given: Mapping[str, str]) -> dict[str, object]:
 
 
 def only_path(paths: Sequence[str]) -> str:
-    """The one path that a reader or a writer was given.
+    """Return the one path that a reader or a writer was given.
 
     Raises:
         UsageError: There is none, or there are several (kind `OPTIMIST_NO_TABLE_PATH`).
@@ -61,7 +61,7 @@ def only_path(paths: Sequence[str]) -> str:
 
 
 def schema_given() -> UsageError:
-    """The error for a reader with a schema."""
+    """Return the error for a reader with a schema."""
     return UsageError(
         "A Delta table has its schema in its log, so a read can't be given a schema. Nothing was "
         "read. Leave out schema(...), and select or cast the columns that you want.",

@@ -34,14 +34,14 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 def path_name(path: str) -> str:
-    """The name of the table at a path, as SQL writes it."""
+    """Return the name of the table at a path, as SQL writes it."""
     return f"delta.{quoted(path)}"
 
 
 def version_table(
     spark: SparkSession, version: TableVersion, name: str, entry: CatalogTable | None = None
 ) -> Any:
-    """A version as Spark's analyzer has it, a Java `DeltaTable`.
+    """Return a version for Spark's analyzer, a Java `DeltaTable`.
 
     Partitions that a path names are such a version, too, so that their frames follow the table.
     """
@@ -50,7 +50,7 @@ def version_table(
 
 
 def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
-    """The table that `spark.read.format("delta")` names by its options, a Java `DeltaTable`.
+    """Return the table that a reader of the format names, a Java `DeltaTable`.
 
     Options that concern neither the version nor the file system are ignored, as Delta does.
 
@@ -74,7 +74,7 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
 
 
 def changes(spark: SparkSession, function: str, arguments: Any) -> Any:
-    """The plan of `table_changes(name, start[, end])` or `table_changes_by_path(path, ...)`.
+    """Return the plan of `table_changes(name, ...)` or `table_changes_by_path(path, ...)`.
 
     Args:
         spark: The session.
@@ -105,7 +105,7 @@ def changes(spark: SparkSession, function: str, arguments: Any) -> Any:
 def _table_of_frames(
     spark: SparkSession, name: str, path: str, make: Callable[[], DataFrame]
 ) -> Any:
-    """A table whose rows are frames; the first, which tells the columns, is also the first used."""
+    """Make a table whose rows are frames, the first of which tells the columns."""
     first = [make()]
     schema = first[0].schema
     table = OpenedTable(
@@ -121,7 +121,7 @@ def _bound(value: str | int) -> OptionValue:
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
-    """The paths that a reader was given: as such, or as a list."""
+    """Return the paths that a reader was given, as such or as a list."""
     by_folded = {key.lower(): value for key, value in options.items()}
     paths = json.loads(by_folded.get("paths", "[]"))
     return [*paths, by_folded["path"]] if "path" in by_folded else paths

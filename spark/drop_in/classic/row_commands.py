@@ -45,7 +45,7 @@ _VERBS: tuple[Action, ...] = ("update", "delete", "insert")
 
 
 def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
-    """DELETE FROM; one row with the number of rows."""
+    """Run DELETE FROM, and return one row with the number of rows."""
     expressions = TargetExpressions(spark, node.table())
     condition = _condition(expressions, node, node.condition())
     num_affected = delete(spark, open_log(spark, table.path), condition)
@@ -53,7 +53,7 @@ def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
 
 
 def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
-    """UPDATE; one row with the number of rows."""
+    """Run UPDATE, and return one row with the number of rows."""
     expressions = TargetExpressions(spark, node.table())
     given = node.condition()
     condition = _condition(expressions, node, given.get()) if given.isDefined() else None
@@ -64,7 +64,7 @@ def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
 
 @original_errors()
 def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
-    """MERGE INTO; one row with the numbers of rows, as `DeltaMergeBuilder.execute` gives it."""
+    """Run MERGE INTO, and return the row of `DeltaMergeBuilder.execute`."""
     target, source = node.targetTable(), node.sourceTable()
     alias = alias_beside(qualifier_of(target), source.output(), TARGET_ALIAS)
     expressions = TargetExpressions(spark, target, alias, source.output())
@@ -85,7 +85,7 @@ def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
 def _condition(
     expressions: TargetExpressions, node: Any, expression: Any
 ) -> Column | BoundCondition | None:
-    """The condition of a DELETE or an UPDATE; one with a subquery stays as Spark resolved it."""
+    """Return the condition of a DELETE or an UPDATE, as Spark resolved its subqueries."""
     spark = expressions.spark
     if not has_subquery(Jvm.of(spark), expression):
         return expressions.condition(expression)
@@ -94,7 +94,7 @@ def _condition(
 
 
 def _where(node: Any) -> str | None:
-    """What stands behind WHERE in the text of a DELETE or an UPDATE; None if that is not known."""
+    """Return the text behind WHERE of a DELETE or an UPDATE, or None if it is not known."""
     origin = node.origin()
     text, first, last = origin.sqlText(), origin.startIndex(), origin.stopIndex()
     if not (text.isDefined() and first.isDefined() and last.isDefined()):
@@ -109,7 +109,7 @@ def _where(node: Any) -> str | None:
 
 
 def _of_kind(kind: Kind, expressions: TargetExpressions) -> TargetExpressions:
-    """The expressions of a clause, which see the rows of both sides, or of one."""
+    """Return the expressions for a kind of clause, which sees the rows of one or both sides."""
     if kind == "MATCHED":
         return expressions
     if kind == "NOT MATCHED":
@@ -118,7 +118,7 @@ def _of_kind(kind: Kind, expressions: TargetExpressions) -> TargetExpressions:
 
 
 def _asks_subqueries(spark: SparkSession, node: Any) -> bool:
-    """Whether a condition of a MERGE holds a subquery."""
+    """Return whether a condition of a MERGE holds a subquery."""
     jvm = Jvm.of(spark)
     actions = (action for name in _ACTIONS.values() for action in iterate(getattr(node, name)()))
     given = [action.condition().get() for action in actions if action.condition().isDefined()]
@@ -126,7 +126,7 @@ def _asks_subqueries(spark: SparkSession, node: Any) -> bool:
 
 
 def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeClause:
-    """One clause, from an action of Spark's such as `UpdateStarAction`."""
+    """Read one clause of an action of Spark's, such as `UpdateStarAction`."""
     name = str(action.getClass().getSimpleName())
     verb = next(verb for verb in _VERBS if name.lower().startswith(verb))
     values: dict[str, Column | str] | None = None

@@ -43,7 +43,7 @@ _LOCK = ForkSafeLock()
 
 
 def create(spark: SparkSession, identifier: Any, more: Any) -> Any:
-    """CREATE TABLE.
+    """Run CREATE TABLE.
 
     Args:
         spark: The session.
@@ -64,7 +64,7 @@ def create(spark: SparkSession, identifier: Any, more: Any) -> Any:
 
 
 def stage(spark: SparkSession, identifier: Any, more: Any) -> Any:
-    """REPLACE TABLE, and CREATE or REPLACE TABLE ... AS SELECT, as far as its definition.
+    """Stage REPLACE TABLE, or CREATE TABLE ... AS SELECT, up to its definition.
 
     Args:
         spark: The session.
@@ -93,7 +93,7 @@ class StagedTable(OpenedTable):
         self._is_new = not self.log.table_exists()
 
     def staged(self) -> Any:
-        """The table for Spark, a Java `StagedDeltaTable`."""
+        """Return the table for Spark, a Java `StagedDeltaTable`."""
         schema = self._request().schema()
         return self.java(to_spark_schema(schema), kind="StagedDeltaTable")
 
@@ -118,7 +118,7 @@ class StagedTable(OpenedTable):
         self._is_written = True
 
     def _overwrite(self, rows: DataFrame, options: Mapping[str, object]) -> None:
-        """`saveAsTable` in mode overwrite: only `overwriteSchema` lets it change the schema."""
+        """Run `saveAsTable` in mode overwrite, which changes a schema only by `overwriteSchema`."""
         request = WriteRequest.of("overwrite", self._definition.partition_by, options)
         write_rows(rows, self.path, replace(request, saves_managed_table=self._place.is_managed))
 
@@ -154,7 +154,7 @@ def _request(definition: Definition, place: Place, mode: CreateMode) -> TableDef
 
 
 def _registered(spark: SparkSession, place: Place) -> Any:
-    """Register a table; the Java error that Spark expects where the name is taken by now."""
+    """Register a table, or raise Spark's Java error where the name is taken by now."""
     try:
         register(spark, place)
     except PySparkException as error:

@@ -38,7 +38,7 @@ _CLUSTERING_COLUMNS = "__clustering_columns"
 
 
 def schema(spark: SparkSession, options: Any, given: Any) -> Any:
-    """The columns of a stream over a table.
+    """Return the columns of a stream over a table.
 
     Args:
         spark: The session.
@@ -57,7 +57,7 @@ def schema(spark: SparkSession, options: Any, given: Any) -> Any:
 
 
 def source(spark: SparkSession, options: Any, asked: Any) -> Any:
-    """The source of a query that starts, a Java `DeltaSource`.
+    """Return the source of a query that starts, a Java `DeltaSource`.
 
     Args:
         spark: The session of the stream.
@@ -109,7 +109,7 @@ def add_batch(spark: SparkSession, asked: Any, batch: Any) -> None:
 
 
 def refuse_path_name(spark: SparkSession, name: Any, _: Any) -> None:  # noqa: ARG001 - an answer
-    """Refuse a stream that calls a table by its path as if that were a name, as Delta does.
+    """Refuse a stream that takes a table's path for a name, as Delta does.
 
     Raises:
         UsageError: Always (kind `DELTA_INVALID_V1_TABLE_CALL`).
@@ -137,7 +137,7 @@ def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]
 
 
 def _begin_tracking(spark: SparkSession, planner: StreamPlanner, source_path: str) -> None:
-    """Let a query start that has a log of schemas; see `SchemaTracking.begin`."""
+    """Let a query start that has a log of schemas (`SchemaTracking.begin`)."""
     tracking, table = planner.tracking, planner.table
     if tracking is None:
         return

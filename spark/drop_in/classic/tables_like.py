@@ -75,7 +75,7 @@ def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition)
 
 
 def _path(spark: SparkSession, table: TableName) -> str | None:
-    """Return the path of a Delta table; None for a table of another format."""
+    """Return the path of a Delta table, or None for a table of another format."""
     if table.path is not None:
         return table.path
     if is_connect(spark):

@@ -74,18 +74,18 @@ def write_directory(spark: SparkSession, about: Any, more: Any) -> None:  # noqa
 
 
 def append_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:
-    """INSERT INTO, `insertInto`, `saveAsTable` in mode append, `writeTo(...).append()`."""
+    """Append rows: INSERT INTO, `insertInto`, `saveAsTable`, `writeTo(...).append()`."""
     _insert(spark, node, table, mode="append")
 
 
 def overwrite_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:
-    """INSERT OVERWRITE and REPLACE WHERE: what the condition of the node says is replaced."""
+    """Replace the rows of the node's condition: INSERT OVERWRITE and REPLACE WHERE."""
     replaced = TargetExpressions(spark, node.table()).condition(node.deleteExpr())
     _insert(spark, node, table, replace_where=replaced, mode="overwrite")
 
 
 def overwrite_partitions(spark: SparkSession, node: Any, table: OpenedTable) -> None:
-    """INSERT OVERWRITE of the partitions that the rows are in."""
+    """Replace the partitions that the rows are in: INSERT OVERWRITE."""
     options = {"partitionOverwriteMode": "dynamic"}
     _insert(spark, node, table, mode="overwrite", options=options)
 
@@ -117,19 +117,19 @@ def _insert(
 
 
 def _evolves_schema(node: Any) -> bool:
-    """Whether the statement, or the writer, lets the table's schema grow."""
+    """Return whether the statement, or the writer, lets the table's schema grow."""
     # The nodes of older Sparks do not know of it.
     return "withSchemaEvolution" in dir(node) and bool(node.withSchemaEvolution())
 
 
 def _under_alias(rows: DataFrame, query: Any) -> DataFrame:
-    """The rows under the alias that they were given, by which `replaceOn` may call them."""
+    """Return the rows under the alias by which `replaceOn` may call them."""
     is_aliased = str(query.getClass().getSimpleName()) == "SubqueryAlias"
     return rows.alias(str(query.alias())) if is_aliased else rows
 
 
 def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTable) -> None:
-    """Columns that are taken by position have the names by which rows are replaced there, too."""
+    """Refuse columns by position that replace rows by names at other positions."""
     if not request.replaces_matches or table.snapshot is None:
         return
     own, given = (
@@ -152,7 +152,7 @@ def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTab
 def _fitting_rows(
     rows: DataFrame, node: Any, table: OpenedTable, request: WriteRequest
 ) -> DataFrame:
-    """The rows under the table's names and cast to its types, as Delta has them by either way."""
+    """Return the rows under the table's names, cast to its types."""
     log = open_log(rows.sparkSession, table.path)
     inserted = InsertedRows.of(rows.sparkSession, log, table.name, request)
     if not node.isByName():

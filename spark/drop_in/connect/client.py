@@ -52,7 +52,7 @@ def enable_connect(spark: SparkSession) -> SparkSession:
 
 
 def disable_connect(spark: SparkSession) -> None:
-    """Undo `enable_connect`; do nothing if the session is not enabled."""
+    """Undo `enable_connect`, or do nothing if the session is not enabled."""
     with _LOCK:
         if spark in _ENABLED:
             _ENABLED.discard(spark)
@@ -77,7 +77,7 @@ def _of_session(session: Any, original: Callable[..., Any]) -> Callable[..., Any
 
 
 def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
-    """The client's own way to raise what the server says, for users' own queries, too.
+    """Raise our errors in place of the server's, for users' own queries, too.
 
     An error that our code raises beside the server comes as the text of another, with the stacks of
     both sides; what is raised is the error itself.
@@ -92,7 +92,7 @@ def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
 
 
 def _change_what_is_sent(client: Any, plans: SentPlans) -> None:
-    """Have a client send what is needed of our tables; queries go by `to_proto` of their plans."""
+    """Change a client, so that it sends the needed rows of our tables with a query."""
     _PLANS[client] = plans
     own, kind = weakref.ref(client), type(client)
 
@@ -153,7 +153,7 @@ def _persist(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _exchange_methods() -> None:
-    """Put our methods before Spark's; they hand on what is not of an enabled session."""
+    """Put our methods before Spark's, to which they pass calls of other sessions."""
     if _ORIGINALS:
         return
     for owner, methods in _methods().items():
@@ -178,7 +178,7 @@ def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Call
 
 
 def _wrapped() -> Iterator[tuple[type, str, Callable[..., Any]]]:
-    """Methods that ask for themselves whose session it is, and what makes ours of Spark's."""
+    """Return the methods to exchange, each with what wraps Spark's."""
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import LogicalPlan
 

@@ -32,7 +32,7 @@ class FormattedSql:
 
     @classmethod
     def of(cls, spark: SparkSession, text: str, values: Mapping[str, Any]) -> FormattedSql:
-        """What PySpark makes of a text and the values for its `{name}`; none leave it as it is."""
+        """Format a text with the values for its `{name}`, as PySpark does."""
         if not values:
             return cls(text, {})
         # The client's classes need packages that classic sessions do not.
@@ -44,18 +44,18 @@ class FormattedSql:
         return cls(made, {name: frame for frame, name in views})
 
     def frame(self, table: TableName) -> DataFrame | None:
-        """The frame that a name in the statement stands for."""
+        """Return the frame that a name in the statement stands for."""
         return self.frames.get(table.parts[0]) if len(table.parts) == 1 else None
 
     def template(self, piece: str) -> str:
-        """A piece of the statement as text to be formatted with `frames`."""
+        """Return a piece of the statement as text to be formatted with `frames`."""
         escaped = piece.replace("{", "{{").replace("}", "}}")
         if not self.frames:
             return escaped
         return re.sub("|".join(map(re.escape, self.frames)), r"{\g<0>}", escaped)
 
     def query(self, spark: SparkSession, piece: str, args: Any = None) -> DataFrame:
-        """The rows of a query within the statement."""
+        """Return the rows of a query within the statement."""
         if not self.frames:
             return spark.sql(piece, args)
         return spark.sql(self.template(piece), args, **self.frames)

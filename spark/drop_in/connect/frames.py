@@ -25,19 +25,19 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def session_of(owner: Any) -> SparkSession:
-    """The session of a reader or a writer."""
+    """Return the session of a reader or a writer."""
     names = ("_client", "_spark", "_session")  # of readers, writers, and writers of streams
     session: SparkSession = next(getattr(owner, name) for name in names if hasattr(owner, name))
     return session
 
 
 def asks_for_delta(owner: Any, source: str | None) -> bool:
-    """Whether a reader or writer is of Delta's format, by the session's conf where it says none."""
+    """Return whether a reader or writer is of Delta's format, perhaps by the conf."""
     return is_delta(source or session_of(owner).conf.get(_DEFAULT_FORMAT))
 
 
 def paths_of(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
-    """The paths that are given, as such or by the option.
+    """Return the paths that are given, as such or by the option.
 
     Raises:
         ArgumentTypeError: One is no text, such as a path object, which Spark doesn't take either.

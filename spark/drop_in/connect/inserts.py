@@ -68,7 +68,7 @@ def _rows(
     snapshot: Snapshot,
     sql: FormattedSql,
 ) -> DataFrame:
-    """The rows of the query, with the columns' defaults in the places of DEFAULT."""
+    """Return the rows of the query, with the columns' defaults in place of DEFAULT."""
     text = statement.query.sql
     if not values_left_to_default(text):
         return sql.query(spark, text)
@@ -105,7 +105,7 @@ def _default(item: StructField, table: TableSql) -> str:
 def _shaped(
     rows: DataFrame, statement: Insert, inserted: InsertedRows, given: Mapping[str, Column]
 ) -> DataFrame:
-    """The rows under the table's names and in its types."""
+    """Return the rows under the table's names and in its types."""
     if statement.columns is None and not statement.is_by_name:
         return inserted.by_position(rows, given)
     if statement.columns is not None:
@@ -114,7 +114,7 @@ def _shaped(
 
 
 def _named(rows: DataFrame, columns: tuple[str, ...], inserted: InsertedRows) -> DataFrame:
-    """The rows under the names in the statement's list."""
+    """Return the rows under the names in the statement's list."""
     unknown = [name for name in columns if inserted.snapshot.schema.find(name) is None]
     if unknown and not inserted.merges_schema:
         raise SchemaError(
@@ -143,7 +143,7 @@ def _named(rows: DataFrame, columns: tuple[str, ...], inserted: InsertedRows) ->
 
 
 def _given(statement: Insert, snapshot: Snapshot) -> Mapping[str, SqlText]:
-    """The values that PARTITION gives, by the table's names of the columns."""
+    """Return the values that PARTITION gives, by the table's names of the columns."""
     own = {name.lower(): name for name in snapshot.metadata.partition_columns}
     unknown = [name for name, _ in statement.partition if name.lower() not in own]
     if unknown:
@@ -159,7 +159,7 @@ def _given(statement: Insert, snapshot: Snapshot) -> Mapping[str, SqlText]:
 def _replaced(
     spark: SparkSession, statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot
 ) -> str | None:
-    """Which rows make room, as a condition; None where the mode of the write says it."""
+    """Return the condition of the rows that are replaced, or None if the mode says it."""
     if statement.replace_where is not None:
         return statement.replace_where.sql
     if not statement.is_overwrite or not given:
@@ -175,5 +175,5 @@ def _replaced(
 
 
 def _as_stored(value: SqlText, column: StructField) -> str:
-    """A value as one of the column's type: compared as it is, `1` would equal the text `01`."""
+    """Cast a value to the column's type, since `1` would equal the text `01`."""
     return f"CAST({value.sql} AS {to_spark_type(column.data_type).simpleString()})"

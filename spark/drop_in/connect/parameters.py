@@ -76,7 +76,7 @@ class SentParameters(Parameters):
         return text
 
     def _has_plain_texts(self) -> bool:
-        """Whether a backslash in a text is nothing but that."""
+        """Return whether a backslash in a text is nothing but that."""
         spark: Any = self.spark
         return is_on(spark, _ESCAPED)
 
@@ -86,7 +86,7 @@ class _Texts:
     has_plain_texts: Callable[[], bool]
 
     def of(self, message: Any) -> str | None:
-        """A message `Expression` as SQL; None if it is not made of constants."""
+        """Return a message `Expression` as SQL, or None if it is not made of constants."""
         kind = message.WhichOneof("expr_type")
         if kind == "literal":
             return self.constant(message.literal)
@@ -103,7 +103,7 @@ class _Texts:
         return None if len(texts) < len(parts) else f"{name}({', '.join(texts)})"
 
     def constant(self, literal: Any) -> str | None:
-        """A message `Literal` as SQL; None for a type that Python's values do not have."""
+        """Return a message `Literal` as SQL, or None for a type that Python has not."""
         kind = literal.WhichOneof("literal_type")
         value = getattr(literal, kind)
         if kind in _SUFFIXES:
@@ -119,7 +119,7 @@ class _Texts:
         return None if made is None else made(value)
 
     def _part(self, message: Any) -> str | None:
-        """An argument of a function; in a struct it may have a name."""
+        """Return an argument of a function, which in a struct may have a name."""
         text = self.of(message)
         if text is None or message.WhichOneof("expr_type") != "alias":
             return text

@@ -62,7 +62,7 @@ class SentPlans:
         self._persisted: dict[int, Any] = {}
 
     def prepared(self, relation: Any) -> Any:
-        """What to send for a message `Relation`."""
+        """Return what to send for a message `Relation`."""
         if _clears_cache(relation):
             self._persisted.clear()
         if not any(is_scan(item) for item in _relations(relation)):
@@ -80,7 +80,7 @@ class SentPlans:
                 return
 
     def persisted(self, method: str, relation: Any) -> Any:
-        """What to send where a relation is persisted, or let go of again."""
+        """Return what to send where a relation is persisted or unpersisted."""
         made = self.prepared(relation)
         plan_id = relation.common.plan_id
         if method == "persist":
@@ -90,7 +90,7 @@ class SentPlans:
         return made
 
     def let_go_with(self, plan: Any) -> None:
-        """Forget that a plan of the client's was persisted once there is no frame over it."""
+        """Forget a persisted plan of the client once no frame uses it."""
         weakref.finalize(plan, self._persisted.pop, plan._plan_id, None)
 
     def _prepare(self, relation: Any) -> None:
@@ -110,7 +110,7 @@ class SentPlans:
             _name_version(item)
 
     def _is_kept(self, relation: Any) -> bool:
-        """Whether a part was persisted; it then becomes what it was."""
+        """Replace a part that was persisted, and return whether it was."""
         kept = self._persisted.get(relation.common.plan_id)
         if kept is not None:
             relation.CopyFrom(kept)
@@ -152,7 +152,7 @@ def _name_version(relation: Any) -> None:
 
 
 def _predicate(spark: SparkSession, needs: ScanNeeds, snapshot: Snapshot) -> Predicate:
-    """The parts of the filters above a scan whose meaning is beyond doubt."""
+    """Return the parts of the filters above a scan that have one clear meaning."""
     if not needs.filters:
         return Predicate.TRUE
     confs = conf_entries(spark)
@@ -182,7 +182,7 @@ def _filter(
 
 
 def _as_named(schema: StructType, names: Mapping[str, str]) -> StructType:
-    """The schema under other names, with what has none there as far as its own is free."""
+    """Return the schema under other names, and under its own where these are free."""
     named = [replace(schema.fields[schema.names.index(names[name])], name=name) for name in names]
     taken = set(map(folded, names))
     return StructType((*named, *(item for item in schema if folded(item.name) not in taken)))

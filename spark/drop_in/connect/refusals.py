@@ -8,7 +8,7 @@ __all__ = ["refused"]
 
 
 def refused(what: str, way_out: str) -> UsageError:
-    """The error; nothing was run when it is raised.
+    """Return the error, raised before anything is run.
 
     Args:
         what: The statement or the call.

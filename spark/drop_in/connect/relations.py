@@ -51,7 +51,7 @@ class RelationFrames:
     _versions: dict[PathRelation, TableVersion] = field(default_factory=dict)
 
     def frame(self, relation: PathRelation, rows: RowNeeds) -> DataFrame:
-        """The rows of a relation, of which only some are needed."""
+        """Return the needed rows of a relation."""
         if relation.changes:
             return self._changes(relation)
         version = self._versions.get(relation)
@@ -94,7 +94,7 @@ class RelationFrames:
         return (*mentions.paths(snapshot.schema), *hidden)
 
     def _predicate(self, rows: RowNeeds, snapshot: Snapshot) -> Predicate:
-        """The parts of the condition whose meaning is beyond doubt."""
+        """Return the parts of the condition that have one clear meaning."""
         if rows.where is None:
             return Predicate.TRUE
         texts = SentTexts(snapshot.schema, rows.alias, self._confs)
@@ -109,7 +109,7 @@ class RelationFrames:
         return conf_entries(self.spark)
 
     def _time(self, sql: SqlText) -> str | dt.datetime:
-        """The time that an expression means: that of a text is read as `read` does."""
+        """Return the time of an expression, a text as `read` reads it."""
         text = _TEXT.fullmatch(sql.sql)
         if text is not None:
             return text[1]

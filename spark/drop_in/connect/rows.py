@@ -62,7 +62,7 @@ def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _T
 
 
 def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:
-    """The rows that the table's are compared with, under the name that the statement gives them."""
+    """Return the source of a MERGE, under the name that the statement gives it."""
     alias = change.source_alias
     if alias is None and isinstance(change.source, TableName) and change.source.path is None:
         alias = change.source.parts[-1]

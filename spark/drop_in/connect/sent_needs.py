@@ -73,7 +73,7 @@ class ScanNeeds:
 
 
 def mentions(relation: Any) -> Mentions:
-    """All names in a plan, those in its texts included."""
+    """Return all names in a plan, those in its texts included."""
     chains: list[Iterable[tuple[str, ...]]] = []
     for item in messages(relation):
         kind = item.DESCRIPTOR.name
@@ -92,7 +92,7 @@ def mentions(relation: Any) -> Mentions:
 
 
 def has_unknown_names(relation: Any, columns: Iterable[str]) -> bool:
-    """Whether a plan over these columns alone names one that can't be there."""
+    """Return whether a plan over these columns names one that can't be there."""
     known = set(map(folded, columns))
     named: list[tuple[str, ...]] = []
     for item in messages(relation):
@@ -116,7 +116,7 @@ def has_unknown_names(relation: Any, columns: Iterable[str]) -> bool:
 def needs_of_scans(
     relation: Any, is_kept: Callable[[Any], bool], needs: ScanNeeds = ScanNeeds()
 ) -> Iterator[tuple[Any, ScanNeeds]]:
-    """The scans of our tables in a plan, each with what is needed of it.
+    """Return the scans of our tables in a plan, each with what is needed of it.
 
     Args:
         relation: A message `Relation`.
@@ -138,7 +138,7 @@ def needs_of_scans(
 
 
 def _below(kind: str, step: Any, needs: ScanNeeds) -> ScanNeeds:
-    """What a step needs of all its inputs."""
+    """Return what a step needs of all its inputs."""
     limit = limit_below(kind, step, needs.limit)
     if kind in ("show_string", "html_string"):
         limit = max(0, step.num_rows) + 1  # it tells whether there are more
@@ -149,7 +149,7 @@ def _below(kind: str, step: Any, needs: ScanNeeds) -> ScanNeeds:
 
 
 def _takes_all(kind: str, step: Any) -> bool:
-    """Whether a step itself reads columns that it does not name."""
+    """Return whether a step itself reads columns that it does not name."""
     if kind == "deduplicate" and (step.all_columns_as_keys or not step.column_names):
         return True
     if kind == "drop_na" and not step.cols:
@@ -175,7 +175,7 @@ _MORE_NAMING_NO_OTHERS = frozenset(("unresolved_attribute", "sort_order", "windo
 
 
 def _counts_rows(call: Any) -> bool:
-    """Whether it is `count(*)`."""
+    """Return whether it is `count(*)`."""
     if call.function_name.lower() != "count" or call.is_distinct or len(call.arguments) != 1:
         return False
     (only,) = call.arguments
@@ -184,7 +184,7 @@ def _counts_rows(call: Any) -> bool:
 
 
 def _inputs(message: Any) -> Iterator[Any]:
-    """The relations right below a message."""
+    """Return the relations right below a message."""
     for item in parts(message):
         if item.DESCRIPTOR.name == "Relation":
             yield item

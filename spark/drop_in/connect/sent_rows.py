@@ -52,7 +52,7 @@ class _Step:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def above(self, name: str) -> Iterator[str]:
-        """The names above the step of a column below it."""
+        """Return the names that a column below the step has above it."""
         news = {folded(new) for new in self.renamed}
         yield from (new for new, old in self.renamed.items() if folded(old) == folded(name))
         is_kept = self.kept is None or folded(name) in self.kept
@@ -77,27 +77,27 @@ class RowFilter:
     is_joined: bool = False
 
     def names(self, columns: Iterable[str]) -> Mapping[str, str]:
-        """Those of a table's columns that it can mean, by the names that they have there."""
+        """Return the columns of a table that it can mean, by their names there."""
         found = [(name, column) for column in columns for name in self._above(column)]
         times = Counter(folded(name) for name, _ in found)
         return {name: column for name, column in found if times[folded(name)] == 1}
 
     def is_of(self, path: tuple[str, ...]) -> bool:
-        """Whether a path of names that may mean a column can mean nothing else.
+        """Return whether a path of names can mean only this column.
 
         Above a join its first name may be that of another table.
         """
         return len(path) == 1 or not self.is_joined
 
     def names_plans(self) -> bool:
-        """Whether it says of a column which frame's it is, and not only the name."""
+        """Return whether it names the frame of a column, and not only the column."""
         return any(
             item.DESCRIPTOR.name == "UnresolvedAttribute" and item.HasField("plan_id")
             for item in messages(self.condition)
         )
 
     def below(self, step: _Step, *, is_joined: bool = False) -> RowFilter:
-        """The condition below a step."""
+        """Return the condition below a step."""
         return replace(self, steps=(step, *self.steps), is_joined=is_joined or self.is_joined)
 
     def _above(self, column: str) -> list[str]:
@@ -110,7 +110,7 @@ class RowFilter:
 def filters_below(
     kind: str, step: Any, filters: tuple[RowFilter, ...], place: int
 ) -> tuple[RowFilter, ...]:
-    """The conditions that all needed rows of an input fulfil.
+    """Return the conditions that all needed rows of an input fulfil.
 
     Args:
         kind: The kind of the step.
@@ -133,7 +133,7 @@ def filters_below(
 
 
 def limit_below(kind: str, step: Any, limit: int | None) -> int | None:
-    """How many rows of its input are enough for so many of a step; None for all."""
+    """Return how many rows of its input a limited step needs, or None for all."""
     if kind == "limit":
         most = int(step.limit)
         return most if limit is None else min(most, limit)
@@ -144,7 +144,7 @@ def limit_below(kind: str, step: Any, limit: int | None) -> int | None:
 
 
 def _of_side(step: Any, filters: tuple[RowFilter, ...], place: int) -> tuple[RowFilter, ...]:
-    """The conditions above a join that rows of one side fulfil by themselves."""
+    """Return the conditions above a join that rows of one side fulfil by themselves."""
     kind = step.JoinType.Name(step.join_type).removeprefix("JOIN_TYPE_")
     if kind not in _KEPT_BY_JOINS[place]:
         return ()
@@ -155,7 +155,7 @@ def _of_side(step: Any, filters: tuple[RowFilter, ...], place: int) -> tuple[Row
 
 
 def _names_of(kind: str, step: Any) -> _Step | None:
-    """What a step makes of names; None if a filter may not go through it."""
+    """Return what a step makes of names, or None if a filter may not go through it."""
     if kind in ("project", "with_columns"):
         expressions = list(own_expressions(step))
         if not all(map(_is_of_one_row, expressions)):
@@ -175,7 +175,7 @@ def _names_of(kind: str, step: Any) -> _Step | None:
 
 
 def _listed(expressions: list[Any]) -> _Step:
-    """What a list of columns and of other values makes of names: there are none but its own."""
+    """Return the names of a list of columns and other values."""
     aliases = [item.alias for item in expressions if item.WhichOneof("expr_type") == "alias"]
     kept = _folded(path[0] for item in expressions if len(path := _column(item)) == 1)
     return replace(
@@ -185,7 +185,7 @@ def _listed(expressions: list[Any]) -> _Step:
 
 
 def _aliased(aliases: Iterable[Any]) -> _Step:
-    """What new names stand for: messages `Alias`."""
+    """Return the columns that messages `Alias` give new names."""
     pairs = [(item.name[0], _column(item.expr)) for item in aliases]
     renamed = {name: path[0] for name, path in pairs if len(path) == 1}
     return _Step(made=_folded(name for name, path in pairs if len(path) != 1), renamed=renamed)
@@ -200,7 +200,7 @@ def _grouped(step: Any) -> _Step | None:
 
 
 def _renamed(step: Any) -> _Step | None:
-    """Spark renames one after the other, so that a new name may be given away again."""
+    """Rename one name after the other, since Spark may rename a new name again."""
     pairs = [*step.rename_columns_map.items()]
     pairs += [(one.col_name, one.new_col_name) for one in step.renames]
     olds, news = _folded(old for old, _ in pairs), _folded(new for _, new in pairs)
@@ -227,7 +227,7 @@ def _is_of_one_row(expression: Any) -> bool:
 
 
 def _column(expression: Any) -> tuple[str, ...]:
-    """The path of the column that an expression is; empty if it is something else."""
+    """Return the path of a column, or nothing for another expression."""
     kind = expression.WhichOneof("expr_type")
     if kind == "unresolved_attribute":
         return attribute_path(expression.unresolved_attribute.unparsed_identifier)

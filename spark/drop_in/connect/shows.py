@@ -14,7 +14,7 @@ __all__ = ["show"]
 
 
 def show(spark: SparkSession, statement: Show) -> DataFrame:
-    """Return the rows of a statement; its path may name a version, as in `table@v3`."""
+    """Return the rows of a statement, whose path may name a version, as `table@v3`."""
     snapshot = open_version(spark, str(statement.table.path)).snapshot
     rows = shown_rows(snapshot, statement, session_zone_name(spark))
     return local_frame(spark, rows, spark_columns(rows.schema))

@@ -111,7 +111,7 @@ def connect_sql(
 
 
 def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
-    """The statement with its variables' values; the server reads those that it can't tell."""
+    """Put the values of variables into the statement, except those only the server reads."""
     meant = with_variables(original, sql.text)
     if meant is not None:
         return replace(sql, text=meant)
@@ -122,7 +122,7 @@ def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
 
 
 def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:
-    """Run a statement over a path; its rows, which most statements have none of."""
+    """Run a statement over a path, and return its rows."""
     if isinstance(statement, Delete | Update | Merge):
         return change_rows(spark, statement, sql)
     if isinstance(statement, Insert):
@@ -193,7 +193,7 @@ def _args_left(
     relations: Sequence[PathRelation],
     args: Arguments | None,
 ) -> Arguments | None:
-    """The values without those that go by their place and stand in what is taken out."""
+    """Return the values without those whose markers `?` stand in replaced relations."""
     if args is None or isinstance(args, dict):
         return args
     spans = [relation.span for relation in relations]

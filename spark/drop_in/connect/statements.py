@@ -59,7 +59,7 @@ class TemporaryView:
 
 
 def temporary_view(text: str) -> TemporaryView | None:
-    """The temporary view that a statement makes; None for other statements."""
+    """Return the temporary view that a statement makes, or None for other statements."""
     reader = Reader(text)
     if not reader.take("CREATE"):
         return None
@@ -89,7 +89,7 @@ class CachedQuery:
 
 
 def cached_query(text: str) -> CachedQuery | None:
-    """The query that a statement caches; None for other statements, and for a table's name."""
+    """Return the query that a statement caches, or None for a name or another statement."""
     reader = Reader(text)
     if not reader.take("CACHE"):
         return None
@@ -158,7 +158,7 @@ def _makes_a_table_of_delta(reader: Reader) -> bool:
 
 
 def _makes_of_delta(reader: Reader, words: Sequence[str]) -> bool:
-    """Whether a statement begins with these words, some of them in brackets, as they may lack."""
+    """Return whether a statement begins with these words, of which those in brackets may lack."""
     for word in words:
         if not reader.take(word.strip("[]")) and not word.startswith("["):
             return False

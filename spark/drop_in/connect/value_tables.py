@@ -22,7 +22,7 @@ __all__ = ["value_tables"]
 
 @contextmanager
 def value_tables(spark: SparkSession) -> Iterator[Callable[[SqlText], str]]:
-    """Give what names views in place of the paths in a value; they are dropped at the end."""
+    """Give a function that names views in place of paths in values, and drop them at the end."""
     frames, views = RelationFrames(spark, None), dict[PathRelation, str]()
 
     def view_of(relation: PathRelation) -> str:

@@ -22,7 +22,7 @@ _QUERIES = ("SELECT r'{name}' AS value", "SELECT 1 AS `{name}`", 'SELECT r"{name
 
 
 def with_variables(sql: Callable[[str], DataFrame], text: str) -> str | None:
-    """A statement with the values of its variables; None if the server can't tell one of them.
+    """Return a statement with the values of its variables, or None if one is unknown.
 
     Args:
         sql: Runs a query on the server.
@@ -38,10 +38,11 @@ def with_variables(sql: Callable[[str], DataFrame], text: str) -> str | None:
 
 
 def _value(sql: Callable[[str], DataFrame], name: str) -> str | None:
-    """The value: what two kinds of quotes agree on has none of these quotes in it."""
+    """Return the value that two kinds of quotes agree on, or None."""
     answers: list[str | None] = []
     for query in _QUERIES:
         answer = _answer(sql, query.format(name=f"={name}"))
+        # A value that two kinds of quotes agree on holds none of these quotes.
         if answer is not None and answer in answers:
             return answer.removeprefix("=")
         answers.append(answer)
@@ -49,7 +50,7 @@ def _value(sql: Callable[[str], DataFrame], name: str) -> str | None:
 
 
 def _answer(sql: Callable[[str], DataFrame], query: str) -> str | None:
-    """The value that a query gives, or the name of its column; None if the server can't read it."""
+    """Return the value, or the column's name, of a query that the server can read."""
     try:
         frame = sql(query)
         (name,) = frame.columns

@@ -84,7 +84,7 @@ def _request(
     partition_by: str | Sequence[str] | None,
     options: Mapping[str, Any],
 ) -> WriteRequest:
-    """What a writer is asked to do, as its methods and the arguments of the last one say."""
+    """Return the request of a writer, by its methods and the last one's arguments."""
     asked = writer._write
     if asked.bucket_cols or asked.sort_cols:
         raise refused("bucketBy and sortBy", "Leave them out: Delta tables have no buckets.")
@@ -94,7 +94,7 @@ def _request(
 
 
 def _fitting(writer: Any, path: str, name: str, request: WriteRequest) -> DataFrame:
-    """The rows for a table that is named, cast to its types where they come to others there.
+    """Return the rows for a named table, cast to its types.
 
     Raises:
         UsageError: The name means an older version; see `TableVersion.ensure_whole_table`.
@@ -113,7 +113,7 @@ def _fitting(writer: Any, path: str, name: str, request: WriteRequest) -> DataFr
 def _insert_into(
     original: Original, writer: Any, tableName: str, overwrite: bool | None = None
 ) -> None:
-    """Append rows, or put them in the place of others; columns go by their position."""
+    """Append rows, or replace others by them, with columns by their position."""
     path = path_in_name(tableName)
     if path is None:
         original(tableName, overwrite)
@@ -136,7 +136,7 @@ def _insert_into(
 
 
 def _changing(mode: str, **options: object) -> Callable[..., None]:
-    """A last method of `writeTo` that needs a table."""
+    """Return a last method of `writeTo` that needs a table."""
 
     def run(original: Original, writer: Any, condition: Column | str | None = None) -> None:
         path = _written_path(writer)
@@ -160,7 +160,7 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
 
 
 def _creating(mode: CreateMode) -> Callable[..., None]:
-    """A last method of `writeTo` that makes or replaces a table with its rows."""
+    """Return a last method of `writeTo` that makes or replaces a table with its rows."""
 
     def run(original: Original, writer: Any) -> None:
         path = _written_path(writer)
@@ -183,7 +183,7 @@ def _creating(mode: CreateMode) -> Callable[..., None]:
 
 
 def _written_path(writer: Any) -> str | None:
-    """The path that `writeTo` names; None for a table that is not ours.
+    """Return the path that `writeTo` names, or None for a table that is not ours.
 
     Raises:
         UsageError: It is a name of the catalog, with `using("delta")`.
@@ -200,7 +200,7 @@ def _partitioning(asked: Any) -> Sequence[Column]:
 
 
 def _partition_column(session: Any, column: Column) -> str:
-    """The name of a column that `partitionedBy` was given."""
+    """Return the name of a column that `partitionedBy` was given."""
     message = sent_message(session.range(0), column)
     name = message.unresolved_attribute.unparsed_identifier
     path = parse_column_path(name) if name else ()
