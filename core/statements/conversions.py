@@ -49,20 +49,20 @@ class ConvertedPath:
 
 
 def convert_path(context: StatementContext, statement: ConvertToDelta) -> pa.Table:
-    """Run CONVERT TO DELTA over a path, where an existing Delta table stays as it is.
+    """Run CONVERT TO DELTA, which leaves an existing Delta table as it is.
 
     Raises:
-        UsageError: The statement names no path, which the context refuses; or a path of a format
-            that can't be converted (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
+        UsageError: The context knows no such name; or the path is of a format that can't be
+            converted (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
         OptimistError: See `core.maintenance.convert.convert`.
     """
-    source = converted_path(statement.table)
-    if source is None:
-        context.open_name(statement.table)
-        return NO_ROWS  # it is a Delta table
     columns = partition_columns_of(statement.partitioned_by)
     request = ConvertRequest(columns, statement.collects_statistics, context.zone)
-    convert_files(context, context.open_path(source.path), source.request(request))
+    source = converted_path(statement.table)
+    if source is None:
+        convert_files(context, context.open_name(statement.table), request)
+    else:
+        convert_files(context, context.open_path(source.path), source.request(request))
     return NO_ROWS
 
 

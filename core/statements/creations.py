@@ -30,8 +30,11 @@ def create(context: StatementContext, statement: CreateTable) -> pa.Table:
         raise needs_spark("CREATE TABLE AS SELECT", "Or create the table, and append its rows.")
     if statement.options:
         raise needs_spark("CREATE TABLE with OPTIONS", "Or give properties with TBLPROPERTIES.")
-    path = one_place(statement.table.path, statement.location)
-    log = context.open_path(path)
+    path, location = statement.table.path, statement.location
+    if path is None and location is None:
+        log = context.open_name(statement.table)
+    else:
+        log = context.open_path(one_place(path, location))
     create_table(log.start_transaction, replace(statement.definition, is_local=True))
     return NO_ROWS
 

@@ -74,15 +74,28 @@ def merge(context: StatementContext, log: OpenTable, statement: Merge) -> pa.Tab
     source_alias = statement.source_alias or _SOURCE
     if isinstance(statement.source, TableName):
         source_alias = statement.source_alias or _last_part(statement.source) or _SOURCE
-    request = LocalMergeRequest(
-        context.rows(statement.source, "MERGE"),
-        statement.condition.sql,
-        alias,
-        source_alias,
-        tuple(_clause(clause, alias) for clause in statement.clauses),
-    )
-    done = _run(log, lambda txn: merge_rows(txn, request, _OPTIONS))
+    clauses = tuple(_clause(clause, alias) for clause in statement.clauses)
+    is_own = _reads_itself(context, log, statement.source)
+
+    def run(txn: OptimisticTransaction) -> RowsChanged:
+        # The source is read once the transaction has begun: a commit between the two is then among
+        # those that the transaction checks.
+        if is_own:
+            txn.read_whole_table()
+        rows = context.rows(statement.source, "MERGE")
+        on = statement.condition.sql
+        request = LocalMergeRequest(rows, on, alias, source_alias, clauses)
+        return merge_rows(txn, request, _OPTIONS)
+
+    done = _run(log, run)
     return merged_rows(done.num_updated, done.num_deleted or 0, done.num_inserted)
+
+
+def _reads_itself(context: StatementContext, log: OpenTable, source: TableName | SqlText) -> bool:
+    """Return whether the source of a MERGE is the table that it changes."""
+    if isinstance(source, SqlText) or context.named_rows(source) is not None:
+        return False
+    return context.open(source).snapshot().metadata.id == log.snapshot().metadata.id
 
 
 def _clause(clause: MergeClause, alias: str) -> LocalClause:
