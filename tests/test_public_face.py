@@ -45,7 +45,7 @@ GIVEN_BY = {
     "FileSelection": "file_selections",
 }
 PAGES_THAT_RUN = (
-    "alter", "api", "commit", "create", "drop-in", "skipping", "streams", "transactions",
+    "alter", "api", "commit", "create", "drop-in", "skipping", "sql", "streams", "transactions",
 )  # fmt: skip
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [
@@ -167,3 +167,13 @@ def test_columns_change_and_tables_are_made_as_the_pages_show_it(tmp_path: Path)
     page = (ROOT / "docs" / "create.md").read_text(encoding="utf-8")
     exec(blocks(page)[0].replace("/data/people", str(people)), {})
     assert DeltaLog.for_path(str(people)).snapshot().version == 0
+
+
+def test_statements_run_as_the_page_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    exec(blocks(page)[0].replace("/data/people", str(tmp_path / "people")), {})
+    assert capsys.readouterr().out == "DESCRIBE HISTORY ['MERGE']\n"
+    rows = DeltaLog.for_path(tmp_path / "people").to_arrow().sort_by("id").to_pylist()
+    assert [row["name"] for row in rows] == ["Ada", "Bea", "Cid"]
