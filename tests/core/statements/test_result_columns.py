@@ -9,6 +9,7 @@ from typing import get_args
 import pyarrow as pa
 import pytest
 
+from optimist.core import DeltaLog
 from optimist.core.sql.statement_texts import Statement
 from optimist.core.sql.statements import Clone, Merge
 from optimist.core.statements import result_columns as columns
@@ -53,6 +54,31 @@ def test_recorded_rows_have_these_columns(name, schema):
 def test_every_kind_is_in_the_record():
     found = {id(schema) for _, schema in RECORDED}
     assert found == {id(schema) for schema in BY_STATEMENT.values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema"),
+    [
+        ("DESCRIBE HISTORY this", columns.HISTORY),
+        ("DESCRIBE DETAIL this", columns.DETAIL),
+        ("OPTIMIZE this", columns.OPTIMIZED),
+        ("REORG TABLE this APPLY (PURGE)", columns.OPTIMIZED),
+        ("VACUUM this", columns.VACUUMED),
+        ("VACUUM this DRY RUN", columns.VACUUMED),
+        ("RESTORE this TO VERSION AS OF 0", columns.RESTORED),
+        ("DELETE FROM this WHERE id = 1", columns.ROWS_AFFECTED),
+        ("UPDATE this SET id = 2", columns.ROWS_AFFECTED),
+        ("MERGE INTO this USING s ON this.id = s.id WHEN MATCHED THEN DELETE", columns.MERGED),
+        ("CREATE TABLE IF NOT EXISTS this SHALLOW CLONE delta.`{path}`", columns.CLONED),
+        ("TRUNCATE TABLE this", columns.NO_COLUMNS),
+        ("SHOW TBLPROPERTIES this", pa.schema([("key", pa.string()), ("value", pa.string())])),
+    ],
+)
+def test_results_have_these_columns_to_the_letter(tmp_path, text, schema):
+    log = DeltaLog.for_path(tmp_path)
+    log.append(pa.table({"id": [1, 2]}))
+    told = log.sql(text.format(path=tmp_path), sources={"s": pa.table({"id": [2]})})
+    assert told.rows.schema == schema
 
 
 def test_each_statement_has_one_function():
