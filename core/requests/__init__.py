@@ -1,1 +1,1 @@
-"""What callers ask of a command, as values: builders and the SQL grammar make them."""
+"""Requests to commands as values, which builders and the SQL grammar make."""

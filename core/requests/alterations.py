@@ -1,4 +1,4 @@
-"""The changes of ALTER TABLE as values; SQL texts, plans of Spark and clients all make these."""
+"""The changes of ALTER TABLE as values, which SQL texts, plans of Spark and clients make."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class UnsetProperties:
 
 @dataclass(frozen=True, slots=True)
 class SetComment:
-    """`COMMENT ON TABLE t IS text`; None removes the comment."""
+    """`COMMENT ON TABLE t IS text`, where None removes the comment."""
 
     statement: ClassVar[str] = "COMMENT ON TABLE"
     comment: str | None
@@ -96,7 +96,7 @@ class ChangeColumns:
 
 @dataclass(frozen=True, slots=True)
 class AddConstraint:
-    """`ADD CONSTRAINT name CHECK (condition)`; the condition is SQL."""
+    """`ADD CONSTRAINT name CHECK (condition)`, with the condition as SQL."""
 
     statement: ClassVar[str] = "ALTER TABLE ADD CONSTRAINT"
     name: str
@@ -123,7 +123,7 @@ class DropFeature:
 
 @dataclass(frozen=True, slots=True)
 class ClusterBy:
-    """`CLUSTER BY (columns)`; without columns `CLUSTER BY NONE`."""
+    """`CLUSTER BY (columns)`, or without columns `CLUSTER BY NONE`."""
 
     statement: ClassVar[str] = "ALTER TABLE CLUSTER BY"
     columns: tuple[_Path, ...] = ()

@@ -1,4 +1,4 @@
-"""What users hand over: rows in more than one form, and lists of names."""
+"""Arguments of users: rows in more than one form, and lists of names."""
 
 from __future__ import annotations
 

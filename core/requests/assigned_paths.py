@@ -1,4 +1,4 @@
-"""What UPDATE and MERGE may assign together, with Spark and without it."""
+"""Checks of the columns that UPDATE and MERGE assign together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers ask of ALTER TABLE for columns, as values (spec 10.9)."""
+"""Requests of ALTER TABLE for columns, as values (spec 10.9)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Parts of arrays and maps are called `element`, `key` and `value`.
 
 
 class TypeOfSpark(Protocol):
-    """A type as PySpark has it; `DeltaTable.alter` takes it in place of SQL."""
+    """A type of PySpark, which `DeltaTable.alter` takes in place of SQL."""
 
     def json(self) -> str:
         """Return the type as JSON."""
@@ -100,7 +100,7 @@ class NewColumn(Position):
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange(Position):
-    """The requested changes to one column; None leaves a part as it is.
+    """The requested changes to one column, where None leaves a part as it is.
 
     Attributes:
         column: The column, a field of a struct, or a part of an array or a map.

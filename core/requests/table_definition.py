@@ -1,4 +1,4 @@
-"""What a table is to be: the request of CREATE TABLE and REPLACE TABLE (spec 10.4 to 10.7)."""
+"""The request of CREATE TABLE and REPLACE TABLE (spec 10.4 to 10.7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEFAULT = "CURRENT_DEFAULT"
 
 
 class CreateMode(enum.Enum):
-    """What to do if there is a table already, and what if there is none."""
+    """The ways to treat an existing table and a missing one."""
 
     CREATE = "create"
     """Make a table; one that exists is an error."""

@@ -1,4 +1,4 @@
-"""Reads the forms of ALTER TABLE that are Delta's own; all others are Spark's."""
+"""The forms of ALTER TABLE that are Delta's own."""
 
 from __future__ import annotations
 

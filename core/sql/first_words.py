@@ -1,4 +1,4 @@
-"""Where a statement begins, and whether it begins like one of a kind: cheap for all others."""
+"""The first word of a statement: a cheap test for statements of Spark."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ __all__ = ["Parameters"]
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the markers of a statement stand for, each as the SQL text of a constant.
+    """The values of a statement's markers, each as the SQL text of a constant.
 
     Attributes:
         named: By name, for `:x`.

@@ -105,7 +105,7 @@ class RowNeeds:
 
 @dataclass(frozen=True, slots=True)
 class QueryNeeds:
-    """What a query needs of its tables; by default, all of them.
+    """The rows and columns that a query needs of its tables, by default all of them.
 
     Attributes:
         mentions: The names of the columns that it can read; None if it may read others.

@@ -299,7 +299,7 @@ class Reader:
 
 
 class _Open:
-    """How many brackets, or CASE, are open, and where the first of them stands."""
+    """The number of open brackets, or of open CASE, and the first of them."""
 
     def __init__(self) -> None:
         self.count = 0

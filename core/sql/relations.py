@@ -187,7 +187,7 @@ def _value(reader: Reader, what: str) -> SqlText:
 
 @dataclass(slots=True)
 class _Value:
-    """How far a value has been read."""
+    """The state of a value that is being read."""
 
     is_complete: bool = False
     in_interval: bool = False

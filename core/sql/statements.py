@@ -1,4 +1,4 @@
-"""The statements as frozen values; conditions and values keep the text that the user wrote."""
+"""The statements as frozen values, which keep conditions and values as text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SqlText:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """How a statement names a table.
+    """The name of a table in a statement.
 
     Attributes:
         parts: The parts of the name; the path alone if it stands in quotes.
@@ -168,7 +168,7 @@ class DescribeDetail:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """`GENERATE mode FOR TABLE t`; `mode` is as it is written."""
+    """`GENERATE mode FOR TABLE t`, with the mode as it is written."""
 
     statement: ClassVar[str] = "GENERATE"
     mode: str
@@ -271,7 +271,7 @@ class CreateLike:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`column = value`; the column may be a field within structs."""
+    """`column = value`, where the column may be a field within structs."""
 
     column: ColumnPath
     value: SqlText

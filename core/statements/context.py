@@ -28,7 +28,7 @@ __all__ = ["OpenTable", "StatementContext", "begin", "needs_spark"]
 
 
 class OpenTable(AlterableTable, Protocol):
-    """A table as statements need it; `DeltaLog` is one."""
+    """A table as statements need it, such as a `DeltaLog`."""
 
     @property
     def table(self) -> TableRef:

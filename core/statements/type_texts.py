@@ -32,7 +32,7 @@ def full_type_text(data_type: DataType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The types within one column; its collations stand by their paths below the field."""
+    """The types within one column, whose field names their collations by paths."""
 
     field: StructField
     is_full: bool

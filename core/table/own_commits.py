@@ -1,4 +1,4 @@
-"""What a handle knows about the commits of its own transactions."""
+"""The commits that a handle's own transactions made or tried."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _OWN_DIRECTORY = re.compile(r"data-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PartitionPath:
-    """What a path means if there is a table above it.
+    """A path of a partition, in the table above it.
 
     Attributes:
         table_path: Where the table would be.

@@ -1,4 +1,4 @@
-"""What the handle of a table changes of its rows in this process, without Spark."""
+"""The row commands of `DeltaLog`, which run in this process, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handle of a table reads of it in this process, without Spark."""
+"""The reads of `DeltaLog`, which run in this process, without Spark."""
 
 from __future__ import annotations
 

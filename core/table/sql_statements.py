@@ -1,4 +1,4 @@
-"""What `DeltaLog.sql` and `run_sql` share: parameters, names, and tables by their paths."""
+"""The common part of `DeltaLog.sql` and `run_sql`: parameters, names and paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handle of a table does to the table as such, without Spark: make it, replace it."""
+"""The commands of `DeltaLog` that make, replace or convert a table."""
 
 from __future__ import annotations
 

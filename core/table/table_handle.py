@@ -1,4 +1,4 @@
-"""What the commands of a table's handle are built on."""
+"""The part of a table's handle that its commands are built on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark has cached of a table is made anew when this process commits to it, as Delta does.
+"""Refreshes Spark's cache of a table after a commit of this process, as Delta does.
 
 A commit of another process leaves the cache as it is: nobody tells of it.
 """

@@ -40,7 +40,7 @@ def python_command(
 
 
 class _Command(JavaIdentity):
-    """What the JVM calls."""
+    """The object that the JVM calls to run the function."""
 
     class Java:
         """The interface that py4j makes a proxy of."""

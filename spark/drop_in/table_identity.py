@@ -1,4 +1,4 @@
-"""What tells a table from another that was at its place before, over all handles of this process.
+"""Tells a table from an earlier one at its path, over all handles of this process.
 
 Spark's cache outlives handles, and it is looked up by this text alone, since what is cached of a
 table serves queries over all of its versions. So a table that was dropped and made anew, or

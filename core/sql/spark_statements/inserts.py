@@ -1,4 +1,4 @@
-"""INSERT, for sessions that have no parser of Spark at hand; its query stays the user's text."""
+"""INSERT, whose query stays the user's text, for engines without Spark's parser."""
 
 from __future__ import annotations
 

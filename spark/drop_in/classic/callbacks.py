@@ -1,4 +1,4 @@
-"""What Spark's side asks of Python: a table of words and of the functions that answer them."""
+"""The questions of Spark's side to Python: words, and the functions that answer them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
 
 
 class Answers(JavaIdentity):
-    """The one object that the JVM calls; it knows by a word what is asked."""
+    """The one object that the JVM calls, with a word for each question."""
 
     class Java:
         """The interface that py4j makes a proxy of."""

@@ -1,4 +1,4 @@
-"""What the session's catalog asks about Delta tables: names and paths, opened for a statement."""
+"""Answers to the session's catalog: names and paths of Delta tables, opened for a statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CREATE and REPLACE TABLE define, from Spark's columns, transforms and properties."""
+"""Definitions of CREATE and REPLACE TABLE, from Spark's columns, transforms and properties."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _OPENED: weakref.WeakValueDictionary[str, OpenedTable] = weakref.WeakValueDictio
 
 
 class OpenedTable(JavaIdentity):
-    """One version of a table, opened for one statement; the JVM calls it.
+    """One version of a table, opened for one statement, as an object that the JVM calls.
 
     Attributes:
         spark: The session.

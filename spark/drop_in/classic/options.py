@@ -1,4 +1,4 @@
-"""What Spark's readers and writers are told, as `read` and `write` take it."""
+"""The options of Spark's readers and writers, as `read` and `write` take them."""
 
 from __future__ import annotations
 

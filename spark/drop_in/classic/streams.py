@@ -1,4 +1,4 @@
-"""What Spark's streams ask about Delta tables: sources, and sinks with their batches."""
+"""Answers to Spark's streams over Delta tables: sources, and sinks with their batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of a Spark Connect client, where a Delta table is meant; and what writers share.
+"""The reader of a Spark Connect client for Delta tables, and the common part with writers.
 
 Each method is given Spark's own as `original`, bound to the object, for everything else.
 """

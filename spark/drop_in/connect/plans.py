@@ -1,4 +1,4 @@
-"""What a Spark Connect client sends of the frames over Delta tables: no more than is needed.
+"""Narrows the frames over Delta tables that a Spark Connect client sends.
 
 The server tells its Python data sources neither columns nor filters nor limits, and it resolves a
 scan once. So the client looks at each plan before it sends it:

@@ -1,4 +1,4 @@
-"""What a Spark Connect client can't have: refused by name, with the way out."""
+"""The error for a statement or a call that a Spark Connect client can't have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan of a Spark Connect client surely leaves unread of the tables that it scans.
+"""Finds the columns that the plan of a Spark Connect client leaves unread.
 
 Each answer rests on a rule that holds whatever else stands in the plan:
 
@@ -59,7 +59,7 @@ _NAME_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class ScanNeeds:
-    """What is needed of a scan.
+    """The rows and columns that are needed of a scan.
 
     Attributes:
         takes_all: All columns; otherwise those that the plan mentions.

@@ -1,4 +1,4 @@
-"""Which rows of their inputs the steps of a Spark Connect client's plan need (`sent_needs.py`)."""
+"""Finds the rows of their inputs that the steps of a client's plan need."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KEPT_BY_JOINS = {
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the names above a step mean below it.
+    """The meaning below a step of the names above it.
 
     Attributes:
         kept: Those that mean the same, folded; None for all but the others here.

@@ -1,4 +1,4 @@
-"""Statements that name Delta, and that a client can't have; and the views that it can."""
+"""Statements over Delta tables that a client can't have, and the views that it can."""
 
 from __future__ import annotations
 
