@@ -20,7 +20,7 @@ from optimist.core.sql.statements import SqlText
 from optimist.core.statements.context import OpenTable, StatementContext, needs_spark
 from optimist.core.statements.result_rows import NO_ROWS
 
-__all__ = ["insert"]
+__all__ = ["ensure_insertable", "insert"]
 
 _NO_COLUMNS = StructType()
 _ONE_ROW = pa.table({"row": [0]})
@@ -63,23 +63,40 @@ def _columns(
     fixed = {name.lower() for name in given}
     names = statement.columns or tuple(name for name in schema.names if name.lower() not in fixed)
     wanted = (*names, *given)
-    unknown = [name for name in wanted if schema.find(name) is None]
-    if unknown:
+    ensure_insertable(wanted, schema, str(statement.table))
+    found = (schema.find(name) for name in wanted)
+    return tuple(item for item in found if item is not None)
+
+
+def ensure_insertable(
+    columns: Sequence[str], schema: StructType, name: str, *, may_add: bool = False
+) -> None:
+    """Refuse a list of columns with one that the table lacks, or with one that stands twice.
+
+    Args:
+        columns: The columns that an INSERT names.
+        schema: The columns of the table.
+        name: The name of the table, for messages.
+        may_add: Whether the table gets the columns that it lacks.
+
+    Raises:
+        SchemaError: The table lacks a column (kind `DELTA_COLUMN_NOT_FOUND`).
+        UsageError: A column stands twice (kind `DELTA_DUPLICATE_COLUMNS_ON_INSERT`).
+    """
+    unknown = [column for column in columns if schema.find(column) is None]
+    if unknown and not may_add:
         raise SchemaError(
-            f"The rows can't be inserted into {shown(str(statement.table))}: the table has no "
-            f"column {listed(unknown)}. Nothing was written. Its columns are "
-            f"{listed(schema.names)}.",
+            f"The rows can't be inserted into {shown(name)}: the table has no column "
+            f"{listed(unknown)}. Nothing was written. Its columns are {listed(schema.names)}.",
             kind="DELTA_COLUMN_NOT_FOUND",
             column=unknown[0],
         )
-    if len({name.lower() for name in wanted}) < len(wanted):
+    if len({column.lower() for column in columns}) < len(columns):
         raise UsageError(
-            f"A column stands twice in the list {listed(wanted)}. Nothing was written. Name each "
+            f"A column stands twice in the list {listed(columns)}. Nothing was written. Name each "
             "once.",
             kind="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
         )
-    found = (schema.find(name) for name in wanted)
-    return tuple(item for item in found if item is not None)
 
 
 def _table(

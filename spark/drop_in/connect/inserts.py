@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.schema.generated_columns import generation_expression
@@ -20,6 +20,7 @@ from optimist.core.sql import values_left_to_default
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import SqlText
+from optimist.core.statements.inserts import ensure_insertable
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
@@ -115,21 +116,8 @@ def _shaped(
 
 def _named(rows: DataFrame, columns: tuple[str, ...], inserted: InsertedRows) -> DataFrame:
     """Return the rows under the names in the statement's list."""
-    unknown = [name for name in columns if inserted.snapshot.schema.find(name) is None]
-    if unknown and not inserted.merges_schema:
-        raise SchemaError(
-            f"The rows can't be inserted into {shown(inserted.name)}: the table has no column "
-            f"{listed(unknown)}. Nothing was written. Its columns are "
-            f"{listed(inserted.snapshot.schema.names)}.",
-            kind="DELTA_COLUMN_NOT_FOUND",
-            column=unknown[0],
-        )
-    if len({name.lower() for name in columns}) < len(columns):
-        raise UsageError(
-            f"A column stands twice in the list {listed(columns)}. Nothing was written. Name each "
-            "once.",
-            kind="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
-        )
+    schema = inserted.snapshot.schema
+    ensure_insertable(columns, schema, inserted.name, may_add=inserted.merges_schema)
     if len(rows.columns) != len(columns):
         raise SchemaError(
             f"The rows can't be inserted into {shown(inserted.name)}: {len(columns)} columns are "
