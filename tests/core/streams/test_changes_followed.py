@@ -271,6 +271,23 @@ def test_lost_commits_stop_the_stream_unless_it_may_go_on_after_them(log):
     ]
 
 
+def test_changes_to_a_table_that_cannot_be_recreated_stop_the_stream_unless_allowed(log):
+    _, position = followed(log)
+    for number in (2, 3):
+        add(log, number)
+    log.checkpoint()
+    add(log, 4)
+    for version in (0, 1):  # the stream goes on with version 2, and no version before 3 is whole
+        Path(commit_path(log.log_path, version)).unlink()
+    error = refused("DELTA_TRUNCATED_TRANSACTION_LOG", lambda: followed(log, position))
+    assert error.fields["version"] == 2
+    assert followed(log, position, failOnDataLoss=False)[0] == [
+        (2, "insert", 2, 0),
+        (3, "insert", 3, 0),
+        (4, "insert", 4, 0),
+    ]
+
+
 def test_a_hole_in_the_log_stops_the_stream_unless_it_may_go_on_after_it(log):
     _, position = followed(log)
     for number in (2, 3, 4):
