@@ -154,6 +154,7 @@ def test_what_an_operation_returns_is_no_commit_yet(tmp_path):
         staged = txn.append(rows(3))
         changed = txn.alter.set_comment("of")
         assert (staged.version, staged.attempts) == (changed.version, changed.attempts) == (1, 0)
+        assert staged.elapsed_ms == 0
     assert txn.result.attempts == 1
 
 
