@@ -25,6 +25,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.core.runtime.begun_changes import num_changes_begun
 from optimist.spark.session.jvm import error_texts
+from optimist.spark.session.lost_server import is_of_lost_server
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
 

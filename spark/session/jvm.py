@@ -25,6 +25,7 @@ from pyspark.sql.types import DataType, StructType
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.session.lost_server import is_of_lost_server
 from optimist.spark.session.pyspark_versions import (
     CLASSIC_DATASET,
     COLUMN_CONVERTER,
@@ -343,6 +344,8 @@ def known_to_spark() -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
+        if is_of_lost_server(error):
+            raise
         own, *causes = error_texts(error)
         # A Connect client gets no causes; the server's stack follows the first line of the text.
         reason = causes[0] if causes else own.strip().partition("\n")[0]

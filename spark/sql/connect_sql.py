@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.schema.types import StructType
 from optimist.spark.session.conf import is_on
+from optimist.spark.session.lost_server import is_of_lost_server
 from optimist.spark.spark_schema import to_spark_schema
 from optimist.spark.sql.allowed_expressions import is_allowed
 from optimist.spark.sql.unfit_sql import InvalidSqlError, UnsafeSqlError
@@ -104,6 +105,8 @@ def judged_sent_sql(spark: SparkSession, sql: str, columns: StructType) -> Colum
     try:
         _ = spark.createDataFrame([], bare).select(column).schema
     except PySparkException as error:
+        if is_of_lost_server(error):
+            raise
         raise InvalidSqlError(str(error)) from None
     return column
 

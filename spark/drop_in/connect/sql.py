@@ -110,6 +110,7 @@ def connect_sql(
     return _with_frames(spark, original, sql, relations, args)
 
 
+@original_errors()
 def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
     """Put the values of variables into the statement, except those only the server reads."""
     meant = with_variables(original, sql.text)
@@ -121,6 +122,7 @@ def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
     raise refused("A variable whose value has several kinds of quotes", way_out)
 
 
+@original_errors()
 def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:
     """Run a statement over a path, and return its rows."""
     if isinstance(statement, Delete | Update | Merge):

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from optimist.spark.session.lost_server import is_of_lost_server
+
 __all__ = ["with_variables"]
 
 _VARIABLE = re.compile(r"\$\{(?:\w+?:)?[^\s'`]+?\}")
@@ -55,5 +57,7 @@ def _answer(sql: Callable[[str], DataFrame], query: str) -> str | None:
         frame = sql(query)
         (name,) = frame.columns
         return str(frame.collect()[0][0]) if name == _VALUE else name
-    except PySparkException:
+    except PySparkException as error:
+        if is_of_lost_server(error):
+            raise
         return None

@@ -33,6 +33,7 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
+from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["WRITER", "WRITER_TO"]
 
@@ -52,9 +53,10 @@ def _save(
     if not asks_for_delta(writer, format or writer._write.source):
         original(path, format, mode, partitionBy, **options)
         return
-    request = _request(writer, mode, partitionBy, options)
-    where = only_path(paths_of(path, {**writer._write.options, **options}))
-    write_clustered(_rows(writer), where, list(writer._write.clustering_cols), request)
+    with original_errors():
+        request = _request(writer, mode, partitionBy, options)
+        where = only_path(paths_of(path, {**writer._write.options, **options}))
+        write_clustered(_rows(writer), where, list(writer._write.clustering_cols), request)
 
 
 def _save_as_table(
@@ -68,10 +70,11 @@ def _save_as_table(
 ) -> None:
     path = path_in_name(name)
     if path is not None:
-        request = _request(writer, mode, partitionBy, options)
-        where = only_path(paths_of(path, {**writer._write.options, **options}))
-        rows = _fitting(writer, where, name, request)
-        write_clustered(rows, where, list(writer._write.clustering_cols), request)
+        with original_errors():
+            request = _request(writer, mode, partitionBy, options)
+            where = only_path(paths_of(path, {**writer._write.options, **options}))
+            rows = _fitting(writer, where, name, request)
+            write_clustered(rows, where, list(writer._write.clustering_cols), request)
     elif asks_for_delta(writer, format or writer._write.source):
         raise refused(f"saveAsTable to the name {name} with format delta", _NAMES)
     else:
@@ -118,7 +121,13 @@ def _insert_into(
     if path is None:
         original(tableName, overwrite)
         return
-    asked = writer._write
+    replaces = writer._write.mode == "overwrite" if overwrite is None else overwrite
+    with original_errors():
+        _insert(writer, path, tableName, "overwrite" if replaces else "append")
+
+
+def _insert(writer: Any, path: str, name: str, mode: str) -> None:
+    asked, session = writer._write, session_of(writer)
     if asked.partitioning_cols:
         raise UsageError(
             "insertInto() can't be used together with partitionBy(): the table has its partition "
@@ -126,12 +135,8 @@ def _insert_into(
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="partitionBy",
         )
-    replaces = asked.mode == "overwrite" if overwrite is None else overwrite
-    mode = "overwrite" if replaces else "append"
     request = WriteRequest.of(mode, None, write_options(asked.options))
-    inserted = InsertedRows.of(
-        session_of(writer), open_target(session_of(writer), path), tableName, request
-    )
+    inserted = InsertedRows.of(session, open_target(session, path), name, request)
     write_rows(inserted.by_position(_rows(writer)), path, request)
 
 
@@ -143,20 +148,31 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
         if path is None:
             original(*([] if condition is None else [condition]))
             return
-        asked = writer._write
-        given = {**write_options(asked.options), **options}
-        if getattr(asked, "with_schema_evolution", False):
-            given["mergeSchema"] = True
-        request = WriteRequest.of(mode, None, given)
-        if condition is not None:
-            column = sf.col(condition) if isinstance(condition, str) else condition
-            request = request.replacing(column)
-        session, name = session_of(writer), str(writer._table_name)
-        # This also finds that there is a table: writeTo makes none on its way.
-        inserted = InsertedRows.of(session, open_target(session, path), name, request)
-        write_rows(inserted.cast(_rows(writer)), path, request)
+        with original_errors():
+            _change(writer, path, mode, condition, options)
 
     return run
+
+
+def _change(
+    writer: Any,
+    path: str,
+    mode: str,
+    condition: Column | str | None,
+    options: Mapping[str, object],
+) -> None:
+    asked = writer._write
+    given = {**write_options(asked.options), **options}
+    if getattr(asked, "with_schema_evolution", False):
+        given["mergeSchema"] = True
+    request = WriteRequest.of(mode, None, given)
+    if condition is not None:
+        column = sf.col(condition) if isinstance(condition, str) else condition
+        request = request.replacing(column)
+    session, name = session_of(writer), str(writer._table_name)
+    # This also finds that there is a table: writeTo makes none on its way.
+    inserted = InsertedRows.of(session, open_target(session, path), name, request)
+    write_rows(inserted.cast(_rows(writer)), path, request)
 
 
 def _creating(mode: CreateMode) -> Callable[..., None]:
@@ -167,19 +183,24 @@ def _creating(mode: CreateMode) -> Callable[..., None]:
         if path is None:
             original()
             return
-        asked, session = writer._write, session_of(writer)
-        request = WriteRequest.of("error", None, write_options(asked.options))
-        properties = {**asked.table_properties, **request.properties}
-        definition = TableDefinition(
-            partition_by=tuple(_partition_column(session, item) for item in _partitioning(asked)),
-            cluster_by=tuple(getattr(asked, "clustering_columns", ())),
-            comment=properties.pop(_COMMENT, None),
-            properties=properties,
-            mode=mode,
-        )
-        create_as_select(_rows(writer), open_target(session, path), definition, request)
+        with original_errors():
+            _create(writer, path, mode)
 
     return run
+
+
+def _create(writer: Any, path: str, mode: CreateMode) -> None:
+    asked, session = writer._write, session_of(writer)
+    request = WriteRequest.of("error", None, write_options(asked.options))
+    properties = {**asked.table_properties, **request.properties}
+    definition = TableDefinition(
+        partition_by=tuple(_partition_column(session, item) for item in _partitioning(asked)),
+        cluster_by=tuple(getattr(asked, "clustering_columns", ())),
+        comment=properties.pop(_COMMENT, None),
+        properties=properties,
+        mode=mode,
+    )
+    create_as_select(_rows(writer), open_target(session, path), definition, request)
 
 
 def _written_path(writer: Any) -> str | None:
