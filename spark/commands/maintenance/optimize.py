@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.local.compaction import write_bins
+from optimist.core.local.equal_rows import EqualRows
 from optimist.core.local.moved_rows import TrackedRows
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.target import LocalTarget
@@ -109,7 +110,7 @@ def _by_jobs(
         else:
             rows = arranged(rows, order, count, num_rows=num_rows_of(files))
         written = writer.write(rows, pending)
-        trace = TrackedRows(local, files, written.adds) if carried else None
+        trace = (TrackedRows if carried else EqualRows)(local, files, written.adds)
         return CompactedBin.of(target.txn, files, written, trace)
 
     threads = options.optimize_max_threads

@@ -101,7 +101,7 @@ def test_a_delete_meanwhile_costs_jobs_that_arrange_rows_no_work(
 
 
 @pytest.mark.usefixtures("plane")
-def test_jobs_leave_out_what_loses_rows_meanwhile_where_rows_have_no_ids(
+def test_a_delete_meanwhile_costs_jobs_no_work_where_rows_have_no_ids(
     spark, table_path, meeting, conf
 ):
     conf(IN_SPARK, "0")
@@ -113,7 +113,7 @@ def test_jobs_leave_out_what_loses_rows_meanwhile_where_rows_have_no_ids(
         log.append(spark.range(first, first + 10).toArrow())
     meeting(lambda: log.delete("id IN (2, 3)"))
     done = DeltaTable.forPath(spark, table_path).optimize().executeCompaction()
-    assert done.collect()[0].metrics.numFilesAdded == 0
+    assert done.collect()[0].metrics.numFilesAdded == log.snapshot().num_files == 1
     ids = sorted(row.id for row in read(spark, table_path).select("id").collect())
     assert ids == [i for i in range(40) if i not in (2, 3)]
 
