@@ -32,13 +32,13 @@ def environment(*, on_connect: bool) -> dict[str, str]:
     }
 
 
-def results_of(script: Path, folder: Path) -> dict[str, object]:
-    """Run the script with the folder as its argument: what it told, by name."""
+def results_of(script: Path, folder: Path, *more: str, timeout_s: float = 840) -> dict[str, object]:
+    """Run the script with the folder, and more, as its arguments: what it told, by name."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(folder)],
+        [sys.executable, "-W", "ignore", str(script), str(folder), *more],
         capture_output=True,
         text=True,
-        timeout=840,
+        timeout=timeout_s,
         check=False,
         cwd=folder,
         env=environment(on_connect=True),
