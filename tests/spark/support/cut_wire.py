@@ -129,8 +129,9 @@ class Wire:
 
     def _note_end(self, stream: int) -> None:
         with self._lock:
-            number, start_s = self._asked.pop(stream, (-1, 0.0))
-            self.durations_s[number] = time.monotonic() - start_s
+            asked = self._asked.pop(stream, None)
+            if asked is not None:  # else it was begun before `arm`
+                self.durations_s[asked[0]] = time.monotonic() - asked[1]
 
 
 def _frames(end: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
