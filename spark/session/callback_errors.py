@@ -92,7 +92,7 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
         raise as_spark_error(error) from error.__cause__
     except Exception as error:
         original = _find_original(str(error)) or error_of_task(error_texts(error))
-        if original is None and is_own_call and _is_of_lost_server(error):
+        if original is None and is_own_call and is_of_lost_server(error):
             has_begun = num_changes_begun() > (_BEFORE.get() or 0)
             original = _lost_server_midway() if has_begun else _lost_server()
         if original is None:
@@ -101,17 +101,6 @@ def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
     finally:
         if outermost is not None:
             _BEFORE.reset(outermost)
-
-
-def _is_of_lost_server(error: BaseException) -> bool:
-    """Check whether a Spark Connect client gave up because no server answers."""
-    seen: BaseException | None = error
-    while seen is not None:
-        code = getattr(seen, "code", None)  # of gRPC, which classic sessions do not have
-        if callable(code) and getattr(code(), "name", None) == "UNAVAILABLE":
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
 
 
 def _lost_server() -> StorageError:
