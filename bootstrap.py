@@ -107,7 +107,7 @@ def ensure_environment(extras: "list[str]") -> None:
 
 
 def ensure_java() -> str:
-    """The home of a Java 17+; installed on a Debian-like machine if we are root there.
+    """Return the home of a Java 17+, which root on a Debian-like machine installs if needed.
 
     Raises:
         BootstrapError: There is none, and we may not or cannot install one.
@@ -128,7 +128,7 @@ def ensure_java() -> str:
 
 
 def find_java() -> "str | None":
-    """The home of a Java 17+ from JAVA_HOME, then PATH, then the usual places; None without one."""
+    """Find the home of a Java 17+ by JAVA_HOME, PATH or the usual places, or return None."""
     given = os.environ.get("JAVA_HOME")
     if given:
         version, home = java_at(Path(given) / "bin" / "java")
@@ -158,7 +158,7 @@ def java_at(executable: Path) -> "tuple[int, str]":
 
 
 def java_version(text: str) -> int:
-    """The major version in what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_402"."""
+    """Read the major version from `java -version`: 17 for "17.0.15", 8 for "1.8.0_402"."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else 0
 
@@ -264,7 +264,7 @@ def _install(uv: "str | None", extras: "list[str]") -> None:
 
 
 def _remembered_java() -> "str | None":
-    """The Java of the last run, if JAVA_HOME names no other and it still stands."""
+    """Return the Java of the last run, if JAVA_HOME names no other and it still exists."""
     if "JAVA_HOME" in os.environ or not JAVA_HOME_FILE.exists():
         return None
     home = JAVA_HOME_FILE.read_text().strip()
@@ -294,7 +294,7 @@ def _apt_install(candidates: "tuple[str, ...]") -> None:
 
 
 def _output(command: "list[str]") -> str:
-    """What a command prints on both streams; nothing if it fails or can't be run."""
+    """Return the output of a command, or nothing if it fails or can't be run."""
     try:
         done = subprocess.run(
             command,

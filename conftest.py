@@ -45,7 +45,7 @@ _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """A part of what takes minutes, for a gate that has to end."""
+    """Add the option for a part of the long tests, so that a gate ends in time."""
     parser.addoption(
         "--one-in",
         type=int,
@@ -183,7 +183,7 @@ def _takes_session(file: str) -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A classic session of two cores, whose Python workers have this one's packages."""
+    """Start a classic session of two cores, whose Python workers have the same packages."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
@@ -212,7 +212,7 @@ def quiet_log() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def a_session_that_is_left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A conf that one test leaves behind would send the tables of the next to another store."""
+    """Check that a test leaves no conf behind, which would send tables to another store."""
     if "spark" not in request.fixturenames:
         yield
         return

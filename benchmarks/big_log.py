@@ -101,7 +101,7 @@ _SCHEMA = pa.schema(
 
 
 def ensure_big_log(cache: Path, num_files: int) -> Path:
-    """The table with `num_files` live files in its checkpoint, made on the first call.
+    """Return the table with `num_files` live files in its checkpoint, made on the first call.
 
     Each of the `COMMITS_AFTER_CHECKPOINT` commits that follow the checkpoint adds two files and
     removes one of the checkpoint's, so that it adds one file on balance.
@@ -110,7 +110,7 @@ def ensure_big_log(cache: Path, num_files: int) -> Path:
 
 
 def ensure_long_log(cache: Path, num_commits: int) -> Path:
-    """The table with `num_commits` commits that each add one file, made on the first call.
+    """Return the table with `num_commits` commits of one file each, made on the first call.
 
     It has no checkpoint.
     """
@@ -180,7 +180,7 @@ def _write_commit(log: Path, version: int, actions: list[Action]) -> None:
 
 
 def add_values(add: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """The partition values of an add action, as pairs."""
+    """Return the partition values of an add action, as pairs."""
     values = add["partitionValues"]
     assert isinstance(values, dict)
     yield from values.items()

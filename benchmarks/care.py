@@ -170,11 +170,11 @@ class _Tables:
             DeltaLog.for_path(str(path)).convert()
 
     def size_of(self, name: str) -> int:
-        """The bytes of its files."""
+        """Return the bytes of its files."""
         return sum(file.stat().st_size for file in (self._directory / name).glob("*.parquet"))
 
     def copies(self, what: str, engine: str, rounds: int) -> list[str]:
-        """Copies for each round; the first one is of the small table."""
+        """Make copies for each round, the first one of the small table."""
         large = "converted" if what == _CONVERT else "large"
         small = "small-converted" if what == _CONVERT else "small"
         found = []

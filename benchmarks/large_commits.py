@@ -80,7 +80,7 @@ def once(step: str, path: str, files: str = "") -> None:
 
 
 def _followed(table: Path, name: str, change: Callable[[DeltaLog], object]) -> Path:
-    """The table as it is after one more commit, made on the first call."""
+    """Return the table after one more commit, made on the first call."""
     made = table.with_name(f"{table.name}-{name}")
     if not made.exists():
         unfinished = table.with_name(f".{made.name}.partial")
@@ -98,7 +98,7 @@ def _empty(log: DeltaLog) -> None:
 
 
 def _make_files(table: Path) -> None:
-    """The data files of the newest full version, all of them empty."""
+    """Return the data files of the newest full version, all of them empty."""
     for path in DeltaLog.for_path(str(table)).snapshot(FULL).files["path"].to_pylist():
         file = table / path
         if not file.exists():

@@ -40,17 +40,17 @@ class Location:
     theirs: Mapping[str, str] = field(default_factory=dict)
 
     def table(self, name: str) -> Location:
-        """The location of one table."""
+        """Yield the location of one table."""
         return Location(self.name, f"{self.url}/{name}", self.ours, self.theirs)
 
 
 def local_location(directory: Path) -> Location:
-    """A directory on a local disk."""
+    """Make a directory on a local disk."""
     return Location("local disk", str(directory))
 
 
 def emulated_location(emulator: str) -> Location:
-    """A fresh bucket or container of an emulator that is up."""
+    """Make a bucket or container of an emulator that is up."""
     endpoint = str(json.loads(STATE.read_text())[emulator]["endpoint"])
     name = f"bench-{uuid.uuid4().hex[:12]}"
     return _MAKERS[emulator](endpoint, name)

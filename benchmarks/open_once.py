@@ -35,7 +35,7 @@ def main(engine_name: str, what: str, path: str) -> None:
 
 
 def peak_mib() -> float:
-    """The most memory this process has had so far."""
+    """Return the most memory that this process has had so far."""
     # On Linux ru_maxrss starts at what the parent process had in memory; VmHWM starts at zero.
     status = Path("/proc/self/status")
     if status.exists():

@@ -116,7 +116,7 @@ def main(names: list[str]) -> None:
 
 
 def _known(record: Path) -> Any:
-    """What a record of the same versions tells."""
+    """Return the answers in a record of the same versions."""
     kept = json.loads(record.read_text("utf-8")) if record.exists() else {}
     same = {name: kept.get(name) for name in _VERSIONS} == _VERSIONS
     return kept["told"] if same else {}

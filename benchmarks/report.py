@@ -316,7 +316,7 @@ def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
 
 
 def _column_rows(results: Sequence[ColumnResult]) -> Iterator[_Row]:
-    """The arrow plane in the first column, the native one in the second."""
+    """Show the arrow plane in the first column, the native one in the second."""
     by_key = {(item.plane, item.query): item for item in results}
     for query in dict.fromkeys(item.query for item in results):
         arrow, native = by_key["arrow", query], by_key["native", query]
@@ -346,7 +346,7 @@ def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[_Row]:
 
 
 def _stream_rows(results: Sequence[StreamResult]) -> Iterator[_Row]:
-    """A plane of ours in the first column, what it is held against in the second."""
+    """Show a plane of ours in the first column, its reference in the second."""
     by_kind = {item.kind: item for item in results}
     for plane, targets in STREAM_TARGETS.items() if results else ():
         for other, limit in targets.items():

@@ -42,7 +42,7 @@ class Command:
     is_merge: bool = False
 
     def sql(self, table: str) -> str:
-        """The command in Delta's SQL."""
+        """Return the command in Delta's SQL."""
         target = f"delta.`{table}`"
         if self.values is not None:
             sets = ", ".join(f"{name} = {value}" for name, value in self.values.items())
@@ -85,7 +85,7 @@ class RowTables:
                     pq.write_table(table, self.parquet / f"part-{number:05d}.parquet")
 
     def copy(self, kind: str, name: str) -> str:
-        """A fresh copy, which one engine may change; its path."""
+        """Make a fresh copy, which one engine may change, and return its path."""
         path = self.directory / f"{kind}-{name}"
         shutil.copytree(self._made[kind], path)
         return str(path)
@@ -103,7 +103,7 @@ class RowTables:
 
 
 def commands_of(tables: RowTables, what: str, rounds: int) -> list[Command]:
-    """The commands of one measurement, one for each round."""
+    """Return the commands of one measurement, one for each round."""
     per_file = tables.rows // FILES
     found = []
     for number in range(rounds):

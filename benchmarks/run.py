@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
-    """What measures each of `PARTS`."""
+    """Return the function that measures each of `PARTS`."""
     return {
         "appends": lambda: _appends(scratch, rounds=20 if quick else 200),
         "writers": lambda: _writers(
@@ -108,7 +108,7 @@ def _appends(scratch: Path, *, rounds: int) -> list[AppendResult]:
 
 
 def _emulated() -> list[Location]:
-    """The emulators that could be brought up; prints a line for each that could not."""
+    """Return the emulators that could be brought up, and print a line for each other one."""
     locations = []
     for name, called in EMULATORS.items():
         done = subprocess.run(

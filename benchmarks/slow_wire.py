@@ -53,7 +53,7 @@ class _Connection:
 
 @contextmanager
 def slow_wire(endpoint: str, delay_s: float) -> Iterator[str]:
-    """An endpoint that passes every request on to another, each `delay_s` seconds later."""
+    """Open an endpoint that passes each request on to another, `delay_s` seconds later."""
     target = urlsplit(endpoint)
     assert target.hostname is not None
     address = (target.hostname, target.port or 80)

@@ -77,7 +77,7 @@ Row = tuple[str, str, str, bool, str]
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     parts = [
         _INTRODUCTION,
         _section("S3: `S3LogStore` and the stores with an arbiter", _rows(S3_ANSWERS, "the store")),
@@ -130,7 +130,7 @@ def _rows(table: AnswerTable, place: str) -> Iterable[Row]:
 
 
 def _shown(name: str, names: Iterable[str]) -> str:
-    """A name of an answer; `any other` stands before one that is less exact than another row's."""
+    """Return the name of an answer, after `any other` if another row's name is more exact."""
     status, _, code = name.partition(" ")
     if name in _IN_WORDS:
         return _IN_WORDS[name]

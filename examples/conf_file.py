@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\$\{(EMULATOR_\w+)\}")
 
 
 def read_conf(path: Path, addresses: Mapping[str, str]) -> dict[str, str]:
-    """The entries of a conf file, the addresses filled in.
+    """Return the entries of a conf file, with the addresses filled in.
 
     Raises:
         KeyError: The file names an address that is not among `addresses`.

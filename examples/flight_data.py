@@ -54,12 +54,12 @@ def load_airlines() -> pa.Table:
 
 
 def of_months(flights: pa.Table, months: Sequence[int]) -> pa.Table:
-    """The flights of these months."""
+    """Return the flights of these months."""
     return flights.filter(pc.is_in(flights["month"], pa.array(months, pa.int64())))
 
 
 def late_flights(flights: pa.Table) -> pa.Table:
-    """The flights of the year's last day, which are appended last, without the forgotten ones."""
+    """Return the flights of the year's last day, without the forgotten ones."""
     late = flights.filter(_is_late(flights))
     return late.filter(pc.invert(_is_forgotten(late)))
 
@@ -72,7 +72,7 @@ def punctual_flights(flights: pa.Table) -> pa.Table:
 def expected_flights(
     flights: pa.Table, planes: pa.Table, *, forgotten: Sequence[int], enriched: Sequence[int]
 ) -> pa.Table:
-    """What the flights are once both jobs ran in these months, worked out without any engine."""
+    """Compute, without an engine, the flights that are left after both jobs in these months."""
     gone = pc.and_(_in_months(flights, forgotten), _is_forgotten(flights))
     kept = flights.filter(pc.invert(gone))
     plane = pc.index_in(kept["tailnum"], planes["tailnum"].combine_chunks())
@@ -84,7 +84,7 @@ def expected_flights(
 
 
 def checksum(flights: pa.Table) -> str:
-    """A checksum that is the same for the same rows, in any order and from any engine."""
+    """Return a checksum that is the same for the same rows, in any order and from any engine."""
     columns = []
     for name in sorted(flights.column_names):
         values = flights[name]

@@ -215,7 +215,7 @@ def same_file(demo: Demo) -> None:
 
 
 def lost_race(demo: Demo) -> None:
-    """An append that loses the race for its version commits at the next one by itself."""
+    """Append, lose the race for a version, and commit at the next one."""
     demo.narrator.chapter("3. Two appends race for one version")
     late = late_flights(demo.flights)
     is_newark = pc.equal(late["origin"], "EWR")
@@ -233,7 +233,7 @@ def lost_race(demo: Demo) -> None:
 
 
 def what_is_there(demo: Demo) -> None:
-    """The history, and the table as another engine reads it."""
+    """Show the history, and the table as another engine reads it."""
     narrator, spark = demo.narrator, demo.jobs.spark
     narrator.chapter("4. The history, and another engine")
     history = DeltaTable.forPath(spark, demo.path).history().collect()
@@ -323,7 +323,7 @@ def _who_is_late(demo: Demo) -> None:
 
 
 def _marked(path: str) -> dict[str, tuple[int, int]]:
-    """The rows of each file, and how many of them a deletion vector marks as gone."""
+    """Show the rows of each file, and how many of them a deletion vector marks as deleted."""
     return {
         item["path"][:13]: (
             json.loads(item["stats"])["numRecords"],
@@ -346,7 +346,7 @@ def _with_vectors(path: str) -> str:
 
 
 def _fresh_path(given: str | None) -> str:
-    """The table's path, with nothing there; only a table at the default path is removed for it."""
+    """Return the table's path, after removing a table at the default path."""
     path = str(Path(given).absolute() if given else DEFAULT_PATH)
     for table in map(Path, (path, _unpartitioned(path), _with_vectors(path))):
         if given and table.exists():

@@ -50,7 +50,7 @@ class Jobs:
         return result
 
     def forget(self, path: str, where: str) -> None:
-        """The right to be forgotten: delete the flights of certain tail numbers."""
+        """Delete the flights of certain tail numbers: the right to be forgotten."""
         tails = ", ".join(f"'{tail}'" for tail in FORGOTTEN)
         DeltaTable.forPath(self.spark, path).delete(f"{where} AND tailnum IN ({tails})")
 

@@ -177,7 +177,7 @@ def _check_contents(narrator: Narrator, spark: SparkSession, path: str, expected
 
 
 def _session(spark: SparkSession, cloud: Cloud) -> SparkSession:
-    """A session for one store alone: two stores may want different confs for the same scheme."""
+    """Start a session for one store: two stores may need different confs for one scheme."""
     session = spark.newSession()
     for key, value in cloud.conf.items():
         session.conf.set(key, value)

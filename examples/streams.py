@@ -53,7 +53,7 @@ def drive(folder: Path) -> None:
 
 
 def start_driver(folder: Path) -> subprocess.Popen[bytes]:
-    """The driver as a process group of its own."""
+    """Start the driver as a process group of its own."""
     script = [sys.executable, __file__, "--driver", "--folder", str(folder)]
     return subprocess.Popen(script, start_new_session=True, stderr=subprocess.DEVNULL)
 
@@ -126,7 +126,7 @@ def stream(folder: Path, narrator: Narrator) -> None:
 
 
 def followed(log: DeltaLog) -> dict[str, int]:
-    """What a reader without Spark gets of the copy."""
+    """Read the copy without Spark."""
     items = list(log.follow(starting_version=0))
     return {"commits": len(items), "rows": sum(item.to_arrow().num_rows for item in items)}
 

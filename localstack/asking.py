@@ -14,7 +14,7 @@ _LIMIT_S = 2.0
 def http_status(
     port: int, path: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
-    """The status of a GET, or of a POST if there is a body; 0 if nobody answers."""
+    """Return the status of a GET, or of a POST if a body is given; 0 if nobody answers."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_LIMIT_S)
     try:
         method = "GET" if body is None else "POST"
@@ -27,7 +27,7 @@ def http_status(
 
 
 def talk(port: int, sent: bytes = b"") -> bytes | None:
-    """What comes back first; b"" after a bare connect, None if nobody listens or answers."""
+    """Return the first answer: b"" after a bare connect, None if nobody listens or answers."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_LIMIT_S) as connection:
             connection.sendall(sent)

@@ -77,7 +77,7 @@ class Installation:
 
 
 def find_tool(name: str, advice: str) -> str:
-    """The path of a program.
+    """Find the path of a program.
 
     Raises:
         SetupError: It is not on PATH; the message ends with the advice.
@@ -89,7 +89,7 @@ def find_tool(name: str, advice: str) -> str:
 
 
 def find_java(root: Path) -> str:
-    """The `java` of JAVA_HOME, else the one that bootstrap.py found, else the one on PATH."""
+    """Find `java` by JAVA_HOME, else by bootstrap.py, else on PATH."""
     remembered = root / ".venv" / "java-home"
     homes = [os.environ.get("JAVA_HOME", "")]
     if remembered.exists():

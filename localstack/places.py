@@ -18,10 +18,10 @@ STATE = _RUN / "state.json"
 
 
 def log_file(name: str) -> Path:
-    """The log that a server, or with `NAME-install` its installation, writes."""
+    """Return the log file of a server, or of its installation for `NAME-install`."""
     return LOGS / f"{name}.log"
 
 
 def scratch_folder(name: str) -> Path:
-    """What a server may write to; emptied before each start."""
+    """Return the directory that a server may write to, emptied before each start."""
     return _RUN / "scratch" / name

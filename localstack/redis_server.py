@@ -53,7 +53,7 @@ def _unpack(installation: Installation) -> None:
 
 
 def _major(server: str, libraries: str = "") -> int:
-    """The major version that the server tells; 0 if it does not run."""
+    """Return the major version that the server reports, or 0 if it does not run."""
     told = subprocess.run(
         [server, "--version"],
         capture_output=True,

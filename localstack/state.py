@@ -47,7 +47,7 @@ class Running:
 
 
 def read_state() -> dict[str, Running]:
-    """The servers by name; some may have ended since. A file we cannot read counts as none."""
+    """Return the servers by name, though some may have ended. An unreadable file counts as none."""
     try:
         return {name: Running(**entry) for name, entry in json.loads(_text()).items()}
     except (ValueError, TypeError):

@@ -111,7 +111,7 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def _counted(kind: pa.DataType) -> pa.DataType:
-    """The type with days and microseconds as numbers: Python has no year after 9999."""
+    """Return the type with days and microseconds as numbers: Python has no year after 9999."""
     if pa.types.is_date32(kind):
         return pa.int32()
     if pa.types.is_timestamp(kind):

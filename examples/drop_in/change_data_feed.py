@@ -17,7 +17,7 @@ copy = f"{folder}/copy"
 
 
 def changes(start: int, end: int | None = None) -> DataFrame:
-    """The changes from one version to another."""
+    """Read the changes from one version to another."""
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", start)
     if end is not None:

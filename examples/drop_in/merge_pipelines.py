@@ -15,7 +15,7 @@ folder = tempfile.mkdtemp()
 
 
 def table(name: str, rows: list[tuple], schema: str) -> DeltaTable:
-    """A new table with these rows."""
+    """Make a new table with these rows."""
     path = f"{folder}/{name}"
     spark.createDataFrame(rows, schema).write.format("delta").save(path)
     return DeltaTable.forPath(spark, path)

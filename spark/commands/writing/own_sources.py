@@ -40,7 +40,7 @@ def own_sources(
 
 
 def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransaction:
-    """The transaction; where rows are read from the table, it starts at the oldest version read.
+    """Return the transaction, which starts at the oldest version that the rows are read from.
 
     Otherwise the commits in between would be missed.
     """
@@ -52,7 +52,7 @@ def transaction_from(log: TableHandle, *reads: DataFrame) -> OptimisticTransacti
 
 
 def own_versions(log: TableHandle, txn: OptimisticTransaction, rows: DataFrame) -> list[int]:
-    """The versions of the table that the rows are read from.
+    """Return the versions of the table that the rows are read from.
 
     One that the caller chose is a constant, and does not count.
     """

@@ -65,7 +65,7 @@ class OpenedTable(JavaIdentity):
         entry: CatalogTable | None = None,
         rows: Callable[[], DataFrame] | None = None,
     ) -> None:
-        """A table of a session; `rows` makes a frame of what is read, anew for each use.
+        """Make a table of a session, where `rows` makes a new frame for each use.
 
         Where nobody chose the version, queries read the one that is the newest when they run
         (`newest_versions.py`).
