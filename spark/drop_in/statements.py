@@ -20,8 +20,8 @@ from optimist.spark.commands.catalog.names import table_path
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.cloned_tables import clone_table
 from optimist.spark.drop_in.classic.converted_tables import convert_table
-from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
+from optimist.spark.drop_in.shared.tables_like import create_like, makes_delta_table
 from optimist.spark.rows.local_rows import result_frame, spark_columns
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.jvm import Jvm, iterate

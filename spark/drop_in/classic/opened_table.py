@@ -21,10 +21,10 @@ from optimist.core.statements.shows import shown_properties
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.commands.reading.read import TableVersion, read
-from optimist.spark.drop_in.classic.options import read_options
 from optimist.spark.drop_in.classic.partitions import show_partitions, truncates_partition
 from optimist.spark.drop_in.classic.shown_statement import show_statement
 from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.drop_in.shared.options import read_options
 from optimist.spark.drop_in.table_identity import table_identity
 from optimist.spark.native.listing import hadoop_path
 from optimist.spark.rows.row_shape import quoted

@@ -20,7 +20,7 @@ from optimist.spark.commands.catalog.names import CatalogTable, table_path
 from optimist.spark.commands.reading.change_feed import OptionValue
 from optimist.spark.commands.reading.read import TableVersion, open_rows, read
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
-from optimist.spark.drop_in.classic.options import only_path, read_options, schema_given
+from optimist.spark.drop_in.shared.options import only_path, read_options, schema_given
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log

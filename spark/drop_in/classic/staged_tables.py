@@ -25,7 +25,7 @@ from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.definitions import Definition
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
-from optimist.spark.drop_in.classic.options import write_options
+from optimist.spark.drop_in.shared.options import write_options
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.spark_schema import to_spark_schema
 

@@ -18,8 +18,8 @@ from optimist.core.streams.schema_log import logs_at
 from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.reading.read import epoch_millis
-from optimist.spark.drop_in.classic.options import only_path, schema_given, write_options
 from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.drop_in.shared.options import only_path, schema_given, write_options
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import engine_options, open_log
 from optimist.spark.session.jvm import Jvm, known_to_spark, text_map

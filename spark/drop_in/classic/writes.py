@@ -21,8 +21,8 @@ from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.expressions import TargetExpressions
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
-from optimist.spark.drop_in.classic.options import only_path, write_options
 from optimist.spark.drop_in.classic.staged_tables import StagedTable
+from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, text_map
 

@@ -16,7 +16,7 @@ from optimist.core.sql import path_in_name
 from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import read
-from optimist.spark.drop_in.classic.options import only_path, read_options, schema_given
+from optimist.spark.drop_in.shared.options import only_path, read_options, schema_given
 
 __all__ = ["READER", "Original", "asks_for_delta", "paths_of", "session_of"]
 

@@ -34,7 +34,6 @@ from optimist.core.sql.spark_statements.shows import parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
 from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Span, Update
 from optimist.spark.commands.tables import DeltaTable
-from optimist.spark.drop_in.classic.tables_like import makes_delta_table
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
@@ -50,6 +49,7 @@ from optimist.spark.drop_in.connect.statements import (
 )
 from optimist.spark.drop_in.connect.tables import create
 from optimist.spark.drop_in.connect.variables import with_variables
+from optimist.spark.drop_in.shared.tables_like import makes_delta_table
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.session.callback_errors import original_errors
 

@@ -17,8 +17,8 @@ from optimist.core.requests.arguments import ensure_text
 from optimist.core.sql import path_in_name
 from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
 from optimist.spark.commands.reading.read import epoch_millis
-from optimist.spark.drop_in.classic.options import only_path, schema_given, write_options
 from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
+from optimist.spark.drop_in.shared.options import only_path, schema_given, write_options
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
 from optimist.spark.streams.connect_source import read_stream, streamed_paths

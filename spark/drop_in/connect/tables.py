@@ -12,8 +12,8 @@ from optimist.core.statements.creations import one_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.drop_in.classic.options import write_options
 from optimist.spark.drop_in.connect.formats import FormattedSql
+from optimist.spark.drop_in.shared.options import write_options
 
 __all__ = ["create"]
 

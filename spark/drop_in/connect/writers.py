@@ -25,7 +25,6 @@ from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.connect_condition import sent_message
-from optimist.spark.drop_in.classic.options import only_path, write_options
 from optimist.spark.drop_in.connect.frames import (
     Original,
     asks_for_delta,
@@ -33,6 +32,7 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
+from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["WRITER", "WRITER_TO"]
