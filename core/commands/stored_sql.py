@@ -112,7 +112,7 @@ def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local
     """
     missing = unknown_columns(sql, schema)
     parsed = parse_expression(sql)
-    called = {call.name for call in _find_calls(parsed)}
+    called = {node.name for node in walk(parsed) if isinstance(node, Call)}
     beyond = next((what for what, names in _BEYOND_THE_ROW.items() if names & called), None)
     wrong = wrong_call(parsed) if is_local else None
     if missing:
@@ -141,10 +141,6 @@ def _ensure_may_be_boolean(name: str, sql: str, parsed: Expression, schema: Stru
     )
     if is_other or found not in (None, PrimitiveType("boolean")):
         raise not_boolean(name, sql)
-
-
-def _find_calls(expression: Expression) -> list[Call]:
-    return [node for node in walk(expression) if isinstance(node, Call)]
 
 
 def _replace_marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:

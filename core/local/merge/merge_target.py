@@ -88,9 +88,10 @@ class LocalMergeTarget:
         touched = [at for at, item in enumerate(found) if item.changed.num_rows]
         needed = [at for at, item in enumerate(found) if item.needed]
         changed = [found[at].changed for at in touched]
+        positions = [positions_of(_one_array(item["position"])) for item in changed]
         inserted, numbered = self._new_rows(found)
         yield LocalRowsToMerge(
-            _touched_files(candidates, touched, [_positions(item) for item in changed]),
+            _touched_files(candidates, touched, positions),
             self.merge.counts(_rows_by_clause(changed)),
             _touched_files(candidates, needed, [found[at].needed for at in needed]),
             changed,
@@ -235,10 +236,6 @@ def _touched_files(
     """Return some of the candidates with rows in them."""
     files = candidates.take(pa.array(indexes, pa.int64()))
     return TouchedFiles(files, sum(map(len, rows)), tuple(rows))
-
-
-def _positions(changed: pa.Table) -> BitMap64:
-    return positions_of(_one_array(changed["position"]))
 
 
 def _with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
