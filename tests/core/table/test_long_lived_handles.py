@@ -6,7 +6,12 @@ import pytest
 
 from handle_lives import HandleLife
 from optimist.core.errors import OptimistError
-from optimist.core.log.names import listing_start, parse_log_file_name
+from optimist.core.log.names import (
+    classic_checkpoint_name,
+    listing_start,
+    parse_log_file_name,
+)
+from optimist.core.paths import join
 
 
 def clean_up(log, *, below):
@@ -63,6 +68,22 @@ def test_a_version_is_read_from_a_newer_checkpoint_once_its_own_is_cleaned_up():
     assert held.tombstones.num_rows == 0
     life.append(1)
     assert set(reader.snapshot().files["path"].to_pylist()) == life.files
+
+
+def test_a_version_is_read_from_a_newer_checkpoint_once_its_own_is_damaged():
+    life = HandleLife(6, others=False)
+    life.append(3)
+    life.other.checkpoint()
+    reader = life.handle()
+    reader.snapshot()
+    life.append(2)
+    held = reader.snapshot()
+    assert (held.version, held.segment.checkpoint_version) == (2, 1)
+    life.other.checkpoint()
+    clean_up(life.log, below=2)
+    damaged = join(life.log.log_path, classic_checkpoint_name(1))
+    life.log.store.put_if_absent(damaged, b"no Parquet")
+    assert set(held.files["path"].to_pylist()) == life.files
 
 
 def test_a_version_that_is_gone_is_not_made_from_the_log_of_another_table():
