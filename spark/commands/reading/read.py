@@ -45,8 +45,8 @@ __all__ = [
     "read",
 ]
 
-_AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
-_AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
+_AT_VERSION = re.compile(r"^(?P<path>.+)@[vV](?P<version>[0-9]{1,19})/*$")
+_AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})/*$")  # yyyyMMddHHmmssSSS
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 Timestamp: TypeAlias = str | dt.datetime | dt.date
