@@ -8,6 +8,10 @@ from hypothesis import strategies as st
 
 from exhaustive_cases import in_proportion
 from names_of_tables import BY, COMMANDS, DATABASES, NAMES, Layout, Use, failures
+from spelled_tables import changes_by
+from spelled_tables import failures as failures_of_changes
+
+SPELLINGS = ("version and slash", "capital", "hidden")
 
 
 @st.composite
@@ -49,5 +53,23 @@ def test_a_name_in_a_command_is_that_of_a_query(enabled, conf, tmp_path_factory,
     @given(cases())
     def hold(case):
         assert failures(enabled, tmp_path_factory.mktemp("named"), *case) == []
+
+    hold()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_what_a_spelling_of_a_table_changes(enabled, tmp_path_factory, spelling):
+    """A version, a partition or a view in a name is heeded, or else the change is refused."""
+
+    @settings(
+        max_examples=in_proportion(8),
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(st.sampled_from(changes_by(spelling)), min_size=4, max_size=8))
+    def hold(changes):
+        folder = tmp_path_factory.mktemp("spelled")
+        assert failures_of_changes(enabled, folder, spelling, changes) == []
 
     hold()
