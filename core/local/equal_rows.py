@@ -44,7 +44,7 @@ class EqualRows:
     written: Sequence[AddFile]
 
     def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
-        """See `Trace`; also None where pyarrow can't read what Spark can."""
+        """Find the rows, as `Trace`; also None where pyarrow can't read what Spark can."""
         if sum(len(rows) for _, rows in gone) > _MOST_ROWS:
             return None
         layout = self.target.layout(self.target.snapshot.schema)
@@ -65,7 +65,7 @@ class EqualRows:
         return pa.Table.from_batches(batches, layout.arrow_schema)
 
     def _found(self, gone: pa.Table, layout: RowLayout) -> BitMap64 | None:
-        """Where the rows stand, or None if one of them is nowhere."""
+        """Find where the rows stand; None if one of them is nowhere."""
         wanted = Counter(_values(gone))
         moved, start = BitMap64(), 0
         parts = parts_of(file_parts(self.target.snapshot.data_paths, files_table(self.written)))
@@ -87,7 +87,7 @@ def _take(wanted: Counter[str], row: str) -> bool:
 
 
 def _may_be_among(batch: pa.RecordBatch, rows: pa.Table) -> pa.BooleanArray:
-    """Which rows of a batch have, column by column, values that some of the rows have."""
+    """Find the rows of a batch whose values, column by column, some of the rows have."""
     mask = pa.repeat(pa.scalar(True), batch.num_rows)
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not pa.types.is_nested(column.type) and not pa.types.is_null(column.type):
@@ -96,7 +96,7 @@ def _may_be_among(batch: pa.RecordBatch, rows: pa.Table) -> pa.BooleanArray:
 
 
 def _values(rows: pa.Table | pa.RecordBatch) -> Iterator[str]:
-    """Each row as a text that only equal rows share: bit by bit, but for kinds of NaN."""
+    """Give each row as a text that only equal rows share: bit by bit, but for kinds of NaN."""
     columns = [
         column.view(_counted(column.type)).to_pylist()
         for column in (pa.concat_arrays(_chunks(item)) for item in rows.columns)
