@@ -149,7 +149,7 @@ class OverwritingRecovery(ExternalArbiterLogStore):
 class OverwritingPublication(ExternalArbiterLogStore):
     """The owner of the entry need not look: the version is his."""
 
-    def _create_ours(self, path, data):
+    def _create_with_our_bytes(self, path, data):
         self._store.put_overwrite(path, data)
         return True
 
@@ -157,23 +157,23 @@ class OverwritingPublication(ExternalArbiterLogStore):
 class TakesAnyFileForOurs(ExternalArbiterLogStore):
     """Does not read back what is there instead."""
 
-    def _create_ours(self, path, data):
+    def _create_with_our_bytes(self, path, data):
         outcome = PutOutcome.UNKNOWN
         while outcome is PutOutcome.UNKNOWN:
-            outcome = self._create(path, data)
+            outcome = self._create_file(path, data)
         return True
 
 
 class TakesAnyFileForAnothers(ExternalArbiterLogStore):
     """Nor this one: a recoverer may have copied ours."""
 
-    def _create_ours(self, path, data):
-        return self._create(path, data) is PutOutcome.CREATED
+    def _create_with_our_bytes(self, path, data):
+        return self._create_file(path, data) is PutOutcome.CREATED
 
 
 class TakesSilenceOfTheStoreForSuccess(ExternalArbiterLogStore):
-    def _create_ours(self, path, data):
-        return self._create(path, data) is not PutOutcome.EXISTS
+    def _create_with_our_bytes(self, path, data):
+        return self._create_file(path, data) is not PutOutcome.EXISTS
 
 
 class TakesSilenceOfTheArbiterForLoss(ExternalArbiterLogStore):
@@ -192,8 +192,8 @@ class RaisesAfterItsClaim(ExternalArbiterLogStore):
     """Lets an error of the store pass for `nothing was written`."""
 
     def _publish(self, place, entry, data):
-        created = self._create_ours(place.path, data)
-        self._arbiter.complete(self._completed(entry))
+        created = self._create_with_our_bytes(place.path, data)
+        self._arbiter.complete(self._complete_entry(entry))
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
 
@@ -218,7 +218,7 @@ class CompletesWithItsClaim(ExternalArbiterLogStore):
 
 class CompletesBeforeItPublishes(ExternalArbiterLogStore):
     def _publish(self, place, entry, data):
-        self._arbiter.complete(self._completed(entry))
+        self._arbiter.complete(self._complete_entry(entry))
         return super()._publish(place, entry, data)
 
 

@@ -138,7 +138,7 @@ def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(
         def call(*given, **named):
             calls.append(at)
             if at == step and (at != "kept" or calls.count("kept") == 2):
-                monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+                monkeypatch.setattr(module._VacuumLog, "end", lambda *_, **__: None)
                 raise Killed
             return original(*given, **named)
 
@@ -149,16 +149,16 @@ def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(
     def remove(paths, access=None):
         calls.append("file")
         if step in ("first", "second") and calls.count("file") == 1 + (step == "second"):
-            monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+            monkeypatch.setattr(module._VacuumLog, "end", lambda *_, **__: None)
             raise Killed
         removed(paths, access)
 
     with monkeypatch.context() as monkeypatch:
         monkeypatch.setattr(file_deletion, "_BATCH", 1)
         monkeypatch.setattr(file_deletion, "remove_files", remove)
-        dying(module.VacuumLog, "begin", "begin")
+        dying(module._VacuumLog, "begin", "begin")
         dying(module, "KeptPaths", "kept")
-        dying(module.VacuumLog, "end", "end")
+        dying(module._VacuumLog, "end", "end")
         dying(module, "record_vacuumed", "recorded")
         with pytest.raises(Killed):
             table.log.vacuum(mode=mode)

@@ -126,7 +126,7 @@ class ListsWithoutRecovery(ExternalArbiterLogStore):
 
 
 class ReadsWithoutRecovery(ExternalArbiterLogStore):
-    def _finding(self, path, read):
+    def _finish_and_read(self, path, read):
         return read(path)
 
 
