@@ -1,4 +1,4 @@
-"""Writes docs/outcomes.md from the tables by which the stores judge errors.
+"""Write docs/outcomes.md from the tables in which the stores look up answers.
 
 Run `python docs/outcomes.py` from the root after a change of such a table, with all stores
 installed (`pip install -e .[stores]`).
@@ -32,27 +32,29 @@ _INTRODUCTION = """\
 
 <!-- Made by `python docs/outcomes.py` from the tables in the code. Do not edit. -->
 
-Each store has one table of answers, and looks up in it every answer other than success, by its \
-code, never by its text.
-The table says two things: what became of a file that was to be **created** only if absent (a \
-commit), and which **error** any other request raises.
-Creating ends in one of these:
+Each store has one table of answers.
+It looks up every answer other than success in this table, by the answer's code, never by its \
+text.
+The table says two things.
+The column *creating* says what happened to a file that should be **created** only if it did not \
+exist (a commit).
+The column *error* says which **error** any other request raises.
+Creating a file has one of these outcomes:
 
 | outcome | meaning | what the engine does |
 |---|---|---|
 | `CREATED` | the file is there with our bytes | the commit has landed |
-| `EXISTS` | another file was there first; nothing of ours was written | reads the winner, \
+| `EXISTS` | another file was there first; our file was not written | reads the winner, \
 checks for conflicts, tries the next version |
-| `UNKNOWN` | the answer does not tell whether it was written | reads the file back and \
-looks for our `txnId`; puts it again where there is no file; raises `CommitOutcomeUnknownError` \
-if it can't find out |
-| error | nothing was written, for certain | raises the error; if another try can help, tries \
-again first |
+| `UNKNOWN` | the answer does not say whether the file was written | reads the file back and \
+looks for our `txnId`; if there is no file, writes it again; raises \
+`CommitOutcomeUnknownError` if it can't find out |
+| error | nothing was written, for certain | tries again if that can help, then raises the error |
 
-*Asked again* means that the store repeats the request after a pause, a bounded number of times; \
-the last answer counts then.
-If an earlier try may have succeeded (the server was busy), `EXISTS` could mean our own file; so \
-it counts as `UNKNOWN`, and we read the file.
+*Sent again* means that the store repeats the request after a pause, a limited number of times; \
+then the last answer counts.
+If an earlier request may have succeeded (the server was busy), `EXISTS` could mean our own file.
+So it counts as `UNKNOWN`, and Optimist reads the file.
 
 [errors.md](errors.md) says what each kind means and what to do.
 """
@@ -60,8 +62,8 @@ it counts as `UNKNOWN`, and we read the file.
 _MEANINGS = {
     PutMeaning.EXISTS: "`EXISTS`",
     PutMeaning.NOTHING_WRITTEN: "error",
-    PutMeaning.CONFLICT: "asked again, then error",
-    PutMeaning.SLOW_DOWN: "asked again, then `UNKNOWN`",
+    PutMeaning.CONFLICT: "sent again, then error",
+    PutMeaning.SLOW_DOWN: "sent again, then `UNKNOWN`",
     PutMeaning.UNKNOWN: "`UNKNOWN`",
 }
 _IN_WORDS = {
@@ -87,21 +89,21 @@ def page() -> str:
             "HDFS: `HDFSLogStore`",
             _rows(HDFS_ANSWERS, "HDFS"),
             "The answer is the class of Java's exception.\n"
-            "'Creating' applies once the rename was sent; earlier failures wrote nothing.",
+            "'Creating' applies after the rename was sent; earlier failures wrote nothing.",
         ),
         _section(
             "Local files: `LocalLogStore`, and `FsspecLogStore` on local paths",
             _local_rows(),
             "The answer is the `errno`.\n"
-            "'Creating' applies once the link was tried; earlier failures wrote nothing.\n"
-            "Where the directory can't be synced after the link, the outcome is `UNKNOWN`.",
+            "'Creating' applies after the link was tried; earlier failures wrote nothing.\n"
+            "If the directory can't be synced after the link, the outcome is `UNKNOWN`.",
         ),
         _section(
             "Arbiter in DynamoDB",
             _dynamodb_rows(),
-            "What is created here is the entry of a version.\n"
-            "Once it is there, an error of the store is `UNKNOWN`: the next reader or writer "
-            "finishes the commit.",
+            "Here the arbiter creates the entry of a version.\n"
+            "After that, an error of the store is `UNKNOWN`: the next reader or writer finishes "
+            "the commit.",
         ),
         _section(
             "Arbiter in Redis", _redis_rows(), "The answer is the first word of Redis's error."
@@ -149,7 +151,7 @@ def _local_rows() -> Iterable[Row]:
         "`EXISTS`",
         "DELTA_FILE_ALREADY_EXISTS",
         False,
-        "a file is there; one that turns out to be the file just linked is `CREATED`",
+        "a file exists; if it is the file that was just linked, the outcome is `CREATED`",
     )
     groups: dict[tuple[str, str, bool, str], list[str]] = {}
     for number in sorted(errno.errorcode):
@@ -175,7 +177,7 @@ def _dynamodb_rows() -> Iterable[Row]:
         "`EXISTS`",
         _OTHER,
         False,
-        "the entry is there; one with our own staged file is `CREATED`",
+        "the entry exists; if it names our own staged file, the outcome is `CREATED`",
     )
     groups: dict[tuple[str, str], list[str]] = {}
     for code, cause in dynamodb_table.CAUSES_BY_CODE.items():
