@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import LAST_CHECKPOINT
 from optimist.core.options.engine import EngineOptions
@@ -33,6 +33,19 @@ __all__ = [
     "write_last_checkpoint",
 ]
 
+_WHOLE_STORE = frozenset(
+    {
+        "OPTIMIST_BUCKET_NOT_FOUND",
+        "OPTIMIST_CREDENTIALS_EXPIRED",
+        "OPTIMIST_CREDENTIALS_UNAVAILABLE",
+        "OPTIMIST_INVALID_CREDENTIALS",
+        "OPTIMIST_INVALID_ENDPOINT",
+        "OPTIMIST_STORE_BUDGET_SPENT",
+        "OPTIMIST_TLS_FAILED",
+        "OPTIMIST_WRONG_REGION",
+    }
+)
+"""The kinds of errors that say nothing about one file: each request to the store fails so."""
 _LOG = logging.getLogger(__name__)
 _READ_RETRIES = 3
 _PAUSE_S = 1.0
@@ -62,7 +75,7 @@ class LastCheckpoint:
     parts: int | None = None
     size_in_bytes: int | None = None
     num_of_add_files: int | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def to_json(self, options: EngineOptions) -> str:
         """Return the text of the file, with its checksum unless the options switch that off."""
@@ -133,9 +146,13 @@ def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> Las
             return LastCheckpoint.from_json(data.decode("utf-8"))
         except LogFileNotFoundError:
             return None
+        except ConfigError:
+            return None  # as for `_WHOLE_STORE`
         except ValueError as error:
             reason = error
         except StorageError as error:
+            if error.kind in _WHOLE_STORE:
+                return None  # the listing that follows fails in the same way, and says so
             reason = error
             if not error.retryable or is_budget_spent():
                 break

@@ -11,10 +11,11 @@ unknown key with our own prefix, a value that does not parse, or two spellings t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from optimist.core.options.fields import option, own_keys, parse_fields, unknown_option
+from optimist.core.options.handles import options_given
 from optimist.core.options.values import (
     at_least,
     one_of,
@@ -27,7 +28,6 @@ from optimist.core.options.values import (
 )
 from optimist.core.runtime.budget import DEFAULT_BUDGET_S
 from optimist.core.runtime.retry import RetryPolicy
-from optimist.core.secrets import Options
 
 __all__ = [
     "DELTA_PREFIX",
@@ -276,6 +276,16 @@ class EngineOptions:
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
 
+    def __repr__(self) -> str:
+        """Show what differs from the defaults."""
+        defaults = EngineOptions()
+        shown = (
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(defaults, each.name)
+        )
+        return f"EngineOptions({', '.join(shown)})"
+
     @property
     def retry_policy(self) -> RetryPolicy:
         """The limits of the commit loop."""
@@ -296,7 +306,7 @@ class EngineOptions:
                 our own prefix is unknown.
         """
         known = own_keys(cls)
-        given = Options(options)
+        given = options_given(options)
 
         def name_of(key: str) -> str | None:
             if key in known:

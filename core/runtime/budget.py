@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from optimist.core.errors import StorageError
+from optimist.core.errors import ConfigError, OptimistError, StorageError
 from optimist.core.errors.kinds import STORE_BUDGET_SPENT
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.runtime.clock import Clock
@@ -38,6 +38,7 @@ __all__ = [
     "is_budget_spent",
     "limited_to",
     "one_operation",
+    "shortened",
     "try_limit_s",
     "within_budget",
 ]
@@ -45,6 +46,7 @@ __all__ = [
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client")
+_Error = TypeVar("_Error", bound=OptimistError)
 
 _LOG = logging.getLogger(__name__)
 
@@ -235,14 +237,35 @@ _Owner = TypeVar("_Owner", bound=_Handle)
 def one_operation(
     method: Callable[Concatenate[_Owner, _Arguments], _Result],
 ) -> Callable[Concatenate[_Owner, _Arguments], _Result]:
-    """Decorate a method so that it runs within the budget set in its object's options."""
+    """Decorate a method so that it runs within the budget set in its object's options.
+
+    If a store fails, its error leaves the method without the frames below, which are a hundred
+    lines of the store's client. The log at level DEBUG has them.
+    """
 
     @wraps(method)
     def run(self: _Owner, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        with within_budget(self.clock, self.options.storage_budget_s):
-            return method(self, *args, **kwargs)
+        is_outermost = current_budget() is None
+        try:
+            with within_budget(self.clock, self.options.storage_budget_s):
+                return method(self, *args, **kwargs)
+        except (StorageError, ConfigError) as error:
+            if not is_outermost:
+                raise
+            raise shortened(error, method.__name__) from None
 
     return run
+
+
+def shortened(error: _Error, doing: str) -> _Error:
+    """Return the error of a store without the frames below, which go to the log (level DEBUG).
+
+    Args:
+        error: The error that was caught. Raise the result `from None`.
+        doing: The name of the operation.
+    """
+    _LOG.debug("The operation %s failed.", doing, exc_info=error)
+    return error.with_traceback(None)
 
 
 def current_budget() -> Budget | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.options.engine import EngineOptions
+from optimist.core.options.handles import options_given
 from optimist.core.requests.arguments import Rows
-from optimist.core.runtime.budget import within_budget
+from optimist.core.runtime.budget import shortened, within_budget
 from optimist.core.runtime.clock import SystemClock
-from optimist.core.secrets import Options
 from optimist.core.statements.run import StatementResult
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.sql_statements import StatementArguments, parse_with, run_over
@@ -43,7 +44,11 @@ def run_sql(
         ConfigError: An option is wrong.
         OptimistError: See the method of `DeltaLog` for the same command.
     """
-    given = Options(options or {})
+    given = options_given(options)
     statement = parse_with(text, args)
-    with within_budget(SystemClock(), EngineOptions.from_options(given).storage_budget_s):
-        return run_over(statement, lambda path: DeltaLog.for_path(path, given), sources)
+    budget_s = EngineOptions.from_options(given).storage_budget_s
+    try:
+        with within_budget(SystemClock(), budget_s):
+            return run_over(statement, lambda path: DeltaLog.for_path(path, given), sources)
+    except (StorageError, ConfigError) as error:
+        raise shortened(error, "run_sql") from None
