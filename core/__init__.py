@@ -6,11 +6,12 @@ stores, does not load Arrow. docs/api.md has them all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from optimist.core.imports import names_by_need
+from optimist.core.imports import names_by_need, own_version
 
 if TYPE_CHECKING:
+    __version__: str
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
@@ -119,4 +120,12 @@ _MODULES = {
     "col": "optimist.core.predicates",
     "run_sql": "optimist.core.table.run_sql",
 }
-__getattr__ = names_by_need(__name__, _MODULES)
+_find = names_by_need(__name__, _MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    return own_version() if name == "__version__" else _find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 from optimist.core.forking import NO_FORK_MEANWHILE
 
-__all__ = ["import_by_need", "load_arrow", "names_by_need"]
+__all__ = ["import_by_need", "load_arrow", "names_by_need", "own_version"]
 
 
 def import_by_need(module: str) -> ModuleType:
@@ -40,6 +41,16 @@ def names_by_need(holder: str, modules: Mapping[str, str]) -> Callable[[str], An
         return getattr(import_by_need(modules[name]), name)
 
     return find
+
+
+@cache
+def own_version() -> str:
+    """Return the version of this package, or `unknown` if it is not installed."""
+    metadata = import_by_need("importlib.metadata")
+    try:
+        return str(metadata.version("optimist"))
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def load_arrow() -> None:

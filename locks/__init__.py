@@ -48,3 +48,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WITH_SDK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_WITH_SDK[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ from optimist import spark
 from optimist.core.errors import ConfigError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
-from optimist.core.transaction.commit_info import own_version
+from optimist.core.imports import own_version
 from optimist.spark import exceptions
 from optimist.spark.drop_in.builder import serve_all_builders, serve_builders_no_more
 

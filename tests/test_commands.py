@@ -23,8 +23,8 @@ NOT_BUILT = "(not built)"
 NO_COMMANDS_OF_LOGS = {
     "changes", "clock", "commit_queue", "count", "ensure_sources_fit", "files", "follow",
     "for_path", "lease", "log_path", "metadata", "options", "protocol", "resolve_commit",
-    "snapshot", "sql", "start_transaction", "store", "table", "table_exists", "table_path",
-    "to_arrow", "wait_for_background_work",
+    "schema", "snapshot", "sql", "start_transaction", "store", "table", "table_exists",
+    "table_path", "to_arrow", "version", "wait_for_background_work",
 }  # fmt: skip
 NO_COMMANDS_OF_TABLES = {"alias", "forName", "forPath", "isDeltaTable", "toDF"}
 

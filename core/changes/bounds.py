@@ -152,8 +152,8 @@ def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
 
 def _missing_start() -> UsageError:
     return UsageError(
-        "The read of changes has no start. Nothing was read. Give startingVersion or "
-        "startingTimestamp.",
+        "The read of changes has no start. Nothing was read. Give one: starting_version or "
+        "starting_timestamp in plain Python, startingVersion or startingTimestamp on Spark.",
         kind="DELTA_NO_START_FOR_CDC_READ",
     )
 

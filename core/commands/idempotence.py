@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import wrong_type
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import SetTransaction
@@ -28,6 +29,18 @@ def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
         "or neither.",
         kind="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
     )
+
+
+def ensure_app_txn(given: object) -> None:
+    """Refuse a caller's transaction that is not an application's id and a version.
+
+    Raises:
+        ArgumentTypeError: It is something else (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    match given:
+        case None | (str(), int()):
+            return
+    raise wrong_type("txn", given, "a pair of an application's id and a version: ('job', 5)")
 
 
 def is_replay(txn: OptimisticTransaction, app_txn: tuple[str, int] | None) -> bool:

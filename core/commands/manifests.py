@@ -5,6 +5,7 @@ from __future__ import annotations
 from optimist.core.data.storage.stored_files import files_below, remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
@@ -30,6 +31,7 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
             `DELTA_MODE_NOT_SUPPORTED`).
         SchemaError, StorageError: See `SymlinkManifests.bring_up_to_date`.
     """
+    ensure_text(mode, "mode")
     if mode.lower() != _MODE:
         raise UsageError(
             f"The mode {quoted(mode)} of GENERATE is unknown. Nothing was written. Use {_MODE}.",

@@ -136,7 +136,7 @@ def _decide(
     schema = from_arrow_schema(data.schema)
     if table is not None:
         schema = with_variants(schema, table)
-    write = SchemaWrite(schema, partition_columns=partition_by)
+    write = SchemaWrite(schema, partition_columns=partition_by, is_plain=True)
     return decide_schema(
         table,
         txn.snapshot.partition_columns if exists else (),

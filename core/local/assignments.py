@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.errors.foreign_text import shown
 from optimist.core.local.stored_values import Value, stored_as
-from optimist.core.local.values import parse_value
+from optimist.core.local.values import parse_assigned
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.resolution import ResolvedColumn, column_not_found, resolve_column
 from optimist.core.requests.assigned_paths import ensure_apart
@@ -54,7 +55,7 @@ class LocalAssignments:
         """Resolve assignments.
 
         Args:
-            given: Names of columns or struct fields to new values; see `parse_value`.
+            given: Names of columns or struct fields to new values; see `parse_assigned`.
             schema: The table's schema.
             seen: The columns that the values may name, under their aliases; None for the table's
                 columns.
@@ -65,6 +66,7 @@ class LocalAssignments:
                 (kind `OPTIMIST_NEEDS_SPARK`).
             SchemaError: A target does not exist, or a constant does not fit it.
         """
+        ensure_mapping(given, "set", "a dict of columns and their new values")
         if not given:
             raise UsageError(
                 "The update sets no column. Nothing was written. Name at least one column and its "
@@ -75,7 +77,7 @@ class LocalAssignments:
         for name, value in given.items():
             target = _resolve_target(name, schema)
             ensure_apart([*values, target.path])
-            parsed = parse_value(value, seen or schema, zone=zone)
+            parsed = parse_assigned(value, seen or schema, zone=zone)
             values[target.path] = stored_as(parsed, target.data_type, name)
         return cls(schema, values)
 
@@ -123,7 +125,8 @@ def _resolve_target(name: str, schema: StructType) -> ResolvedColumn:
     if found.data_type == PrimitiveType("void"):
         raise SchemaError(
             f"The column {shown(name)} is void, so it can't hold values. Nothing was written. Give "
-            "it a type first, with a write that has the option mergeSchema.",
+            "it a type first: in plain Python by alter.replace_columns, on Spark by a write that "
+            "has the option mergeSchema.",
             kind="OPTIMIST_VOID_COLUMN",
             column=name,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from optimist.core.commands.command import Changes, Work, run_command
+from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.commands.merge.clauses import ensure_order
 from optimist.core.commands.merge.run import changes_of_merge, merge_rows
 from optimist.core.commands.row_changes import (
@@ -19,6 +20,7 @@ from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
@@ -76,6 +78,14 @@ class CommandOptions:
     app_txn: tuple[str, int] | None = None
     progress: Progress | None = None
     retry: bool | None = None
+
+    def __post_init__(self) -> None:
+        ensure_optional_text(self.user_metadata, "user_metadata")
+        ensure_app_txn(self.app_txn)
+        if self.progress is not None and not callable(self.progress):
+            raise wrong_type("progress", self.progress, "a function of one argument")
+        if self.retry is not None:
+            ensure_kind(self.retry, "retry", bool, "true, false or None")
 
 
 def delete(

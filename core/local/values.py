@@ -18,10 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import wrong_type
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.names import free_names
 from optimist.core.expressions.tree import Call, Case, Cast, Expression, Number, Operation
 from optimist.core.local.stored_values import (
     INTEGERS,
@@ -32,19 +35,21 @@ from optimist.core.local.stored_values import (
     typed_constant,
 )
 from optimist.core.local.value_building import DatePart, Sign, ValueBuilder, needs_spark
-from optimist.core.predicates.builder import literal
+from optimist.core.predicates.builder import ColumnBuilder, literal
 from optimist.core.predicates.parsing import (
     column_of,
     literal_of,
     predicate_of,
     type_name_of,
 )
+from optimist.core.predicates.resolution import column_not_found, is_unknown
+from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.arrow_types import from_arrow_schema, to_arrow_type
 from optimist.core.schema.types import PrimitiveType, StructType, data_type_from_json
 from optimist.core.values.unicode_text import ensure_unicode
 
-__all__ = ["parse_value"]
+__all__ = ["parse_assigned", "parse_value"]
 
 _SIGNS: dict[str, Sign] = {"+": "+", "-": "-", "*": "*"}
 _DATE_PARTS: dict[str, DatePart] = {
@@ -56,8 +61,41 @@ _DATE_PARTS: dict[str, DatePart] = {
 _TYPED_INTEGERS = ("byte", "short", "long")
 
 
+def parse_assigned(given: object, schema: StructType, *, zone: str = "UTC") -> Value:
+    """Parse the value that a caller assigns by UPDATE or MERGE.
+
+    Args:
+        given: As for `parse_value`; a column from `col` means its value in the same row.
+        schema: The columns that it may name.
+        zone: The time zone for timestamps without one.
+
+    Raises:
+        SchemaError: It names an unknown column (kind `DELTA_COLUMN_NOT_FOUND`).
+        ArgumentTypeError: It is an expression of pyarrow.
+        UsageError: As `parse_value`.
+    """
+    if isinstance(given, ColumnBuilder):
+        return parse_value(quote_path(given.path), schema, zone=zone)
+    if isinstance(given, pc.Expression):
+        wanted = "SQL text or a Python value for each column, not an expression of pyarrow"
+        raise wrong_type("set", given, wanted)
+    if isinstance(given, str):
+        _ensure_known_names(given, schema)
+    return parse_value(given, schema, zone=zone)
+
+
+def _ensure_known_names(sql: str, schema: StructType) -> None:
+    try:
+        names = [name.path for name in free_names(parse_expression(sql)) if not name.is_call]
+    except (NotSqlError, RecursionError):
+        return  # the error for the whole text says more
+    for path in names:
+        if is_unknown(path, schema):
+            raise column_not_found(path, schema, f"The value {quoted(sql)} names it")
+
+
 def parse_value(given: object, schema: StructType, *, zone: str = "UTC") -> Value:
-    """Parse the value that a caller assigns.
+    """Parse a value that is computed from the columns of its row.
 
     Args:
         given: SQL text, or another Python value, or a `pyarrow` scalar.

@@ -3,22 +3,66 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
+from typing import TypeAlias
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import whole_number, wrong_type
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.values.time_zones import parse_zone
 
-__all__ = ["format_timestamp", "parse_timestamp"]
+__all__ = ["Timestamp", "epoch_ms", "format_timestamp", "optional_epoch_ms", "parse_timestamp"]
+
+Timestamp: TypeAlias = "str | int | date"
+"""A time as callers give it: text, epoch milliseconds, a `datetime`, or a day, which is its start.
+
+Without a zone it is in UTC.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
+_A_TIME = "a time: text, a datetime, or epoch milliseconds"
 _TIMESTAMP = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
     r"(?:[T ]+(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})"
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
     r"\s*(?P<zone>\S.*)?)?)?)?"
 )
+
+
+def epoch_ms(given: Timestamp, argument: str = "timestamp") -> int:
+    """Return the epoch milliseconds of a time in any form that callers have for it.
+
+    Args:
+        given: The time.
+        argument: The name of the caller's argument, for the error.
+
+    Raises:
+        ArgumentTypeError: It is no time (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        UsageError: The text is not a timestamp (kind `DELTA_TIMESTAMP_INVALID`).
+    """
+    if isinstance(given, str):
+        return parse_timestamp(given)
+    if isinstance(given, datetime):
+        return _ms_of(given, argument)
+    if isinstance(given, date):
+        return _ms_of(datetime.combine(given, time()), argument)
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise wrong_type(argument, given, _A_TIME)
+    return whole_number(given, argument)
+
+
+def optional_epoch_ms(given: Timestamp | None, argument: str) -> int | None:
+    """Return the epoch milliseconds of a time, or None without one (see `epoch_ms`)."""
+    return None if given is None else epoch_ms(given, argument)
+
+
+def _ms_of(moment: datetime, argument: str) -> int:
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    try:
+        return int((zoned - _EPOCH) // _MILLISECOND)
+    except (TypeError, ValueError):  # "not a time", the null of pandas, is a datetime to Python
+        raise wrong_type(argument, moment, _A_TIME) from None
 
 
 def parse_timestamp(text: str) -> int:

@@ -16,7 +16,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.constants import MAX_PRECISION
 from optimist.core.predicates.misuse import never_true, no_predicate, no_truth_value
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.predicates.text import like_parts
+from optimist.core.predicates.text import like_parts, quote_path
 from optimist.core.predicates.tree import (
     Column,
     Comparison,
@@ -85,6 +85,14 @@ class ColumnBuilder:
 
     def __init__(self, column: Column) -> None:
         self._column = column
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The column's name, or the names on the way to a field."""
+        return self._column.path
+
+    def __repr__(self) -> str:
+        return f"col({quote_path(self.path)!r})"
 
     def __eq__(self, other: object) -> Predicate:  # type: ignore[override]  # builds a predicate
         return self._compare("=", other)

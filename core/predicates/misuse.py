@@ -31,10 +31,12 @@ def no_predicate(given: object, what: str, argument: str) -> ArgumentTypeError:
         what: The role of the value, as the subject of a sentence.
         argument: The name of the argument.
     """
+    is_of_arrow = type(given).__module__.startswith("pyarrow.")
+    of_arrow = ", an expression of pyarrow, whose meaning is not that of SQL" if is_of_arrow else ""
     return ArgumentTypeError(
-        f"{what} must be a predicate. It is of type {shown(type(given).__name__)}. Nothing was "
-        'written. Compare a column, as in `col("a") == 1`, each comparison in parentheses, or '
-        "parse SQL by Predicate.parse.",
+        f"{what} must be a predicate. It is of type {shown(type(given).__name__)}{of_arrow}. "
+        'Nothing was done. Compare a column, as in `col("a") == 1` with `col` of optimist.core, '
+        "each comparison in parentheses, or parse SQL by Predicate.parse.",
         kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
         argument=argument,
     )

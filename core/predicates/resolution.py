@@ -39,6 +39,7 @@ __all__ = [
     "SplitPredicate",
     "column_not_found",
     "ensure_columns",
+    "is_unknown",
     "map_columns",
     "map_leaves",
     "resolve_column",
@@ -101,6 +102,22 @@ def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn 
     return _descend(path, schema)
 
 
+def is_unknown(path: tuple[str, ...], schema: StructType) -> bool:
+    """Return whether a path certainly names nothing: a column, or a field of a struct.
+
+    What stands behind the name of a map or an array may be a key or an index.
+    """
+    level: DataType = schema
+    for name in path:
+        if not isinstance(level, StructType):
+            return False
+        field = level.find(name)
+        if field is None:
+            return True
+        level = field.data_type
+    return False
+
+
 def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
     """Return the same predicate with its columns in the schema's spelling.
 
@@ -142,7 +159,9 @@ def _near_names(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
     wanted = ".".join(path).lower()
     # Without its first name, which may be an unknown alias, the path may be a column.
     bare = [".".join(path[1:]).lower()] if len(path) > 1 else []
+    below = [name for name in known if name.endswith("." + wanted)][:3]
     found = [*(name for name in bare if name in known), *get_close_matches(wanted, known, 3, 0.7)]
+    found += below  # fields of that name, and columns that need an alias
     return tuple(dict.fromkeys(known[name] for name in found))
 
 

@@ -61,6 +61,8 @@ class SchemaWrite:
         merge_schema: New columns may be added (option `mergeSchema`, or the conf for it).
         overwrite_schema: Schema and partitioning may be replaced (option `overwriteSchema`).
         data_change: False for a write that only rearranges rows.
+        is_plain: The write is a method of `DeltaLog`, which has no options of Spark's writer, so
+            that errors must not name them.
     """
 
     schema: StructType
@@ -69,6 +71,7 @@ class SchemaWrite:
     merge_schema: bool = False
     overwrite_schema: bool = False
     data_change: bool = True
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def _decide(
         return _decide_overwrite(table, partitioning, write)
     merge = _Merge(may_widen)
     merged = merge.structs(table, _as_new_columns(write.schema), ())
-    merge.ensure_no_conflicts()
+    merge.ensure_no_conflicts(is_plain=write.is_plain)
     wanted = _resolved_partitioning(write, merged)
     repartitions = bool(wanted) and wanted != partitioning
     if repartitions or (merged != table and not write.merge_schema):
@@ -243,16 +246,20 @@ class _Merge:
         # Narrower data may come from a writer that does not know the wider type yet.
         return table if may_widen(data, table) or is_stored_alike(data, table) else None
 
-    def ensure_no_conflicts(self) -> None:
+    def ensure_no_conflicts(self, *, is_plain: bool = False) -> None:
         if not self.conflicts:
             return
         first = self.conflicts[0]
         both_decimal = isinstance(first.table, DecimalType) and isinstance(first.data, DecimalType)
+        remedy = (
+            "make the table anew by create with mode='replace'"
+            if is_plain
+            else "replace the table's schema with mode overwrite and the option overwriteSchema"
+        )
         raise SchemaError(
             "The data has columns whose types can't be merged with the table's: "
             f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the data to "
-            "the table's types, or replace the table's schema with mode overwrite and the option "
-            "overwriteSchema.",
+            f"the table's types, or {remedy}.",
             kind="DELTA_FAILED_TO_MERGE_FIELDS",
             cause=(
                 "DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE"
@@ -263,7 +270,7 @@ class _Merge:
             column=first.column,
             table_type=str(first.table),
             data_type=str(first.data),
-            options=("overwriteSchema",),
+            options=() if is_plain else ("overwriteSchema",),
         )
 
 
@@ -342,15 +349,22 @@ def _schema_mismatch(
         remedies["overwriteSchema"] = (
             f"set the option overwriteSchema to true{mode} to replace schema and partitioning"
         )
+    told = _plain_remedy(wanted) if write.is_plain else ", or ".join(remedies.values())
     return SchemaError(
         f"The data does not fit the table: {'; '.join(problems)}. Nothing was written. "
-        f"Change the data, or {', or '.join(remedies.values())}.",
+        f"Change the data, or {told}.",
         kind="DELTA_METADATA_MISMATCH",
         columns=tuple(item.column for item in merge.changes),
-        options=tuple(remedies),
+        options=() if write.is_plain else tuple(remedies),
         table_partition_columns=partitioning,
         partition_columns=wanted,
     )
+
+
+def _plain_remedy(wanted: Sequence[str]) -> str:
+    if wanted:
+        return "leave partition_by out"
+    return "change the table first, by alter.add_columns or alter.change_columns"
 
 
 def ensure_values_possible(schema: StructType, table: StructType | None) -> None:

@@ -11,7 +11,15 @@ from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.errors.argument_types import ensure_text, wrong_type
 from optimist.core.errors.foreign_text import quoted, shown
 
-__all__ = ["Rows", "arrow_table", "at_least_one", "ensure_text", "several", "wrong_type"]
+__all__ = [
+    "Rows",
+    "arrow_table",
+    "at_least_one",
+    "ensure_text",
+    "names",
+    "several",
+    "wrong_type",
+]
 
 
 _Item = TypeVar("_Item")
@@ -55,16 +63,32 @@ def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
     """Return a caller's list as a tuple, and refuse one text in place of a list.
 
     Raises:
-        ArgumentTypeError: It is one text (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        ArgumentTypeError: It is one text, or no list (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
     """
     if isinstance(given, str):
         raise ArgumentTypeError(
             f"The argument {argument} must be a list, not the text {quoted(given)}. Nothing was "
-            "written. Put it in a list.",
+            "done. Put it in a list.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=argument,
         )
+    if not isinstance(given, Iterable):
+        raise wrong_type(argument, given, "a list")
     return tuple(given)
+
+
+def names(given: Iterable[str] | None, argument: str) -> tuple[str, ...]:
+    """Return a caller's list of names as a tuple; None gives no names.
+
+    Raises:
+        ArgumentTypeError: It is no list, or holds something else than text (kind
+            `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    found = several(() if given is None else given, argument)
+    for name in found:
+        if not isinstance(name, str):
+            raise wrong_type(argument, name, "a list of names")
+    return found
 
 
 def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:

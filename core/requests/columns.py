@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import pyarrow as pa
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.requests.arguments import wrong_type
+from optimist.core.requests.arguments import at_least_one, wrong_type
+from optimist.core.requests.table_definition import ColumnLike, column_given, delta_type
 from optimist.core.schema.schema_edits import Path
 from optimist.core.schema.sql_types import column_of_sql
-from optimist.core.schema.types import DataType, StructField
+from optimist.core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "ColumnChange",
     "ColumnName",
     "NewColumn",
+    "NewColumns",
     "Position",
+    "new_columns",
     "path_of",
 ]
 
@@ -98,6 +104,13 @@ class NewColumn(Position):
         return _field(self.path[-1], self.data_type, self.nullable, self.comment)
 
 
+NewColumns: TypeAlias = (
+    "StructType | pa.Schema | Mapping[str, DataType | str | pa.DataType]"
+    " | Iterable[NewColumn | ColumnLike]"
+)
+"""Columns to be added, in any of the ways that `new_columns` takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnChange(Position):
     """The requested changes to one column, where None leaves a part as it is.
@@ -135,6 +148,45 @@ class ColumnChange(Position):
         return _field(self.path[-1], self.data_type, True, None)
 
 
+def new_columns(given: NewColumns, argument: str = "columns") -> tuple[NewColumn, ...]:
+    """Return the columns to be added that a caller gives in any of several ways.
+
+    Args:
+        given: A schema, a mapping of names to types, or a list of `NewColumn`, `Column`, pairs of
+            name and type, or fields of a schema.
+        argument: What the caller calls them, for the error.
+
+    Raises:
+        ArgumentTypeError: They are none of these (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`).
+    """
+    items = given.items() if isinstance(given, Mapping) else given
+    return tuple(_new_column(item, argument) for item in at_least_one(items, argument))
+
+
+def _new_column(given: NewColumn | ColumnLike, argument: str) -> NewColumn:
+    if isinstance(given, NewColumn):
+        return given
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
+        return NewColumn(given[0], delta_type(given[1]))
+    column = column_given(given, argument)
+    if column.generated_as is not None or column.identity is not None:
+        raise UsageError(
+            f"The column {quoted(column.name)} of the argument {argument} is to be computed or "
+            "numbered, and a table that is there can't get such a column. Nothing was written. "
+            "Add it without that.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument=argument,
+        )
+    return NewColumn(
+        (column.name,),
+        column.data_type,
+        nullable=column.nullable,
+        comment=column.comment,
+        default=column.default,
+    )
+
+
 def path_of(column: ColumnName) -> Path:
     """Return the names on the way to a column.
 
@@ -142,6 +194,10 @@ def path_of(column: ColumnName) -> Path:
         UsageError: The text is no column's name (kind `OPTIMIST_INVALID_PREDICATE`), or no name is
             given (kind `OPTIMIST_INVALID_ARGUMENT`).
     """
+    if not isinstance(column, str | Sequence) or not all(isinstance(name, str) for name in column):
+        raise wrong_type(
+            "column", column, "a name, or the names on the way to it, all of them text"
+        )
     path = parse_column_path(column) if isinstance(column, str) else tuple(column)
     if not path or not all(path):
         raise UsageError(

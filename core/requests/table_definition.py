@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import (
+    ensure_kind,
+    ensure_mapping,
+    ensure_text,
+    wrong_type,
+)
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import without_internal_metadata
@@ -20,16 +27,23 @@ from optimist.core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "Column",
+    "ColumnLike",
+    "Columns",
     "CreateMode",
     "Identity",
     "TableDefinition",
+    "column_given",
     "columns_given",
     "columns_of",
+    "delta_type",
+    "properties_given",
     "schema_given",
 ]
 
 _COMMENT = "comment"
 _DEFAULT = "CURRENT_DEFAULT"
+_COLUMN = "a Column, or a pair such as ('id', 'bigint')"
+_COLUMNS = "a schema, a dict such as {'id': 'bigint'}, or a list of Columns"
 
 
 class CreateMode(enum.Enum):
@@ -125,6 +139,7 @@ class Column:
         }
         metadata |= {key: text for key, text in texts.items() if text is not None}
         if self.identity is not None:
+            ensure_kind(self.identity, "identity", Identity, "an Identity, such as Identity()")
             rule = self.identity
             metadata |= identity_metadata(rule.start, rule.step, may_be_inserted=not rule.always)
         return replace(item, nullable=self.nullable, metadata=metadata)
@@ -138,18 +153,80 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
     )
 
 
-def columns_given(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns that a caller without Spark gives in any of three ways."""
+def columns_given(given: Columns, argument: str = "columns") -> tuple[Column, ...]:
+    """Return the columns that a caller without Spark gives in any of several ways.
+
+    Args:
+        given: A schema, a mapping of names to types, or a list of `Column`, pairs of name and
+            type, or fields of a schema.
+        argument: What the caller calls them, for the error.
+
+    Raises:
+        ArgumentTypeError: They are none of these (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
     if isinstance(given, StructType):
         return columns_of(given)
     if isinstance(given, pa.Schema):
         return columns_of(from_arrow_schema(given))
-    return tuple(given)
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        raise wrong_type(argument, given, f"{_COLUMNS}; of rows, pass the schema")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise wrong_type(argument, given, _COLUMNS)
+    items = given.items() if isinstance(given, Mapping) else given
+    return tuple(column_given(item, argument) for item in items)
 
 
-def schema_given(given: StructType | pa.Schema | Sequence[Column]) -> StructType:
+def column_given(given: ColumnLike, argument: str) -> Column:
+    """Return one column that a caller gives in any of several ways (see `columns_given`)."""
+    match given:
+        case Column():
+            ensure_text(given.name, f"{argument}, name,")
+            return given
+        case StructField():
+            return columns_of(StructType((given,)))[0]
+        case pa.Field():
+            return columns_of(from_arrow_schema(pa.schema([given])))[0]
+        case (str() as name, data_type):
+            return Column(name, delta_type(data_type, f"{argument}, column {shown(name)},"))
+    raise wrong_type(argument, given, f"a list of columns; each of them {_COLUMN}")
+
+
+def delta_type(given: DataType | str | pa.DataType, argument: str = "columns") -> DataType | str:
+    """Return the type of a column as a table has it, or as SQL.
+
+    Raises:
+        ArgumentTypeError: It is no type (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    if isinstance(given, pa.DataType):
+        (item,) = from_arrow_schema(pa.schema([pa.field("column", given)]))
+        return item.data_type
+    if not isinstance(given, str) and not isinstance(given, DataType):
+        raise wrong_type(argument, given, "SQL such as 'bigint', or a type of pyarrow")
+    return given
+
+
+def schema_given(given: Columns, argument: str = "columns") -> StructType:
     """Return such columns as a schema."""
-    return StructType(tuple(column.field() for column in columns_given(given)))
+    return StructType(tuple(column.field() for column in columns_given(given, argument)))
+
+
+def properties_given(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the table properties that a caller gives.
+
+    Raises:
+        ArgumentTypeError: They are no mapping (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    if given is None:
+        return {}
+    ensure_mapping(given, "properties", "a dict of names and values, both of them text")
+    return dict(given)
+
+
+ColumnLike: TypeAlias = "Column | StructField | pa.Field | tuple[str, DataType | str | pa.DataType]"
+Columns: TypeAlias = (
+    "StructType | pa.Schema | Mapping[str, DataType | str | pa.DataType] | Iterable[ColumnLike]"
+)
+"""Columns of a table that is to be made, in any of the ways that `columns_given` takes."""
 
 
 @dataclass(frozen=True, slots=True)

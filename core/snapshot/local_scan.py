@@ -11,6 +11,7 @@ from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate
@@ -106,7 +107,7 @@ def _take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Re
 
 
 def _ensure_count(limit: int | None) -> None:
-    if limit is not None and (isinstance(limit, bool) or limit < 0):
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         raise UsageError(
             f"The argument limit must be a number of rows, 0 or more, not {limit!r}.",
             kind="OPTIMIST_INVALID_ARGUMENT",
@@ -122,6 +123,7 @@ def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
     if view.has_active("rowTracking"):
         tracked = tracking_columns(view.metadata.configuration)
     for name in columns:
+        ensure_text(name, "columns")
         item = view.schema.find(name) or tracked.find(name)
         if item is None:
             raise SchemaError(

@@ -46,6 +46,11 @@ class CommitRecord:
     info: CommitInfo | None
     timestamp_ms: int
 
+    def __repr__(self) -> str:
+        name = None if self.info is None else self.info.operation
+        when = format_timestamp(self.timestamp_ms)
+        return f"CommitRecord(version={self.version}, operation={name!r}, at {when})"
+
 
 def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
     """Return the oldest version that can still be recreated from the log.

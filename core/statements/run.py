@@ -59,6 +59,9 @@ class StatementResult:
     statement: str
     rows: pa.Table
 
+    def __repr__(self) -> str:
+        return f"StatementResult({self.statement!r}, num_rows={self.rows.num_rows})"
+
 
 def run_statement(context: StatementContext, statement: Statement) -> StatementResult:
     """Run a statement.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -34,8 +34,8 @@ class FollowedCommit:
     version: int
     position: str
     num_files: int
-    _views: tuple[FilesView, ...]
-    _access: DataAccess | None
+    _views: tuple[FilesView, ...] = field(repr=False)
+    _access: DataAccess | None = field(repr=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows batch by batch.

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
-from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.argument_types import whole_number
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.options.values import at_least, parse_bool, parse_bytes
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "StreamOptions",
     "ensure_stream_options",
     "no_time_travel",
+    "start_options",
 ]
 
 LATEST: Final = "latest"
@@ -211,6 +213,41 @@ class StreamOptions:
             raise not_built_yet(
                 f"The option schemaTrackingLocation of {whose}", "Leave the option out."
             )
+
+
+def start_options(version: int | str | None, time_ms: int | None) -> dict[str, str]:
+    """Return the options for the start that a caller without Spark gives.
+
+    Args:
+        version: The argument `starting_version` of `DeltaLog.follow`.
+        time_ms: The argument `starting_timestamp`, in epoch milliseconds.
+
+    Raises:
+        ArgumentTypeError: The version is no number (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        UsageError: Both are given (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`), or the
+            version is a wrong text (kind `DELTA_ILLEGAL_OPTION`).
+    """
+    if version is not None and time_ms is not None:
+        raise UsageError(
+            "Give either starting_version or starting_timestamp, not both. Nothing was read.",
+            kind="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+        )
+    if time_ms is not None:
+        return {"startingTimestamp": str(time_ms)}
+    if version is None:
+        return {}
+    if not isinstance(version, str):
+        return {"startingVersion": str(whole_number(version, "starting_version", least=0))}
+    try:
+        _parse_version(version)
+    except ValueError:
+        raise UsageError(
+            f"The argument starting_version can't be {quoted(version)}. Nothing was read. Give a "
+            "whole number, at least 0, or 'latest' for the commits to come.",
+            kind="DELTA_ILLEGAL_OPTION",
+            argument="starting_version",
+        ) from None
+    return {"startingVersion": version}
 
 
 def ensure_stream_options(given: Mapping[str, object]) -> None:

@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.vacuum.vacuum import VacuumRequest, vacuum
     from optimist.core.streams.follow import follow
     from optimist.core.streams.followed_schemas import FollowedSchemas
-    from optimist.core.streams.options import StreamOptions, ensure_stream_options
+    from optimist.core.streams.options import (
+        StreamOptions,
+        ensure_stream_options,
+        start_options,
+    )
     from optimist.core.streams.planner import StreamPlanner
     from optimist.core.streams.schema_log import logs_at
     from optimist.core.streams.unblocked import Allowed
@@ -87,6 +91,7 @@ __all__ = [
     "recompute_statistics",
     "restore",
     "run_over",
+    "start_options",
     "update",
     "vacuum",
 ]
@@ -124,6 +129,7 @@ _MODULES = {
     "delete": "optimist.core.local.commands",
     "drop_feature": "optimist.core.maintenance.features.drop_feature",
     "ensure_stream_options": "optimist.core.streams.options",
+    "start_options": "optimist.core.streams.options",
     "files_in_partitions": "optimist.core.local.partition_choice",
     "follow": "optimist.core.streams.follow",
     "generate_manifests": "optimist.core.commands.manifests",

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
+    ArgumentTypeError,
     TableError,
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.errors.argument_types import (
+    ensure_kind,
+    ensure_optional_text,
+    ensure_text,
+    optional_whole,
+)
 from optimist.core.imports import load_arrow
 from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
+from optimist.core.log.timestamps import Timestamp, optional_epoch_ms
 from optimist.core.log_upkeep.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
+from optimist.core.options.handles import ensure_for_handle, options_given
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.lock_registry import find_lease
@@ -38,7 +47,6 @@ from optimist.core.snapshot.time_travel import (
     CommitRecord,
     commit_history,
     ensure_files_kept,
-    parse_timestamp,
     version_at_timestamp,
 )
 from optimist.core.table import by_need
@@ -94,7 +102,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         self.table = TableRef.of(
             table_path, store, options or EngineOptions(), clock or SystemClock(), lease=lease
         )
-        self._given: Mapping[str, str] = store.options
+        self._given: Mapping[str, str] | None = None
         self._newest = NewestSnapshot(self.table)
         self._commits = OwnCommits(self.table, self._newest, session)
         self._compacts = CompactsOne()
@@ -112,11 +120,13 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     ) -> DeltaLog:
         """Return the handle of the table at a path, where no table need exist yet.
 
-        Handles are cached per path and options, so that asking twice costs nothing.
+        Handles are cached per path and options, so that asking twice costs nothing. They can be
+        pickled, as the path and the options.
 
         Args:
             path: A local path or a URL; the scheme decides the store.
-            options: A plain mapping, for example the entries of a Spark conf.
+            options: A plain mapping, for example the entries of a Spark conf. Options of one read,
+                such as `versionAsOf`, are refused: `snapshot` and `changes` have arguments instead.
             session: Receives `lastCommitVersionInSession` after each commit.
 
         Raises:
@@ -125,7 +135,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             ArgumentTypeError: The path is neither text nor a path object; it is a `TypeError`, too.
         """
         path = path_text(path)
-        options = Options(options)  # masks its values, so that no crash report shows a secret
+        options = options_given(options)  # masks its values, so that no crash report shows a secret
+        ensure_for_handle(options)
         given = Options({k: v for k, v in options.items() if k != LAST_COMMIT_VERSION})
         store = find_store(path, given)
 
@@ -141,6 +152,21 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         fresh = cls(path, store, engine_options, lease=find_lease(given), session=session)
         fresh._given = given  # a store keeps only what concerns it
         return _CACHE.get_or_put(key(fresh.table_path), fresh)
+
+    def __reduce__(self) -> tuple[Callable[..., DeltaLog], tuple[str, dict[str, str]]]:
+        """Pickle the handle as its path and its options, passwords included.
+
+        The other process finds its own store, and its own session.
+        """
+        if self._given is None:
+            raise ArgumentTypeError(
+                f"The handle of {self.table_path} was made with a store, and can't be pickled. "
+                "Nothing was done. Make it by DeltaLog.for_path, which is pickled as the path and "
+                "the options.",
+                kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+                argument="store",
+            )
+        return DeltaLog.for_path, (self.table_path, dict(self._given))
 
     @property
     def table_path(self) -> str:
@@ -177,6 +203,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
     # Versions
 
+    @one_operation
     def table_exists(self) -> bool:
         """Return whether there is a table at the path now."""
         return self._newest.refresh() is not None
@@ -185,7 +212,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     def snapshot(
         self,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         *,
         to_read: bool = False,
     ) -> Snapshot:
@@ -196,8 +223,9 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
         Args:
             version: A version number.
-            timestamp: Epoch milliseconds, or text such as `2026-11-20 10:00:00` (UTC unless it says
-                otherwise). It means the newest version committed at that time or before.
+            timestamp: Text such as `2026-11-20 10:00:00`, a `datetime`, or epoch milliseconds (in
+                UTC unless it says otherwise). It means the newest version committed at that time
+                or before.
             to_read: Whether the rows will be read. Then a version is refused whose files VACUUM may
                 have removed (option `vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration`).
 
@@ -213,6 +241,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 "The arguments version and timestamp are both given. Give only one of them.",
                 kind="DELTA_ONEOF_IN_TIMETRAVEL",
             )
+        version = optional_whole(version, "version")
+        wanted_ms = optional_epoch_ms(timestamp, "timestamp")
         try:
             latest = self._newest_version()
         except TableNotFoundError:
@@ -221,9 +251,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             if version is None:
                 raise
             return load_version(self.table, version)  # the newest is damaged; this one may be whole
-        if timestamp is not None:
-            wanted = _epoch_ms(timestamp)
-            version = version_at_timestamp(self.store, self.log_path, wanted, latest=latest)
+        if wanted_ms is not None:
+            version = version_at_timestamp(self.store, self.log_path, wanted_ms, latest=latest)
         if version is None or version == latest.version:
             return latest
         found = load_version(self.table, version, latest=latest)
@@ -246,6 +275,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         """
         if snapshot is None:
             snapshot = self._newest.refresh() or self._absent_table()
+        ensure_kind(snapshot, "snapshot", Snapshot, "a Snapshot")
         committer = LogCommitter(self.table, snapshot, self._commits, self.commit_queue)
         txn = OptimisticTransaction(self.table, snapshot, committer)
         for hook in self._hooks_on(snapshot):
@@ -261,6 +291,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         Args:
             user_metadata: Text for the history.
         """
+        ensure_optional_text(user_metadata, "user_metadata")
         return TableTransaction(self, self._begin_several, user_metadata)
 
     def _begin_several(self) -> SeveralSteps:
@@ -282,7 +313,11 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
     def _at_path(self, path: TablePath) -> DeltaLog:
         """Return the handle of the table at another path, with the same options."""
-        return DeltaLog.for_path(path, self._given)
+        return DeltaLog.for_path(path, self._options_given)
+
+    @property
+    def _options_given(self) -> Mapping[str, str]:
+        return self.store.options if self._given is None else self._given
 
     @one_operation
     def changes(
@@ -292,8 +327,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         *,
         starting_version: int | None = None,
         ending_version: int | None = None,
-        starting_timestamp: str | int | None = None,
-        ending_timestamp: str | int | None = None,
+        starting_timestamp: Timestamp | None = None,
+        ending_timestamp: Timestamp | None = None,
     ) -> pa.Table:
         """Return the rows inserted, updated or deleted in a range of versions (spec 10.11).
 
@@ -306,8 +341,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             columns: The columns wanted, in this order; None asks for all.
             starting_version: The first version.
             ending_version: The last version; the newest one if no end is given.
-            starting_timestamp: Instead of `starting_version`: epoch milliseconds, or text as for
-                `snapshot`. It means the first commit made at that time or later.
+            starting_timestamp: Instead of `starting_version`: a time, as for `snapshot`. It means
+                the first commit made at that time or later.
             ending_timestamp: Instead of `ending_version`: the last commit made at that time or
                 before.
 
@@ -318,11 +353,12 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 `DELTA_MISSING_CHANGE_DATA`), or a file is gone.
             SchemaError: Columns were dropped, renamed or given other types in the run.
         """
+        predicate = None if predicate is None else Predicate.of(predicate)
         bounds = by_need.ChangeBounds(
-            starting_version,
-            ending_version,
-            _epoch_ms(starting_timestamp),
-            _epoch_ms(ending_timestamp),
+            optional_whole(starting_version, "starting_version"),
+            optional_whole(ending_version, "ending_version"),
+            optional_epoch_ms(starting_timestamp, "starting_timestamp"),
+            optional_epoch_ms(ending_timestamp, "ending_timestamp"),
         )
         feed = by_need.change_feed(self.table, self.snapshot(), bounds)
         wanted = None if columns is None else several(columns, "columns")
@@ -334,7 +370,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         *,
         wait_s: float | None = None,
         starting_version: int | str | None = None,
-        starting_timestamp: str | int | None = None,
+        starting_timestamp: Timestamp | None = None,
         changes: bool = False,
         **options: object,
     ) -> Iterator[FollowedCommit]:
@@ -350,8 +386,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
             wait_s: Look again after so many seconds where there is nothing new, for ever; each look
                 costs one listing. It must be above 0. None ends there.
             starting_version: The first commit, or `latest` for those to come.
-            starting_timestamp: Instead of it: epoch milliseconds, or text as for `snapshot`. It
-                means the first commit made at that time or later.
+            starting_timestamp: Instead of it: a time, as for `snapshot`. It means the first commit
+                made at that time or later.
             changes: Give what each commit inserted, updated and deleted, with the three columns of
                 `changes`; the whole table comes as inserts.
             options: `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `excludeRegex`,
@@ -367,23 +403,27 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 option more, which the error names.
             UsageError: An option is wrong, or both starts are given.
         """
+        ensure_optional_text(position, "position")
+        if wait_s is not None:
+            ensure_kind(wait_s, "wait_s", (int, float), "a number of seconds")
         given = {name: str(value) for name, value in options.items() if value is not None}
-        if starting_version is not None:
-            given["startingVersion"] = str(starting_version)
-        if starting_timestamp is not None:
-            given["startingTimestamp"] = str(_epoch_ms(starting_timestamp))
+        given |= by_need.start_options(
+            starting_version, optional_epoch_ms(starting_timestamp, "starting_timestamp")
+        )
         by_need.ensure_stream_options(given)
         if changes:
             given["readChangeFeed"] = "true"
         parsed = by_need.StreamOptions.parse(given, int)
         log_of = None
         if parsed.schema_location is not None:
-            place = DeltaLog.for_path(parsed.schema_location, self._given).table
+            place = self._at_path(parsed.schema_location).table
             log_of = by_need.logs_at(place, parsed.tracking_id)
         planner = by_need.StreamPlanner.of(
             self.table, parsed, self.snapshot, log_of, tracked_by=by_need.FollowedSchemas
         )
-        return by_need.follow(planner, position, wait_s, by_need.Allowed(parsed, self._given))
+        return by_need.follow(
+            planner, position, wait_s, by_need.Allowed(parsed, self._options_given)
+        )
 
     @one_operation
     def sql(
@@ -417,6 +457,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """Return the commits, newest first. No more of them are read than asked for."""
+        limit = optional_whole(limit, "limit", least=0)
         latest = self.snapshot().version
         return commit_history(self.store, self.log_path, limit=limit, latest_version=latest)
 
@@ -466,6 +507,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         Returns:
             False if they are not done after `timeout_s` seconds.
         """
+        if timeout_s is not None:
+            ensure_kind(timeout_s, "timeout_s", (int, float), "a number of seconds")
         return self._commits.background.wait(timeout_s)
 
     @one_operation
@@ -485,6 +528,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
                 its file was cleaned up, or commits carry no commitInfo (option
                 `commitInfo.enabled`).
         """
+        ensure_text(txn_id, "txn_id")
+        version = optional_whole(version, "version", least=0)
         snapshot = self._newest.refresh()
         return resolve_commit(
             self.store,
@@ -497,11 +542,3 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
 
 
 _CACHE: HandleCache[DeltaLog] = HandleCache()
-
-
-@overload
-def _epoch_ms(timestamp: str | int) -> int: ...
-@overload
-def _epoch_ms(timestamp: None) -> None: ...
-def _epoch_ms(timestamp: str | int | None) -> int | None:
-    return parse_timestamp(timestamp) if isinstance(timestamp, str) else timestamp

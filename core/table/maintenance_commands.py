@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
-from optimist.core.log.timestamps import parse_timestamp
+from optimist.core.errors.argument_types import (
+    ensure_kind,
+    ensure_optional_text,
+    ensure_text,
+    whole_number,
+    wrong_type,
+)
+from optimist.core.log.timestamps import Timestamp, epoch_ms, format_timestamp
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
 from optimist.core.requests.columns import ColumnName, path_of
-from optimist.core.requests.table_definition import Column, CreateMode, schema_given
+from optimist.core.requests.table_definition import (
+    Columns,
+    CreateMode,
+    properties_given,
+    schema_given,
+)
 from optimist.core.runtime.budget import one_operation
-from optimist.core.schema.types import StructType
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
     from optimist.core.local.progress import Progress
@@ -138,11 +149,12 @@ class MaintenanceCommands(TableHandle):
             DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
         """
         report = by_need.ProgressReport(self.table.clock, progress, "COMPUTE STATS")
-        return by_need.recompute_statistics(by_need.LocalTarget(self._begin(), report), predicate)
+        chosen = None if predicate is None else Predicate.of(predicate)
+        return by_need.recompute_statistics(by_need.LocalTarget(self._begin(), report), chosen)
 
     @one_operation
     def restore(
-        self, version: int | None = None, timestamp: str | int | None = None
+        self, version: int | None = None, timestamp: Timestamp | None = None
     ) -> RestoredTable | None:
         """Make the table what it was at an older version or time, in one commit.
 
@@ -151,7 +163,7 @@ class MaintenanceCommands(TableHandle):
 
         Args:
             version: A version number.
-            timestamp: Epoch milliseconds, or text as for `snapshot`.
+            timestamp: A time, as for `snapshot`.
 
         Returns:
             What was done; None if that is the newest version.
@@ -170,7 +182,7 @@ class MaintenanceCommands(TableHandle):
                 kind="DELTA_ONEOF_IN_TIMETRAVEL",
             )
         to = (
-            by_need.RestoreTo(version)
+            by_need.RestoreTo(whole_number(version, "version"))
             if timestamp is None
             else by_need.RestoreTo(None, *_time_and_text(timestamp))
         )
@@ -183,12 +195,12 @@ class MaintenanceCommands(TableHandle):
         *,
         is_shallow: bool = False,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         mode: str = "create",
         properties: Mapping[str, str] | None = None,
         source_format: str = "delta",
-        partition_columns: StructType | pa.Schema | Sequence[Column] = (),
-    ) -> ClonedTable | None:
+        partition_columns: Columns = (),
+    ) -> ClonedTable | MaybeNone:
         """Make another table with the rows that this one has, or had, in one commit.
 
         Args:
@@ -196,7 +208,7 @@ class MaintenanceCommands(TableHandle):
             is_shallow: Whether the clone names the files of this table and copies none. Then it
                 needs them, and VACUUM of this table does not know of it.
             version: A version number; the newest version without it and a timestamp.
-            timestamp: Epoch milliseconds, or text as for `snapshot`.
+            timestamp: A time, as for `snapshot`.
             mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`. A table that
                 is replaced must have no files.
             properties: Properties that the clone has instead of this table's, or besides them.
@@ -219,14 +231,14 @@ class MaintenanceCommands(TableHandle):
             StorageError: A store failed. Files that a deep clone has copied stay, and the next call
                 goes on from there.
         """
-        how = (is_shallow, CreateMode.of(mode), dict(properties or {}))
+        how = (is_shallow, CreateMode.of(mode), properties_given(properties))
         is_newest = version is None and timestamp is None
         source: CloneSource
         if source_format != "delta":
-            columns = schema_given(partition_columns)
+            columns = schema_given(partition_columns, "partition_columns")
             files = by_need.ConvertRequest(columns, source_format=source_format)
             source = by_need.FilesSource.of(self.table, files, is_newest=is_newest)
-        elif len(schema_given(partition_columns)):
+        elif len(schema_given(partition_columns, "partition_columns")):
             raise UsageError(
                 "A Delta table says itself how it is partitioned. Nothing was written. Leave "
                 "partition_columns out, or give the source_format of the files.",
@@ -265,6 +277,7 @@ class MaintenanceCommands(TableHandle):
             TableError: A checkpoint could not be written.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
+        ensure_text(name, "name")
         table = by_need.CaredFor(self._begin, self._purge_vectors, by_need.LocalBins())
         return by_need.drop_feature(table, by_need.DropRequest(name, truncate_history))
 
@@ -302,15 +315,25 @@ class MaintenanceCommands(TableHandle):
             TableError: The log is damaged, or does not tell enough for `LITE`.
             StorageError: The store failed. Some files may be deleted; run it again to go on.
         """
+        if retention_hours is not None:
+            ensure_kind(retention_hours, "retention_hours", (int, float), "a number of hours")
+        ensure_optional_text(mode, "mode")
         batches = None if inventory is None else _batches_of(inventory)
         request = by_need.VacuumRequest(retention_hours, dry_run, mode, batches, progress)
         return by_need.vacuum(self._begin, request)
 
 
 def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:
-    return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
+    if isinstance(inventory, pa.Table):
+        return iter(inventory.to_batches())
+    if hasattr(inventory, "__arrow_c_stream__"):
+        return iter(pa.RecordBatchReader.from_stream(inventory))
+    if isinstance(inventory, str) or not isinstance(inventory, Iterable):
+        raise wrong_type("inventory", inventory, "rows, such as a pyarrow.Table")
+    return iter(inventory)
 
 
-def _time_and_text(timestamp: str | int) -> tuple[int, str]:
-    timestamp_ms = parse_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
-    return timestamp_ms, str(timestamp)
+def _time_and_text(timestamp: Timestamp) -> tuple[int, str]:
+    timestamp_ms = epoch_ms(timestamp)
+    is_written_so = isinstance(timestamp, str | int)
+    return timestamp_ms, str(timestamp) if is_written_so else format_timestamp(timestamp_ms)

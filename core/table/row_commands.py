@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.commands.reruns import run_until_it_lands
+from optimist.core.errors.argument_types import ensure_optional_text
 from optimist.core.predicates import Predicate
-from optimist.core.requests.arguments import Rows, arrow_table, several
+from optimist.core.requests.arguments import Rows, arrow_table, ensure_text, names
 from optimist.core.runtime.budget import one_operation
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
     from optimist.core.commands.alter.table_changes import TableChanges
@@ -40,7 +42,7 @@ class RowCommands(TableHandle):
         partition_by: Sequence[str] | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
-    ) -> CommitResult | None:
+    ) -> CommitResult | MaybeNone:
         """Append Arrow rows in one commit. The first append creates the Delta table.
 
         Args:
@@ -61,10 +63,12 @@ class RowCommands(TableHandle):
             SchemaError: The data does not fit the table; nothing was written.
             ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
         """
+        ensure_optional_text(user_metadata, "user_metadata")
+        ensure_app_txn(txn)
         return by_need.append(
             self.start_transaction(),
             arrow_table(data, "data"),
-            partition_by=several(() if partition_by is None else partition_by, "partition_by"),
+            partition_by=names(partition_by, "partition_by"),
             user_metadata=user_metadata,
             app_txn=txn,
         )
@@ -116,7 +120,7 @@ class RowCommands(TableHandle):
 
         Args:
             set: Names of columns or of struct fields (`pos.lat`) to new values: SQL text, which
-                sees the row as it was, or a Python value that is not text, or a `pyarrow` scalar.
+                sees the row as it was, or another Python value, or a `pyarrow` scalar, or `col`.
             predicate: Which rows, as for `delete`; all rows without one.
             user_metadata: Text for the history.
             txn: Application id and version of a command that may be repeated, as for `append`.
@@ -154,6 +158,10 @@ class RowCommands(TableHandle):
             ArgumentTypeError: The source is no rows of Arrow.
         """
         rows = arrow_table(source, "source")
+        if not isinstance(predicate, str):
+            predicate = names(predicate, "predicate")
+        ensure_text(target_alias, "target_alias")
+        ensure_text(source_alias, "source_alias")
         request = by_need.LocalMergeRequest(rows, predicate, target_alias, source_alias)
         return by_need.LocalMerge(request, self._merge_rows)
 

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import ensure_mapping, ensure_text
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.builder import literal
-from optimist.core.requests.arguments import Rows, arrow_table
+from optimist.core.requests.arguments import Rows, arrow_table, several
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.statement_texts import Statement, parse_statement
 from optimist.core.sql.statements import TableName
@@ -27,12 +28,14 @@ StatementArguments: TypeAlias = Mapping[str, object] | Sequence[object]
 
 def parse_with(text: str, args: StatementArguments | None) -> Statement:
     """Parse a statement whose parameters are given as Python values."""
+    ensure_text(text, "text")
     if args is None:
         return parse_statement(text)
     if isinstance(args, Mapping):
         named = {name: str(literal(value)) for name, value in args.items()}
         return parse_statement(text, Parameters(named=named))
-    return parse_statement(text, Parameters(positional=[str(literal(value)) for value in args]))
+    values = several(args, "args")
+    return parse_statement(text, Parameters(positional=[str(literal(value)) for value in values]))
 
 
 def run_over(
@@ -49,6 +52,8 @@ def run_over(
         sources: Rows by the names that the statement has for them.
         own_table: The table that the statement calls `this`.
     """
+    if sources is not None:
+        ensure_mapping(sources, "sources", "a dict of names and rows")
     given = {name.lower(): arrow_table(rows, name) for name, rows in (sources or {}).items()}
     return run_statement(_Tables(open_path, given, own_table), statement)
 

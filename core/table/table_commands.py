@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import ensure_optional_text, wrong_type
 from optimist.core.errors.foreign_text import shown
-from optimist.core.requests.arguments import several
+from optimist.core.requests.arguments import names, several
 from optimist.core.requests.table_definition import (
-    Column,
+    Columns,
     CreateMode,
     TableDefinition,
     columns_given,
+    properties_given,
     schema_given,
 )
 from optimist.core.runtime.budget import one_operation
-from optimist.core.schema.types import StructType
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["TableCommands"]
 
@@ -33,7 +32,7 @@ class TableCommands(TableHandle):
     @one_operation
     def create(  # noqa: PLR0913 - one keyword per part of CREATE TABLE
         self,
-        columns: StructType | pa.Schema | Sequence[Column],
+        columns: Columns,
         *,
         partition_by: Sequence[str] | None = None,
         cluster_by: Sequence[str | Sequence[str]] | None = None,
@@ -41,14 +40,15 @@ class TableCommands(TableHandle):
         comment: str | None = None,
         mode: str = "create",
         user_metadata: str | None = None,
-    ) -> CommitResult | None:
+    ) -> CommitResult | MaybeNone:
         """Make a table without rows, or replace the one that is there, in one commit.
 
         A table that is replaced keeps its history: older versions can still be read.
 
         Args:
-            columns: The columns: a schema, or `Column`s, which can be generated, have defaults and
-                comments, or be given numbers.
+            columns: The columns: a schema of Arrow, a dict of names and types, a list of such
+                pairs, or `Column`s, which can be generated, have defaults and comments, or be given
+                numbers.
             partition_by: The partition columns.
             cluster_by: The columns to cluster by, instead: names, ``s.`f.g` `` for a field of a
                 struct, or paths.
@@ -66,11 +66,13 @@ class TableCommands(TableHandle):
             SchemaError, ConfigError, ProtocolError: The columns or properties are not sound.
             DeltaConcurrentModificationException: Another commit came first; nothing was written.
         """
+        ensure_optional_text(comment, "comment")
+        ensure_optional_text(user_metadata, "user_metadata")
         definition = TableDefinition(
             columns_given(columns),
-            several(() if partition_by is None else partition_by, "partition_by"),
-            several(() if cluster_by is None else cluster_by, "cluster_by"),
-            dict(properties or {}),
+            names(partition_by, "partition_by"),
+            _clustering_columns(cluster_by),
+            properties_given(properties),
             comment,
             CreateMode.of(mode),
             is_local=True,
@@ -80,7 +82,7 @@ class TableCommands(TableHandle):
     @one_operation
     def convert(
         self,
-        partition_columns: StructType | pa.Schema | Sequence[Column] = (),
+        partition_columns: Columns = (),
         *,
         collect_statistics: bool = True,
         source_format: str = _PARQUET,
@@ -92,7 +94,7 @@ class TableCommands(TableHandle):
 
         Args:
             partition_columns: The columns that the directories name, as in `p=1`, in their order,
-                with their types: a schema, or `Column`s.
+                with their types: as `columns` of `create`.
             collect_statistics: Whether statistics are taken from the footers, for queries that skip
                 files.
             source_format: `parquet` for a directory of files, `iceberg` for a table of Iceberg,
@@ -121,9 +123,20 @@ class TableCommands(TableHandle):
                 format=source_format,
             )
         request = by_need.ConvertRequest(
-            schema_given(partition_columns),
+            schema_given(partition_columns, "partition_columns"),
             collect_statistics,
             source_format=source_format,
             metadata_file=metadata_file,
         )
         return by_need.convert(self.start_transaction(), request)
+
+
+def _clustering_columns(
+    given: Sequence[str | Sequence[str]] | None,
+) -> tuple[str | Sequence[str], ...]:
+    columns = several(() if given is None else given, "cluster_by")
+    for column in columns:
+        is_path = isinstance(column, list | tuple) and all(isinstance(item, str) for item in column)
+        if not isinstance(column, str) and not is_path:
+            raise wrong_type("cluster_by", column, "a list of names or paths")
+    return columns

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.log.timestamps import Timestamp
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.runtime.clock import Clock
+from optimist.core.schema.types import StructType
+from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -34,11 +37,22 @@ class TableHandle(ABC):
     def snapshot(
         self,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         *,
         to_read: bool = False,
     ) -> Snapshot:
         """Return a version of the table, the newest without arguments."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({without_secrets(self.table.table_path)!r})"
+
+    def version(self) -> int:
+        """Return the number of the newest version. Each call looks for it."""
+        return self.snapshot().version
+
+    def schema(self) -> StructType:
+        """Return the columns of the newest version. Each call looks for it."""
+        return self.snapshot().schema
 
     def ensure_sources_fit(self, versions: Collection[int]) -> None:
         """Refuse rows that a command would write, read from these versions of the same table.

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from optimist.core.commands.idempotence import conf_txn
 from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.log.timestamps import Timestamp
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
@@ -110,7 +111,7 @@ class TableTransaction(RowCommands, RowReads):
     def snapshot(
         self,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         *,
         to_read: bool = False,
     ) -> Snapshot:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
+from optimist.core.imports import own_version
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, CommitInfo
 from optimist.core.protocol.engine_name import ENGINE_NAME
@@ -18,7 +17,6 @@ __all__ = [
     "engine_info",
     "get_operation_metrics",
     "get_user_metadata",
-    "own_version",
 ]
 
 
@@ -67,12 +65,3 @@ def engine_info(options: EngineOptions) -> str:
     """Return `Optimist/<version>`, after the host engine's name where there is one."""
     own = f"{ENGINE_NAME}/{own_version()}"
     return f"{options.engine_info} {own}" if options.engine_info else own
-
-
-@cache
-def own_version() -> str:
-    """Return the version of this package, or `unknown` if it is not installed."""
-    try:
-        return version("optimist")
-    except PackageNotFoundError:
-        return "unknown"

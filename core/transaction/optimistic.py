@@ -17,19 +17,21 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.errors.argument_types import ensure_kind
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.runtime.budget import within_budget
+from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import prepare
 from optimist.core.transaction.commit_files import CommitFiles
@@ -83,6 +85,10 @@ class OptimisticTransaction:
         self._pending = pending or PendingMetadata(table, snapshot)
         self._hooks: list[PostCommitHook] = []
         self._is_closed = False
+
+    def __repr__(self) -> str:
+        path = without_secrets(self.table.table_path)
+        return f"{type(self).__name__}({path!r}, read_version={self.read_version})"
 
     @property
     def txn_id(self) -> str:
@@ -318,6 +324,8 @@ class OptimisticTransaction:
             MaxCommitAttemptsExceededError: Other writers kept winning. Nothing was committed.
             UsageError, SchemaError, ProtocolError: The commit is not valid. Nothing was committed.
         """
+        ensure_kind(actions, "actions", Iterable, "a list of actions")
+        ensure_kind(operation, "operation", Operation, "an Operation")
         with self._closing():
             return self._committer.commit(self._request(actions, operation, tags, written=written))
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from optimist.core.transaction.hooks.hooks import HookOutcome
 
-__all__ = ["CommitResult"]
+__all__ = ["CommitResult", "MaybeNone"]
+
+MaybeNone: TypeAlias = Any
+"""None, but only in a case that the caller has asked for, such as a replay or `if_not_exists`.
+
+Type checkers let a caller use the result without a test for None.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.commands.alter.alteration import Change
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.requests.arguments import several
-from optimist.core.requests.columns import ColumnChange, NewColumn
+from optimist.core.requests.columns import ColumnChange, NewColumn, NewColumns
+from optimist.core.schema.types import StructType
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.existing_rows import SparkRowChecks
@@ -44,17 +46,17 @@ class SparkTableChanges(TableChanges):
     def __init__(self, spark: SparkSession, log: TableHandle) -> None:
         super().__init__(log, SparkRowChecks(spark))
 
-    def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+    def add_columns(self, columns: NewColumns) -> CommitResult:
         """See `TableChanges.add_columns`."""
-        return super().add_columns(_with_types_as_sql(columns))
+        return super().add_columns(_new_with_types_as_sql(columns))
 
     def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
         """See `TableChanges.change_columns`."""
         return super().change_columns(_with_types_as_sql(changes, "changes"))
 
-    def replace_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+    def replace_columns(self, columns: NewColumns) -> CommitResult:
         """See `TableChanges.replace_columns`."""
-        return super().replace_columns(_with_types_as_sql(columns))
+        return super().replace_columns(_new_with_types_as_sql(columns))
 
     def perform(self, change: Change) -> CommitResult | None:
         """See `TableChanges.perform`."""
@@ -62,10 +64,15 @@ class SparkTableChanges(TableChanges):
             return super().perform(change)
 
 
-def _with_types_as_sql(given: Iterable[_Request], argument: str = "columns") -> list[_Request]:
+def _new_with_types_as_sql(given: NewColumns) -> NewColumns:
+    is_schema = isinstance(given, Mapping | pa.Schema | StructType)
+    return given if is_schema else _with_types_as_sql(given, "columns")
+
+
+def _with_types_as_sql(given: Iterable[_Request], argument: str) -> list[_Request]:
     return [
         replace(each, data_type=sql_of_spark_type(each.data_type))
-        if isinstance(each.data_type, st.DataType)
+        if isinstance(each, NewColumn | ColumnChange) and isinstance(each.data_type, st.DataType)
         else each
         for each in several(given, argument)
     ]

@@ -19,13 +19,16 @@ from optimist.core.commands.alter.row_numbering import (
     number_files,
     support_row_ids,
 )
+from optimist.core.errors.argument_types import ensure_kind, whole_number
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.requests.arguments import at_least_one, ensure_text, several, wrong_type
+from optimist.core.requests.arguments import names as name_list
 from optimist.core.requests.columns import (
     ColumnChange,
     ColumnName,
-    NewColumn,
+    NewColumns,
+    new_columns,
     path_of,
 )
 from optimist.core.runtime.budget import one_operation
@@ -77,6 +80,9 @@ class TableChanges:
         self._log = log
         self._checks = checks or LocalRowChecks()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._log!r})"
+
     @property
     def clock(self) -> Clock:
         """The source of time."""
@@ -113,7 +119,7 @@ class TableChanges:
             names: The properties; `comment` is the table's description.
             if_exists: Whether to ignore properties that the table does not have.
         """
-        wanted = several(names, "names")
+        wanted = name_list(names, "names")
         return self._commit_change(
             lambda txn: properties.unset_properties(txn, wanted, if_exists=if_exists)
         )
@@ -126,12 +132,15 @@ class TableChanges:
 
     # Columns
 
-    def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+    def add_columns(self, columns: NewColumns) -> CommitResult:
         """Add nullable columns (ADD COLUMNS).
 
         Existing rows get null.
+
+        Args:
+            columns: A list of `NewColumn`, or columns in any form that `DeltaLog.create` takes.
         """
-        wanted = at_least_one(columns, "columns")
+        wanted = new_columns(columns)
         return self._commit_change(lambda txn: column_commands.add_columns(txn, wanted))
 
     def rename_column(self, column: ColumnName, new_name: str) -> CommitResult:
@@ -176,16 +185,18 @@ class TableChanges:
         rules.
         """
         wanted = at_least_one(changes, "changes")
+        for change in wanted:
+            ensure_kind(change, "changes", ColumnChange, "a list of ColumnChange")
         return self._commit_change(lambda txn: change_columns(txn, wanted, self._checks))
 
-    def replace_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+    def replace_columns(self, columns: NewColumns) -> CommitResult:
         """Give the table exactly these columns, in this order (REPLACE COLUMNS).
 
         Existing columns keep their values, and change as by `change_columns`. Other columns are
         added. If column mapping is on and no column is added, columns that are not listed are
-        dropped.
+        dropped. They are given as for `add_columns`.
         """
-        wanted = at_least_one(columns, "columns")
+        wanted = new_columns(columns)
         return self._commit_change(lambda txn: replace_columns(txn, wanted, self._checks))
 
     # Constraints
@@ -261,13 +272,14 @@ class TableChanges:
         """
         return self.set_properties(
             {
-                "delta.minReaderVersion": str(reader_version),
-                "delta.minWriterVersion": str(writer_version),
+                "delta.minReaderVersion": str(whole_number(reader_version, "reader_version")),
+                "delta.minWriterVersion": str(whole_number(writer_version, "writer_version")),
             }
         )
 
     def add_feature(self, name: str) -> CommitResult:
         """Add a table feature, and those that it requires, to the protocol."""
+        ensure_text(name, "name")
         return self.set_properties({FEATURE_PREFIX + name: "supported"})
 
     @one_operation

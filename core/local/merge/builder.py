@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.local.commands import CommandOptions, RowsChanged
 from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
 from optimist.core.local.progress import Progress
@@ -36,6 +37,10 @@ class LocalMerge:
     ) -> None:
         self._request = request
         self._run = run
+
+    def __repr__(self) -> str:
+        clauses = ", ".join(f"{item.kind} {item.action}" for item in self._request.clauses)
+        return f"LocalMerge(on {self._request.on!r}: {clauses or 'no clause yet'})"
 
     def when_matched_update(
         self, updates: Mapping[str, object], predicate: _Condition = None
@@ -108,6 +113,8 @@ class LocalMerge:
         predicate: _Condition,
         values: Mapping[str, object] | None = None,
     ) -> LocalMerge:
+        if values is not None:
+            ensure_mapping(values, "updates", "a dict of columns and their new values")
         clause: LocalClause = Clause(kind, action, predicate, values)
         request = replace(self._request, clauses=(*self._request.clauses, clause))
         return LocalMerge(request, self._run)

@@ -17,7 +17,7 @@ existed before the version that it reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
@@ -101,7 +101,7 @@ class Vacuumed:
 
     num_files: int
     size_bytes: int
-    paths: pa.Array
+    paths: pa.Array = field(repr=False)
     num_live_intents: int = 0
     stale_intents: tuple[str, ...] = ()
 

@@ -27,7 +27,7 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_argument(tmp_path
     log = DeltaLog.for_path(str(tmp_path))
     log.append(pa.table({"n": [1]}))
     log.alter.set_properties({"delta.feature.domainMetadata": "supported"})
-    with pytest.raises(ArgumentTypeError, match="Nothing was written") as caught:
+    with pytest.raises(ArgumentTypeError, match="Nothing was done") as caught:
         WRONG[what](log.alter)
     assert caught.value.fields["argument"] in what
     assert log.snapshot().version == 1

@@ -172,7 +172,7 @@ def test_impossible_clauses_are_refused(tmp_path):
             "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
         ),
         (merge.when_matched_update_all(), "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-        (merge.when_matched_update({"p": "nowhere"}), "OPTIMIST_NEEDS_SPARK"),
+        (merge.when_matched_update({"p": "nowhere"}), "DELTA_COLUMN_NOT_FOUND"),
         (
             other.when_matched_delete(),
             "OPTIMIST_INVALID_PREDICATE",
