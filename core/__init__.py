@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
     from optimist.core.requests.columns import ColumnChange, NewColumn
     from optimist.core.requests.table_definition import Column, Identity
-    from optimist.core.snapshot import Snapshot
+    from optimist.core.snapshot import RowScan, Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
     from optimist.core.statements.run import StatementResult
@@ -69,6 +69,7 @@ __all__ = [
     "Recomputed",
     "RemoveFile",
     "RestoredTable",
+    "RowScan",
     "RowsChanged",
     "Snapshot",
     "StatementResult",
@@ -109,6 +110,7 @@ _MODULES = {
     "RemoveFile": "optimist.core.protocol.actions",
     "Recomputed": "optimist.core.local.recomputed_statistics",
     "RestoredTable": "optimist.core.maintenance.copies.restore",
+    "RowScan": "optimist.core.snapshot",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
     "StatementResult": "optimist.core.statements.run",

@@ -34,6 +34,7 @@ GIVEN_BY = {
     "FollowedCommit": "follow",
     "Recomputed": "recompute_statistics",
     "RestoredTable": "restore",
+    "RowScan": "scan",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",
     "StatementResult": "run_sql",

@@ -1,7 +1,8 @@
 """One version of a table: how to find it, its files, and its rows in this process."""
 
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.row_scan import RowScan
 from optimist.core.snapshot.scan import Scan
 from optimist.core.snapshot.snapshot import KnownCommit, Snapshot
 
-__all__ = ["FilesView", "KnownCommit", "Scan", "Snapshot"]
+__all__ = ["FilesView", "KnownCommit", "RowScan", "Scan", "Snapshot"]

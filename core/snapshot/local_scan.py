@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
@@ -14,8 +15,8 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
-from optimist.core.predicates import Predicate
-from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.runtime.streamed_ahead import AheadLimits, stream_ahead
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_filter import (
@@ -27,10 +28,11 @@ from optimist.core.snapshot.row_filter import (
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.snapshot.scan import Scan
 
-__all__ = ["count_rows", "read_rows", "to_arrow"]
+__all__ = ["RowRequest", "count_rows", "read_rows", "stream_rows", "to_arrow"]
 
-_READERS = 8
 _BATCH_ROWS = 131_072
+_WINDOW = 256
+_LIMITS = AheadLimits(streams=8, cost=256 << 20, held_bytes=16 << 20)
 
 
 def to_arrow(
@@ -48,19 +50,16 @@ def to_arrow(
     2. The reader reads the other files: the requested columns, and those that the predicate names.
     3. The predicate is evaluated for every row, so the answer is exact.
     """
-    _ensure_count(limit)
-    scan = view.scan(predicate, limit=limit)
-    wanted = _find_columns(view, columns)
-    found = _matching_rows(view, scan, wanted, access)
-    batches = list(found if limit is None else _take_first(found, limit))
-    return pa.Table.from_batches(batches, schema=RowLayout(wanted).arrow_schema)
+    request = RowRequest.of(view, predicate, columns, limit=limit)
+    batches = list(stream_rows(view, request, access=access))
+    return pa.Table.from_batches(batches, schema=request.arrow_schema)
 
 
 def read_rows(
     view: FilesView, columns: StructType, *, access: DataAccess | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a version in batches, with only the given columns (at least one)."""
-    return _matching_rows(view, view.scan(None), columns, access)
+    return stream_rows(view, RowRequest(Predicate.TRUE, columns), access=access)
 
 
 def count_rows(
@@ -74,29 +73,112 @@ def count_rows(
     if counted.total is not None:
         return counted.total
     scan = replace(view.scan(predicate), files=counted.undecided)
+    ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK)
     # Even without a predicate, one column must be read to count the rows.
     named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
-    found = _matching_rows(view, scan, wanted, access)
+    request = RowRequest(scan.predicate, wanted, in_order=False)
+    found = _read_ahead(view, scan, request, access, _LIMITS)
     return counted.rows + sum(int(batch.num_rows) for batch in found)
 
 
-def _matching_rows(
-    view: FilesView, scan: Scan, wanted: StructType, access: DataAccess | None
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """The rows and columns that a caller wants, found to be readable here.
+
+    Attributes:
+        predicate: The condition, with its columns in the schema's spelling.
+        columns: The columns, in the wanted order.
+        limit: The most rows, or None for all.
+        in_order: Whether the rows must come in the order of the files, as the log has them.
+    """
+
+    predicate: Predicate
+    columns: StructType
+    limit: int | None = None
+    in_order: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        view: FilesView,
+        predicate: str | Predicate | None,
+        columns: Sequence[str] | None,
+        *,
+        limit: int | None = None,
+        in_order: bool = True,
+    ) -> RowRequest:
+        """Check a caller's arguments against a version.
+
+        Raises:
+            UsageError: The predicate does not parse, names an unknown column, or has a part that
+                only Spark can evaluate (kind `OPTIMIST_NEEDS_SPARK`); or the limit is no number of
+                rows.
+            SchemaError: There is no such column.
+        """
+        _ensure_count(limit)
+        resolved = Predicate.TRUE
+        if predicate is not None:
+            resolved = ensure_columns(Predicate.of(predicate), view.schema)
+        ensure_exact(resolved, view.schema, remedy=READ_WITH_SPARK)
+        return cls(resolved, _find_columns(view, columns), limit, in_order)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return RowLayout(self.columns).arrow_schema
+
+
+def stream_rows(
+    view: FilesView, request: RowRequest, *, access: DataAccess | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the requested rows in batches, and read a bounded way ahead of the caller.
+
+    The files are chosen now, by the log alone. Data files are opened when rows are taken.
+    """
+    if request.limit is None:
+        predicate = None if request.predicate == Predicate.TRUE else request.predicate
+        return _read_ahead(view, view.scan(predicate), request, access, _LIMITS)
+    scan = view.scan(request.predicate, limit=request.limit)
+    # Where the log can't tell how many rows match, whether the next file is needed is only known
+    # after the one before it.
+    doubtful = pc.is_in(scan.files["path"], view.count(request.predicate).undecided["path"])
+    limits = replace(_LIMITS, streams=1) if pc.any(doubtful, min_count=0).as_py() else _LIMITS
+    found = _read_ahead(view, scan, request, access, limits)
+    return _take_first(found, request.limit)
+
+
+def _read_ahead(
+    view: FilesView,
+    scan: Scan,
+    request: RowRequest,
+    access: DataAccess | None,
+    limits: AheadLimits,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
-    ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK)
-    read = with_columns_of(scan.predicate, wanted, view.schema)
+    read = with_columns_of(scan.predicate, request.columns, view.schema)
     layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
-    names = list(wanted.names)
+    names = list(request.columns.names)
 
-    def read_part(part: FilePart) -> list[pa.RecordBatch]:
-        batches = (_filter_batch(batch, scan.predicate) for batch in read_batches(part, layout))
-        return [batch.select(names) for batch in batches if batch.num_rows]
+    def open_part(part: FilePart) -> Iterator[pa.RecordBatch]:
+        for batch in read_batches(part, layout):
+            kept = _filter_batch(batch, scan.predicate)
+            if kept.num_rows:
+                yield kept.select(names)
 
-    parts = parts_of(file_parts(view.data_paths, scan.files))
-    for batches in read_ahead(read_part, parts, threads=_READERS, ahead=2 * _READERS):
-        yield from batches
+    parts = _costed_parts(file_parts(view.data_paths, scan.files))
+    return stream_ahead(open_part, parts, _size_of, limits, in_order=request.in_order)
+
+
+def _costed_parts(files: pa.Table) -> Iterator[tuple[FilePart, int]]:
+    """Yield the files with their sizes by the log. Only some of them become values at a time."""
+    for start in range(0, files.num_rows, _WINDOW):
+        for part in parts_of(files.slice(start, _WINDOW)):
+            yield part, max(0, part.file_size or 0)
+
+
+def _size_of(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)
 
 
 def _take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -38,6 +38,7 @@ from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.version_rows import VersionRows
 
 __all__ = ["KnownCommit", "Snapshot"]
 
@@ -59,7 +60,7 @@ class KnownCommit:
     files: ManyFiles | None = None
 
 
-class Snapshot(FilesView):
+class Snapshot(VersionRows):
     """One version of a table: its files, and all else in its log.
 
     The small parts are loaded at once. The files are read on first use. Get a snapshot from
@@ -104,6 +105,7 @@ class Snapshot(FilesView):
         self.segment = segment
         self.known_log = context.known_log
         self._context = context
+        self._clock = context.clock
         self._checked = checked
         self._timestamp_ms: int | None = None
         self._tombstones: pa.Table | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import NoReturn
 
@@ -168,22 +168,6 @@ class TableTransaction(RowCommands, RowReads):
         except TableNotFoundError:
             return False
 
-    def to_arrow(
-        self,
-        predicate: str | Predicate | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-    ) -> pa.Table:
-        """Read rows as `DeltaLog.to_arrow` does, after the operations so far."""
-        self._note_read(predicate)
-        return super().to_arrow(predicate, columns, limit=limit)
-
-    def count(self, predicate: str | Predicate | None = None) -> int:
-        """Count rows as `DeltaLog.count` does, after the operations so far."""
-        self._note_read(predicate)
-        return super().count(predicate)
-
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:
         """Return the files as `DeltaLog.files` does, after the operations so far."""
         self._note_read(predicate)
@@ -199,6 +183,16 @@ class TableTransaction(RowCommands, RowReads):
     clone = refused("CLONE")
     drop_feature = refused("DROP FEATURE")
     vacuum = refused("VACUUM")
+
+    def _version_to_read(
+        self,
+        predicate: str | Predicate | None,
+        version: int | None,
+        timestamp: str | int | None,
+    ) -> Snapshot:
+        if version is None and timestamp is None:
+            self._note_read(predicate)
+        return super()._version_to_read(predicate, version, timestamp)
 
     def _note_read(self, predicate: str | Predicate | None) -> None:
         self.start_transaction(self.snapshot()).filter_files(predicate)

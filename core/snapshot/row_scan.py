@@ -1,0 +1,106 @@
+"""`RowScan`: the rows of one version of a table, read when they are asked for.
+
+`Snapshot.scan` was there first, and returns the files that may hold the rows of a predicate. The
+rows themselves are `DeltaLog.scan` and `Snapshot.scan_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.runtime.budget import within_budget
+from optimist.core.runtime.clock import Clock
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.frames import to_pandas, to_polars
+from optimist.core.snapshot.local_scan import RowRequest, count_rows, stream_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["RowScan"]
+
+
+class RowScan:
+    """Rows of one version, as an Arrow stream that can be read any number of times.
+
+    Nothing is read before rows are asked for. A few files are then read ahead by threads, in
+    bounded memory. A reader that is left half-way leaves no thread and no open file.
+
+    Whatever takes an Arrow stream takes this object: `pl.from_arrow`, `pd.DataFrame.from_arrow`,
+    `duckdb.sql("SELECT … FROM scan")`, `pa.table`, `DeltaLog.append`.
+
+    Attributes:
+        version: The version of the table.
+        schema: The Arrow schema of the rows.
+    """
+
+    def __init__(
+        self,
+        view: FilesView,
+        request: RowRequest,
+        *,
+        access: DataAccess | None,
+        clock: Clock,
+        budget_s: float,
+    ) -> None:
+        self.version = view.version
+        self.schema: pa.Schema = request.arrow_schema
+        self._view = view
+        self._request = request
+        self._access = access
+        self._clock = clock
+        self._budget_s = budget_s
+
+    def __repr__(self) -> str:
+        return f"RowScan(table_path={self._view.table_path!r}, version={self.version})"
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows in batches. The log chooses the files now, and opens none.
+
+        Closing the iterator, or dropping it, ends the reading.
+
+        Raises:
+            TableError, StorageError: While rows are taken, as `DeltaLog.to_arrow`.
+        """
+        # The whole stream is one operation: its threads share this budget.
+        with within_budget(self._clock, self._budget_s):
+            return stream_rows(self._view, self._request, access=self._access)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.to_batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a new `pyarrow.RecordBatchReader` of the rows."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table in memory."""
+        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a frame of pandas (see `DeltaLog.to_pandas`)."""
+        return to_pandas(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a frame of Polars."""
+        return to_polars(self.to_arrow())
+
+    def count(self) -> int:
+        """Count the rows. Files are read only if the log can't tell."""
+        with within_budget(self._clock, self._budget_s):
+            found = count_rows(self._view, self._request.predicate, access=self._access)
+        limit = self._request.limit
+        return found if limit is None else min(found, limit)
+
+    def __arrow_c_schema__(self) -> Any:
+        """Export the schema by Arrow's C data interface."""
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Export a new stream of the rows by Arrow's C stream interface."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
