@@ -32,7 +32,7 @@ __all__ = ["RowRequest", "count_rows", "read_rows", "stream_rows", "to_arrow"]
 
 _BATCH_ROWS = 131_072
 _WINDOW = 256
-_LIMITS = AheadLimits(streams=8, cost=256 << 20, held_bytes=16 << 20)
+_LIMITS = AheadLimits(streams=8, cost=96 << 20, held_bytes=16 << 20)
 
 
 def to_arrow(

@@ -40,6 +40,9 @@ from optimist.core.schema.types import StructField, StructType
 
 __all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
 
+_RUN_BYTES = 128 << 20
+"""The size, uncompressed, at which a run of row groups is not made longer."""
+
 Positions = Callable[[], pa.Array]
 """Returns the positions of a batch's rows in their file, from 0 (int64)."""
 
@@ -272,18 +275,23 @@ def _raw_batches(
 
 
 def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield row groups that follow each other in the file, with their first row's position."""
+    """Yield row groups that follow each other in the file, with their first row's position.
+
+    A run is read ahead as a whole, so a large one ends early.
+    """
     wanted, position = set(groups), 0
     run: list[int] = []
-    start = 0
+    start = size = 0
     for number in range(metadata.num_row_groups):
+        if run and (number not in wanted or size >= _RUN_BYTES):
+            yield start, run
+            run, size = [], 0
+        group = metadata.row_group(number)
         if number in wanted:
             start = start if run else position
             run.append(number)
-        elif run:
-            yield start, run
-            run = []
-        position += metadata.row_group(number).num_rows
+            size += group.total_byte_size
+        position += group.num_rows
     if run:
         yield start, run
 
