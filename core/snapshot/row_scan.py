@@ -7,16 +7,20 @@ rows themselves are `DeltaLog.scan` and `Snapshot.scan_rows`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.predicates import Predicate
 from optimist.core.runtime.budget import within_budget
 from optimist.core.runtime.clock import Clock
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.frames import to_pandas, to_polars
 from optimist.core.snapshot.local_scan import RowRequest, count_rows, stream_rows
+from optimist.core.snapshot.polars_source import lazy_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +94,34 @@ class RowScan:
         """Return the rows as a frame of Polars."""
         return to_polars(self.to_arrow())
 
+    def to_polars_lazy(self) -> pl.LazyFrame:
+        """Return a lazy frame of Polars that reads only what a query of it needs.
+
+        The query's columns are read, files that its filter leaves out are not, and no more files
+        are read than a limit takes. Polars calls its interface for that unstable.
+
+        Raises:
+            ConfigError: Polars is not installed (kind `OPTIMIST_MISSING_PACKAGE`).
+        """
+        return lazy_frame(self.schema, self._view.schema, self._narrowed)
+
+    def _narrowed(
+        self, columns: list[str] | None, predicate: Predicate, limit: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of some of the columns for which one more predicate is true."""
+        asked = self._request
+        wanted = asked.columns
+        if columns:
+            wanted = StructType(tuple(item for item in wanted if item.name in columns))
+        if asked.limit is not None:  # its rows come first, and then the predicate
+            limit = asked.limit if limit is None else min(limit, asked.limit)
+            predicate = Predicate.TRUE
+        narrowed = replace(
+            asked, predicate=_both(asked.predicate, predicate), columns=wanted, limit=limit
+        )
+        with within_budget(self._clock, self._budget_s):
+            return stream_rows(self._view, narrowed, access=self._access)
+
     def count(self) -> int:
         """Count the rows. Files are read only if the log can't tell."""
         with within_budget(self._clock, self._budget_s):
@@ -104,3 +136,9 @@ class RowScan:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Export a new stream of the rows by Arrow's C stream interface."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _both(one: Predicate, other: Predicate) -> Predicate:
+    if one == Predicate.TRUE:
+        return other
+    return one if other == Predicate.TRUE else one & other
