@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from optimist.core.errors import UsageError
 from optimist.core.imports import import_by_need
-from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.predicates import Predicate
 from optimist.core.predicates.builder import literal
 from optimist.core.predicates.tree import (
     Column,
@@ -28,7 +27,7 @@ from optimist.core.predicates.tree import (
 )
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot.frames import frame_library
-from optimist.core.snapshot.row_filter import is_exact
+from optimist.core.snapshot.row_filter import known_predicate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,6 +131,9 @@ class _Translator:
             return None if child is None else ~child
         return self._function(name, inputs, is_whole=is_whole)
 
+    def _known(self, predicate: Predicate) -> Predicate | None:
+        return known_predicate(predicate, self.table)
+
     def _joined(self, op: str, inputs: list[pl.Expr], *, is_whole: bool) -> Predicate | None:
         left, right = (self._attempt(each, is_whole=is_whole) for each in inputs)
         if left is not None and right is not None:
@@ -149,16 +151,16 @@ class _Translator:
     def _comparison(self, op: ComparisonOp, left: pl.Expr, right: pl.Expr) -> Predicate | None:
         if not right.meta.is_literal():  # a constant on the left, or two columns
             return None
-        return self._exact(Comparison(op, _column(left), literal(_value(right))))
+        return self._known(Comparison(op, _column(left), literal(_value(right))))
 
     def _function(self, name: object, inputs: list[pl.Expr], *, is_whole: bool) -> Predicate | None:
         column = _column(inputs[0])
         if name == "IsNull":
-            return self._exact(IsNull(column))
+            return self._known(IsNull(column))
         if name == "IsNotNull":
-            return self._exact(~IsNull(column))
+            return self._known(~IsNull(column))
         if name == "StartsWith":
-            return self._exact(StartsWith(column, _value(inputs[1])))
+            return self._known(StartsWith(column, _value(inputs[1])))
         if isinstance(name, dict) and "IsBetween" in name:
             low, high = _BOUNDS[name["IsBetween"]["closed"]]
             first = self._comparison(low, *inputs[:2])
@@ -169,16 +171,8 @@ class _Translator:
             if is_whole and (None in values or not values):
                 return None
             listed = tuple(literal(value) for value in values if value is not None)
-            return self._exact(In(column, listed)) if listed else Predicate.FALSE
+            return self._known(In(column, listed)) if listed else Predicate.FALSE
         return None
-
-    def _exact(self, predicate: Predicate) -> Predicate | None:
-        """Return the predicate if this engine knows its value for every row."""
-        try:
-            resolved = ensure_columns(predicate, self.table)
-        except UsageError:
-            return None
-        return resolved if is_exact(resolved, self.table) else None
 
 
 def _column(expression: pl.Expr) -> Column:

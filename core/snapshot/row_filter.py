@@ -5,12 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
-from optimist.core.predicates import Predicate, evaluate
+from optimist.core.predicates import Predicate, ensure_columns, evaluate
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
 
-__all__ = ["READ_WITH_SPARK", "ensure_exact", "is_exact", "row_mask", "with_columns_of"]
+__all__ = [
+    "READ_WITH_SPARK",
+    "ensure_exact",
+    "is_exact",
+    "known_predicate",
+    "row_mask",
+    "with_columns_of",
+]
 
 READ_WITH_SPARK = "Read with optimist.spark.read and filter there, or leave the part out."
 """The remedy for a predicate that this engine can't evaluate, in a command that only reads."""
@@ -45,6 +52,20 @@ def is_exact(predicate: Predicate, schema: StructType, *, zone: str = "UTC") -> 
         return False
     empty = to_arrow_schema(schema).empty_table()
     return evaluate(predicate, empty, zone=zone) is not None
+
+
+def known_predicate(predicate: Predicate, schema: StructType) -> Predicate | None:
+    """Return a predicate of another library's filter, or None if its value is not known here.
+
+    Args:
+        predicate: The predicate, which may name columns that the schema lacks.
+        schema: The columns of the rows.
+    """
+    try:
+        resolved = ensure_columns(predicate, schema)
+    except UsageError:
+        return None
+    return resolved if is_exact(resolved, schema) else None
 
 
 def row_mask(

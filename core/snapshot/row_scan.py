@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from optimist.core.imports import import_by_need
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate
 from optimist.core.runtime.budget import within_budget
@@ -25,6 +26,8 @@ from optimist.core.snapshot.polars_source import lazy_frame
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from optimist.core.snapshot.row_dataset import RowDataset
 
 __all__ = ["RowScan"]
 
@@ -104,6 +107,16 @@ class RowScan:
             ConfigError: Polars is not installed (kind `OPTIMIST_MISSING_PACKAGE`).
         """
         return lazy_frame(self.schema, self._view.schema, self._narrowed)
+
+    def to_dataset(self) -> RowDataset:
+        """Return a dataset of pyarrow, to which DuckDB and Polars pass filters and columns.
+
+        Like the lazy frame it reads only the columns that a query uses, and skips files that its
+        filter leaves out. It stands for the rows, not for the files: it has no fragments.
+        """
+        by_need = import_by_need("optimist.core.snapshot.row_dataset")  # Arrow's dataset is heavy
+        dataset: RowDataset = by_need.RowDataset(self.schema, self._view.schema, self._narrowed)
+        return dataset
 
     def _narrowed(
         self, columns: list[str] | None, predicate: Predicate, limit: int | None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from odd_reads import counted_reads, make_odd_table, spelled
@@ -76,6 +79,25 @@ def test_a_filter_keeps_the_rows_that_polars_keeps(odd, condition):
     assert_frame_equal(found.select("id").collect().sort("id"), wanted.select("id"))
     below = log.scan("id < 60", ["x", "id", "n"]).to_polars_lazy().filter(C("n") > 1)
     assert below.collect().height == everything.filter((C("id") < 60) & (C("n") > 1)).height
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    condition=st.recursive(
+        st.sampled_from(FILTERS),
+        lambda part: st.one_of(
+            st.builds(operator.and_, part, part),
+            st.builds(operator.or_, part, part),
+            st.builds(operator.invert, part),
+        ),
+        max_leaves=5,
+    )
+)
+def test_any_filter_keeps_the_rows_that_polars_keeps(odd, condition):
+    log, _ = odd
+    found = log.scan().to_polars_lazy().filter(condition).collect()
+    wanted = log.to_polars().filter(condition)
+    assert sorted(found["id"]) == sorted(wanted["id"])
 
 
 def test_all_rows_and_columns_come(odd):
