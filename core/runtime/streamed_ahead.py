@@ -91,13 +91,15 @@ def _results(
                 stream.ensure_moving(context)
             candidates = [streams[0]] if in_order else list(streams)
             with changed:
-                changed.wait_for(lambda: any(stream.is_ready for stream in candidates))  # noqa: B023
-                stream = next(stream for stream in candidates if stream.is_ready)
-            if stream.is_exhausted:
-                streams.remove(stream)
-                stream.raise_error()
+                changed.wait_for(lambda: any(each.is_ready or each.is_idle for each in candidates))  # noqa: B023
+                ready = next((each for each in candidates if each.is_ready), None)
+            if ready is None:
+                continue  # its thread ended while the consumer took what it held
+            if ready.is_exhausted:
+                streams.remove(ready)
+                ready.raise_error()
             else:
-                yield stream.take()
+                yield ready.take()
     finally:
         if os.getpid() == process:  # a child has no such threads, and might wait for their lock
             for stream in streams:
@@ -146,6 +148,11 @@ class _Stream(Generic[_Result]):
     def is_ready(self) -> bool:
         """Whether there is a result to take, or there will be none."""
         return bool(self._held) or self._is_done
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no thread moves the stream on."""
+        return not self._has_thread
 
     @property
     def is_exhausted(self) -> bool:

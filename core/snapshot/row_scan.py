@@ -38,7 +38,7 @@ class RowScan:
     Nothing is read before rows are asked for. A few files are then read ahead by threads, in
     bounded memory. A reader that is left half-way leaves no thread and no open file.
 
-    Whatever takes an Arrow stream takes this object: `pl.from_arrow`, `pd.DataFrame.from_arrow`,
+    Whatever takes an Arrow stream takes this object: `pl.DataFrame`,
     `duckdb.sql("SELECT … FROM scan")`, `pa.table`, `DeltaLog.append`.
 
     Attributes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from optimist.core.log.timestamps import Timestamp
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.requests.arguments import several
@@ -31,14 +32,14 @@ class RowReads(TableHandle):
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         limit: int | None = None,
         in_order: bool = False,
     ) -> RowScan:
         """Return the rows that `to_arrow` reads as an Arrow stream, without reading them yet.
 
         The version is chosen now. The rows are read in bounded memory, when something takes them,
-        such as `pl.from_arrow` or `duckdb.sql("SELECT … FROM scan")`; see `RowScan`.
+        such as `pl.DataFrame` or `duckdb.sql("SELECT … FROM scan")`; see `RowScan`.
 
         Args:
             predicate: As for `to_arrow`.
@@ -63,7 +64,7 @@ class RowReads(TableHandle):
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         limit: int | None = None,
     ) -> pa.Table:
         """Read the rows of a version for which a predicate is true, in this process.
@@ -77,7 +78,7 @@ class RowReads(TableHandle):
                 (`delta.enableRowTracking`), `_metadata.row_id` and
                 `_metadata.row_commit_version` may be among them.
             version: A version number, instead of the newest version.
-            timestamp: Epoch milliseconds, or text as for `snapshot`, instead of the newest version.
+            timestamp: A time, as for `snapshot`, instead of the newest version.
             limit: The largest number of rows to return, whichever come first. No more files are
                 read than that takes.
 
@@ -99,7 +100,7 @@ class RowReads(TableHandle):
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
     ) -> pa.Table:
         """Read a few rows, to see what the table holds. No more files are read than that takes.
 
@@ -121,7 +122,7 @@ class RowReads(TableHandle):
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         limit: int | None = None,
     ) -> pd.DataFrame:
         """Read rows as `to_arrow` does, into a frame of pandas.
@@ -145,7 +146,7 @@ class RowReads(TableHandle):
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
         limit: int | None = None,
     ) -> pl.DataFrame:
         """Read rows as `to_arrow` does, into a frame of Polars.
@@ -165,7 +166,7 @@ class RowReads(TableHandle):
         predicate: str | Predicate | None = None,
         *,
         version: int | None = None,
-        timestamp: str | int | None = None,
+        timestamp: Timestamp | None = None,
     ) -> int:
         """Count the matching rows of a version. Files are read only if the log can't tell.
 
@@ -208,7 +209,7 @@ class RowReads(TableHandle):
         self,
         predicate: str | Predicate | None,
         version: int | None,
-        timestamp: str | int | None,
+        timestamp: Timestamp | None,
     ) -> Snapshot:
         """Return the version whose rows that match a predicate will be read."""
         del predicate  # a transaction notes what it reads

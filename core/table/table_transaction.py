@@ -188,7 +188,7 @@ class TableTransaction(RowCommands, RowReads):
         self,
         predicate: str | Predicate | None,
         version: int | None,
-        timestamp: str | int | None,
+        timestamp: Timestamp | None,
     ) -> Snapshot:
         if version is None and timestamp is None:
             self._note_read(predicate)

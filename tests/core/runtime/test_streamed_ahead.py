@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from optimist.core.errors import UsageError
-from optimist.core.runtime.streamed_ahead import AheadLimits, stream_ahead
+from optimist.core.runtime.streamed_ahead import AheadLimits, _Stream, stream_ahead
 
 LIMITS = AheadLimits(streams=4, cost=1000, held_bytes=6)
 
@@ -149,3 +149,27 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent():
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(list(results)) == 44
+
+
+@pytest.mark.timeout(120)
+def test_a_thread_that_ends_after_its_results_were_taken_is_followed_by_another(monkeypatch):
+    consumer_waits = threading.Event()
+
+    class Watched(threading.Condition):
+        def wait_for(self, predicate, timeout=None):
+            if not predicate():
+                consumer_waits.set()
+            return super().wait_for(predicate, timeout)
+
+    hold_next = _Stream._hold_next
+
+    def end_late(stream):
+        goes_on = hold_next(stream)
+        if not goes_on:
+            consumer_waits.wait(30)  # so long the consumer takes what the thread has left
+        return goes_on
+
+    monkeypatch.setattr("optimist.core.runtime.streamed_ahead.threading.Condition", Watched)
+    monkeypatch.setattr(_Stream, "_hold_next", end_late)
+    assert list(streamed(numbered, [0])) == list(numbered(0))
+    ensure_no_thread_is_left()
