@@ -96,7 +96,7 @@ class Snapshot(VersionRows):
             segment.version if segment else -1,
             table=state.table,
             read_files=checked.table,
-            store=context.store,
+            store=context.store or context.data_store,
             options=context.options,
         )
         if segment is not None and segment.last_seen is not None:
@@ -147,9 +147,16 @@ class Snapshot(VersionRows):
         *,
         options: EngineOptions | None = None,
         clock: Clock | None = None,
+        data_store: LogStore | None = None,
     ) -> Snapshot:
-        """Return a stand-in for a missing table: version -1, no files, an empty schema."""
-        context = _Context(None, options or EngineOptions(), clock or SystemClock())
+        """Return a stand-in for a missing table: version -1, no files, an empty schema.
+
+        The versions that this process adds are known without reading a log. Their rows are read
+        from `data_store`.
+        """
+        context = _Context(
+            None, options or EngineOptions(), clock or SystemClock(), data_store=data_store
+        )
         return cls(table_path, None, state=LogState.empty(), context=context)
 
     def with_commits(self, commits: Sequence[KnownCommit]) -> Snapshot:
@@ -321,7 +328,7 @@ class Snapshot(VersionRows):
             self.version,
             table=table,
             read_files=lambda: files,
-            store=self._context.store,
+            store=self._store,
             options=self._context.options,
         )
         view.log_identity = self.log_identity
@@ -520,12 +527,21 @@ class Snapshot(VersionRows):
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The other inputs of a snapshot. The store is None if no table was ever read."""
+    """The other inputs of a snapshot.
+
+    Attributes:
+        store: The store of the log, or None if no log was ever read.
+        options: The options.
+        clock: The clock.
+        known_log: The known part of the log.
+        data_store: The store of the data files, if `store` is None and rows may be read.
+    """
 
     store: LogStore | None
     options: EngineOptions
     clock: Clock
     known_log: KnownLog = field(default_factory=KnownLog)
+    data_store: LogStore | None = None
 
 
 def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:

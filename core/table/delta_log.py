@@ -309,7 +309,9 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
         for place in partition_paths(self.table_path):
             if self._at_path(place.table_path).table_exists():
                 raise within_table(self.table_path, place.table_path)
-        return Snapshot.absent(self.table_path, options=self.options, clock=self.clock)
+        return Snapshot.absent(
+            self.table_path, options=self.options, clock=self.clock, data_store=self.store
+        )
 
     def _at_path(self, path: TablePath) -> DeltaLog:
         """Return the handle of the table at another path, with the same options."""

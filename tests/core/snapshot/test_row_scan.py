@@ -269,3 +269,14 @@ def test_a_transaction_reads_what_it_has_done_and_counts_it_as_read(numbers):
         assert len(txn.to_polars(col("id") > 99)) == len(txn.to_pandas("id > 99")) == 2
         assert txn.count(version=0) == txn.head(99, version=0).num_rows == 10
     assert numbers.count() == 102
+
+
+def test_rows_of_a_table_that_the_handle_has_made_are_read_with_the_credentials_of_its_store(
+    tmp_path, monkeypatch
+):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"a": [1, 2]}))  # so no log was ever read
+    asked = []
+    monkeypatch.setattr(type(log.store), "data_access", lambda _, path: asked.append(path) or None)
+    assert log.scan().to_arrow().num_rows == log.snapshot().scan_rows().count() == 2
+    assert asked == [log.table_path] * 2
