@@ -114,7 +114,9 @@ def judged_sent_sql(spark: SparkSession, sql: str, columns: StructType) -> Colum
 def _judge_function(spark: SparkSession, name: str) -> None:
     try:
         kind = spark.catalog.getFunction(f"`{name}`").className
-    except PySparkException:
+    except PySparkException as error:
+        if is_of_lost_server(error):
+            raise
         kind = ""  # the server has no function of that name
     if not is_allowed(kind):
         raise UnsafeSqlError("calls a function that is not on the list of safe ones", name)

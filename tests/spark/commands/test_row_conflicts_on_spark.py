@@ -36,10 +36,10 @@ def meeting(monkeypatch):
     def met(name, pending):
         real = getattr(OptimisticTransaction, name)
 
-        def meet(txn, *arguments):
+        def meet(txn, *arguments, **named):
             if pending:
                 pending.pop()()
-            return real(txn, *arguments)
+            return real(txn, *arguments, **named)
 
         return meet
 

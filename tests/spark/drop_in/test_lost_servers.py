@@ -43,7 +43,7 @@ def saved(name, *args):
 CASES = {
     "INSERT": (sql, "insert_rows", statement(f"INSERT INTO {NAME} SELECT 1")),
     "CREATE": (sql, "create", statement(f"CREATE TABLE {NAME} (id INT)")),
-    "ALTER": (sql, "alter", statement(f"ALTER TABLE {NAME} ADD COLUMN s STRING")),
+    "ALTER": (sql, "run_command", statement(f"ALTER TABLE {NAME} ADD COLUMN s STRING")),
     "a variable": (sql, "with_variables", lambda: sql._with_variables(None, WRITER)),
     "save": (writers, "_request", saved("save")),
     "saveAsTable": (writers, "_request", saved("saveAsTable", NAME)),
