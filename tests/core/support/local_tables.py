@@ -1,4 +1,4 @@
-"""Tables that commands of the local plane change, with vectors and without, partitioned or not."""
+"""Tables that commands without Spark change, with vectors and without, partitioned or not."""
 
 from __future__ import annotations
 
