@@ -131,10 +131,7 @@ class StreamPlanner:
         return Capacity(self.options.max_files, self.options.max_bytes)
 
     def latest_version(self) -> int:
-        """Return the newest version.
-
-        It costs one listing.
-        """
+        """Return the newest version, for one listing."""
         return self._load_newest().version
 
     def begin_following(
@@ -272,11 +269,10 @@ class StreamPlanner:
         """
         latest = self._load_newest()
         self._check_offset(end, latest)
-        begin = (
-            self._begin_of_first(end, latest)
-            if start is None
-            else self._check_offset(start, latest)
-        )
+        if start is None:
+            begin = self._begin_of_first(end, latest)
+        else:
+            begin = self._check_offset(start, latest)
         end.ensure_not_before(begin)
         self._begin_tracking(latest, begin, end, is_fresh=start is None)
         self._ensure_begins_readable(begin)
