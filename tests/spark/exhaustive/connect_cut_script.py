@@ -1,4 +1,4 @@
-"""Run by test_cut_wires_connect.py in a process of its own: commands whose server is gone at some step.
+"""Run by test_cut_wires_connect.py: commands whose server is gone at some step.
 
 All commands have one server; to each client it is gone when the client's wire is cut.
 """
