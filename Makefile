@@ -1,7 +1,7 @@
 # Each target first sets up what it needs, with nothing but a Python; a second time that costs nothing.
 
 PYTHON ?= python3
-SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
+SCRIPTS := bootstrap.py release.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
 SCRIPT_PATHS := benchmarks:examples:localstack
 RUN := .venv/bin/python
 # Without compiled modules every worker, server and Python worker of Spark compiles all of them anew:
@@ -38,7 +38,7 @@ EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
 .PHONY: help demo stream clouds test tests test-all exhaustive exhaustive-searches exhaustive-again \
-	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench format clean
+	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench dist format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
@@ -57,6 +57,7 @@ help:
 	@echo "make wire     each store with a tenth of its messages harmed, 20 rounds (ROUNDS=50)"
 	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
 	@echo "make bench    ours beside deltalake (BENCH=--quick for a short run)"
+	@echo "make dist     build the packages of a release, install them with each extra, run the demo there"
 	@echo "make format   put the code in the project's format"
 	@echo "make clean    remove what was built; .venv stays"
 
@@ -181,6 +182,11 @@ house:
 bench:
 	@$(PYTHON) bootstrap.py bench
 	@$(SPARK_RUN) benchmarks/run.py $(BENCH)
+
+# The packages of the newest commit, in build/release/dist.
+dist:
+	@$(PYTHON) bootstrap.py dev
+	@$(RUN) release.py
 
 format:
 	@$(PYTHON) bootstrap.py --no-java dev
