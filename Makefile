@@ -38,7 +38,7 @@ EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
 .PHONY: help demo stream clouds test tests test-all exhaustive exhaustive-searches exhaustive-again \
-	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench dist format clean
+	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench docs dist format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
@@ -57,6 +57,7 @@ help:
 	@echo "make wire     each store with a tenth of its messages harmed, 20 rounds (ROUNDS=50)"
 	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
 	@echo "make bench    ours beside deltalake (BENCH=--quick for a short run)"
+	@echo "make docs     the site of the pages, in build/site; broken links are errors"
 	@echo "make dist     build the packages of a release, install them with each extra, run the demo there"
 	@echo "make format   put the code in the project's format"
 	@echo "make clean    remove what was built; .venv stays"
@@ -182,6 +183,16 @@ house:
 bench:
 	@$(PYTHON) bootstrap.py bench
 	@$(SPARK_RUN) benchmarks/run.py $(BENCH)
+
+# Its diagrams are drawn by a script of the site's own, since the theme would ask another host.
+MERMAID = 11.17.2
+docs:
+	@$(PYTHON) bootstrap.py --no-java dev
+	@mkdir -p build/docs
+	@test -f build/docs/mermaid-$(MERMAID).tgz || npm pack --silent --pack-destination build/docs mermaid@$(MERMAID)
+	@tar -xzf build/docs/mermaid-$(MERMAID).tgz -C build/docs package/dist/mermaid.min.js
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict
+	@echo "The site is in build/site: open build/site/index.html"
 
 # The packages of the newest commit, in build/release/dist.
 dist:

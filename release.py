@@ -32,7 +32,7 @@ WORK = ROOT / "build" / "release"
 DIST = WORK / "dist"
 ENVIRONMENTS = WORK / "environments"
 UV = ROOT / ".venv" / "bin" / "uv"
-NOT_FOR_USERS = ("bench", "clouds", "dev", "test", "test-fsspec")
+NOT_FOR_USERS = ("bench", "clouds", "dev", "docs", "test", "test-fsspec")
 """The extras for who works on this project; they need the checkout."""
 
 _LOAD = """
