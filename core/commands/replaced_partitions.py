@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -16,8 +16,33 @@ from optimist.core.predicates.tree import Column, Comparison, IsNull, Literal
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.row_filter import row_mask
+from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["in_partitions", "partition_predicate", "partitions_predicate"]
+__all__ = ["in_partitions", "partition_predicate", "partitions_predicate", "replaced_files"]
+
+
+def replaced_files(
+    txn: OptimisticTransaction,
+    adds: Sequence[AddFile],
+    partition_fields: StructType,
+    *,
+    zone: str,
+    readable: Callable[[Predicate], Predicate] = lambda predicate: predicate,
+) -> pa.Table:
+    """Return the files in the partitions that a write has written, which count as read.
+
+    Args:
+        txn: The transaction.
+        adds: The files of the write.
+        partition_fields: The partition columns, at least one.
+        zone: The session's time zone, for the log's timestamps without a zone.
+        readable: Makes the predicate one that the engine may read the log by in this zone.
+    """
+    predicate = partitions_predicate(adds, partition_fields)
+    candidates = txn.filter_files(readable(predicate))
+    files = in_partitions(candidates, predicate, partition_fields, zone)
+    txn.need_only(files)
+    return files
 
 
 def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:

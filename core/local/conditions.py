@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import ensure_exact, row_mask
 
@@ -43,11 +45,17 @@ class LocalCondition:
                 `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: It names an unknown column.
         """
-        parsed = Predicate.of(given)
-        predicate = ensure_columns(parsed, snapshot.schema)
-        ensure_exact(predicate, snapshot.schema, remedy=RUN_WITH_SPARK)
+        return cls.on(given, snapshot.schema, snapshot.partition_columns)
+
+    @classmethod
+    def on(
+        cls, given: str | Predicate, schema: StructType, partition_columns: Sequence[str]
+    ) -> LocalCondition:
+        """Resolve a condition against columns, as `of` does against a table's."""
+        predicate = ensure_columns(Predicate.of(given), schema)
+        ensure_exact(predicate, schema, remedy=RUN_WITH_SPARK)
         names = {path[0].lower() for path in predicate.columns()}
-        partitions = {name.lower() for name in snapshot.partition_columns}
+        partitions = {name.lower() for name in partition_columns}
         return cls(str(given), predicate, bool(names) and names <= partitions)
 
     def matching_partitions(self, snapshot: Snapshot, files: pa.Table) -> pa.Table:

@@ -44,6 +44,7 @@ class RowScan:
     Attributes:
         version: The version of the table.
         schema: The Arrow schema of the rows.
+        is_of_chosen_version: Whether the caller of `DeltaLog.scan` chose the version.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class RowScan:
         budget_s: float,
     ) -> None:
         self.version = view.version
+        self.is_of_chosen_version = False
         self.schema: pa.Schema = request.arrow_schema
         self._view = view
         self._request = request
@@ -65,6 +67,11 @@ class RowScan:
 
     def __repr__(self) -> str:
         return f"RowScan(table_path={self._view.table_path!r}, version={self.version})"
+
+    def is_of(self, other: FilesView) -> bool:
+        """Return whether the rows come from a version of the same table."""
+        mine = self._view
+        return (mine.table_path, mine.metadata.id) == (other.table_path, other.metadata.id)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Return the rows in batches. The log chooses the files now, and opens none.

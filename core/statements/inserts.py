@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
-from optimist.core.local.append import append
 from optimist.core.local.stored_values import stored_as
 from optimist.core.local.values import parse_value
+from optimist.core.local.write import write
+from optimist.core.local.write_request import LocalWrite
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import Snapshot
@@ -42,7 +43,8 @@ def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
     given = {name: value for name, value in statement.partition if value is not None}
     columns = _columns(statement, snapshot, given)
     whole = [(*row, *given.values()) for row in rows]
-    append(log.start_transaction(snapshot), _table(whole, columns, str(statement.table)))
+    new_rows = _table(whole, columns, str(statement.table))
+    write(log.start_transaction(snapshot), new_rows, LocalWrite())
     return NO_ROWS
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.commands.create.create import create_table
     from optimist.core.commands.manifests import generate_manifests
-    from optimist.core.local.append import append
     from optimist.core.local.commands import CommandOptions, delete, merge, update
     from optimist.core.local.compaction import LocalBins
     from optimist.core.local.merge.builder import LocalMerge
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from optimist.core.local.progress import ProgressReport
     from optimist.core.local.recomputed_statistics import recompute_statistics
     from optimist.core.local.target import LocalTarget
+    from optimist.core.local.write import write
+    from optimist.core.local.write_request import LocalWrite
     from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
     from optimist.core.maintenance.convert.convert import convert
     from optimist.core.maintenance.copies.clone import CloneRequest, clone
@@ -63,6 +64,7 @@ __all__ = [
     "LocalMerge",
     "LocalMergeRequest",
     "LocalTarget",
+    "LocalWrite",
     "ProgressReport",
     "Rearrangement",
     "RestoreTo",
@@ -71,7 +73,6 @@ __all__ = [
     "TableChanges",
     "VacuumRequest",
     "VersionSource",
-    "append",
     "change_feed",
     "change_rows",
     "clone",
@@ -94,6 +95,7 @@ __all__ = [
     "start_options",
     "update",
     "vacuum",
+    "write",
 ]
 
 _MODULES = {
@@ -111,6 +113,7 @@ _MODULES = {
     "LocalMerge": "optimist.core.local.merge.builder",
     "LocalMergeRequest": "optimist.core.local.merge.request",
     "LocalTarget": "optimist.core.local.target",
+    "LocalWrite": "optimist.core.local.write_request",
     "ProgressReport": "optimist.core.local.progress",
     "Rearrangement": "optimist.core.maintenance.optimize.arrangements",
     "RestoreTo": "optimist.core.maintenance.copies.restore",
@@ -119,7 +122,6 @@ _MODULES = {
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "VacuumRequest": "optimist.core.maintenance.vacuum.vacuum",
     "VersionSource": "optimist.core.maintenance.copies.clone_source",
-    "append": "optimist.core.local.append",
     "change_feed": "optimist.core.changes.feed",
     "change_rows": "optimist.core.changes.feed",
     "clone": "optimist.core.maintenance.copies.clone",
@@ -142,5 +144,6 @@ _MODULES = {
     "run_over": "optimist.core.table.sql_statements",
     "update": "optimist.core.local.commands",
     "vacuum": "optimist.core.maintenance.vacuum.vacuum",
+    "write": "optimist.core.local.write",
 }
 __getattr__ = names_by_need(__name__, _MODULES)

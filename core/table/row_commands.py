@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.commands.reruns import run_until_it_lands
-from optimist.core.errors.argument_types import ensure_optional_text
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import Rows, arrow_table, ensure_text, names
 from optimist.core.runtime.budget import one_operation
+from optimist.core.snapshot import RowScan
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -34,44 +33,119 @@ class RowCommands(TableHandle):
         """Changes of schema, properties, constraints and so on, each a commit of its own."""
         return by_need.TableChanges(self)
 
-    @one_operation
     def append(
         self,
         data: Rows,
         *,
         partition_by: Sequence[str] | None = None,
+        schema_mode: str | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
     ) -> CommitResult | MaybeNone:
         """Append Arrow rows in one commit. The first append creates the Delta table.
 
+        This is the short form of `write`.
+
+        Args:
+            data: The rows, as for `write`.
+            partition_by: As for `write`.
+            schema_mode: None, or `merge` as for `write`.
+            user_metadata: Text for the history.
+            txn: As for `write`.
+
+        Returns:
+            The commit, or None for a replay.
+
+        Raises:
+            OptimistError: As `write`; nothing was written.
+        """
+        return self.write(
+            data,
+            partition_by=partition_by,
+            schema_mode=schema_mode,
+            user_metadata=user_metadata,
+            txn=txn,
+        )
+
+    @one_operation
+    def write(  # noqa: PLR0913 - one keyword per option of a write
+        self,
+        data: Rows,
+        mode: str = "append",
+        *,
+        predicate: str | Predicate | None = None,
+        partition_by: Sequence[str] | None = None,
+        partition_overwrite: str = "static",
+        schema_mode: str | None = None,
+        target_file_size: int | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+    ) -> CommitResult | MaybeNone:
+        """Write Arrow rows in one commit. The first write creates the Delta table.
+
         Args:
             data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
                 pandas or Polars; they must fit into memory. Columns are matched by name. Missing
                 ones get their default, are computed or numbered, or are null.
-            partition_by: The partition columns of a new table. On an existing table they must be
-                the table's own.
+            mode: `append`; `overwrite`, which removes the rows that are there; `error` or `ignore`,
+                which create a table, and fail or do nothing if there is one.
+            predicate: An overwrite removes only the rows for which it is true, as `replaceWhere` on
+                Spark; SQL text or a tree, as for `delete`. All new rows must satisfy it.
+            partition_by: The partition columns of a new table, or of one whose schema is
+                overwritten. On an existing table they must otherwise be the table's own.
+            partition_overwrite: `static`, or `dynamic` for an overwrite that removes only the rows
+                in the partitions that it writes to. A table without partitions is replaced whole.
+            schema_mode: None if the rows must fit the table's columns; `merge` adds new columns,
+                and widens types as far as the table allows it; `overwrite` replaces the schema and
+                the partitioning together with all rows.
+            target_file_size: A file ends where it has reached this size in bytes; None for no
+                limit.
             user_metadata: Text for the history.
             txn: Application id and version. A write whose version is not above the last one
                 recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
                 `write.txnVersion`).
 
         Returns:
-            The commit, or None for a replay.
+            The commit, or None for a replay, or if the mode is `ignore` and there is a table.
 
         Raises:
-            SchemaError: The data does not fit the table; nothing was written.
+            DeltaConcurrentModificationException: Another commit changed what this one replaces;
+                nothing was written.
+            SchemaError: The data does not fit the table, or breaks a rule of the table or does not
+                satisfy the predicate; nothing was written.
+            UsageError: An argument is unknown, arguments exclude each other, the table exists, or
+                only Spark can evaluate an expression (kind `OPTIMIST_NEEDS_SPARK`).
             ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
         """
-        ensure_optional_text(user_metadata, "user_metadata")
-        ensure_app_txn(txn)
-        return by_need.append(
-            self.start_transaction(),
-            arrow_table(data, "data"),
-            partition_by=names(partition_by, "partition_by"),
-            user_metadata=user_metadata,
-            app_txn=txn,
+        request = by_need.LocalWrite(
+            mode,
+            predicate,
+            names(partition_by, "partition_by"),
+            partition_overwrite,
+            schema_mode,
+            target_file_size,
+            user_metadata,
+            txn,
         )
+        begun = self._begin_write(data, is_overwrite=request.is_overwrite)
+        return by_need.write(begun, arrow_table(data, "data"), request)
+
+    def _begin_write(self, data: object, *, is_overwrite: bool) -> OptimisticTransaction:
+        """Begin a write, which for rows of the table itself counts the whole table as read.
+
+        An overwrite by them begins at their version, or else it would remove rows that were
+        committed after it, and that the scan has not seen. A version that the caller chose does
+        not count: the overwrite restores it on purpose.
+        """
+        txn = self.start_transaction()
+        if not isinstance(data, RowScan) or not data.is_of(txn.snapshot):
+            return txn
+        if not data.is_of_chosen_version:
+            self.ensure_sources_fit([data.version])
+            if is_overwrite and data.version < txn.read_version:
+                txn = self.start_transaction(self.snapshot(version=data.version))
+        txn.read_whole_table()
+        return txn
 
     def delete(
         self,

@@ -55,7 +55,9 @@ class RowReads(TableHandle):
         """
         snapshot = self._version_to_read(predicate, version, timestamp)
         wanted = None if columns is None else several(columns, "columns")
-        return snapshot.scan_rows(predicate, wanted, limit=limit, in_order=in_order)
+        found = snapshot.scan_rows(predicate, wanted, limit=limit, in_order=in_order)
+        found.is_of_chosen_version = version is not None or timestamp is not None
+        return found
 
     @one_operation
     def to_arrow(

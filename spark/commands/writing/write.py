@@ -11,9 +11,15 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create.create import table_parameters
-from optimist.core.commands.replaced_partitions import in_partitions, partitions_predicate
-from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.replaced_partitions import replaced_files
 from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.row_writes import (
+    WriteOutcome,
+    ensure_may_replace,
+    ensure_mode_fits,
+    operation_mode,
+    shown_flags,
+)
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
@@ -21,7 +27,8 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
-from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.predicates import Predicate
+from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.conflicts.operations import Operation
@@ -37,7 +44,7 @@ from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.commands.writing.prepared_rows import prepared_rows
 from optimist.spark.commands.writing.replaced_rows import rows_to_replace
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.commands.writing.written_schema import adopt_schema
+from optimist.spark.commands.writing.written_schema import adopt_schema_of
 from optimist.spark.conditions.analysis import without_zone_dependence
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
@@ -172,13 +179,7 @@ def _write_in_transaction(
     """Write rows, which may be stored ones, with `read` as the frame that they come from."""
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
-    if begun.read_version >= 0 and request.mode == "error":
-        raise UsageError(
-            f"The table {log.table.table_path} exists already. Nothing was written. Use mode "
-            "append or overwrite to write to it.",
-            kind="DELTA_PATH_EXISTS",
-            path=log.table.table_path,
-        )
+    ensure_mode_fits(begun, request.mode)
     sources = own_sources(read, log, begun)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)
@@ -189,7 +190,7 @@ def _write_in_transaction(
             # The new rows come from the table's rows: any change of the table meanwhile is a
             # conflict.
             txn.read_whole_table()
-        adopt_schema(df, txn, request)
+        adopt_schema_of(df, txn, request)
         plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
         writer = DataWriter(
             plane, txn, request.compression, limit, optimizes=request.optimize_write
@@ -252,40 +253,6 @@ def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: Wri
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The written and removed files, with `deletion` for the rows that a condition removed."""
-
-    written: WrittenFiles
-    removed: tuple[AddFile, ...] = ()
-    deletion: Rewrite | None = None
-
-    @property
-    def kept(self) -> WrittenFiles:
-        return self.deletion.written if self.deletion else WrittenFiles()
-
-    def actions(self, now_ms: int) -> tuple[Action, ...]:
-        if self.deletion is not None:
-            return (*self.deletion.actions(now_ms), *self.written.actions)
-        return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
-
-    def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
-        metrics: dict[str, object] = {
-            "numFiles": len(self.written.adds) + len(self.kept.adds),
-            "numOutputRows": self.written.num_rows + self.kept.num_rows,
-            "numOutputBytes": self.written.size_bytes + self.kept.size_bytes,
-        }
-        if is_overwrite:
-            metrics["numRemovedFiles"] = len(self.removed)
-            metrics["numRemovedBytes"] = sum(add.size for add in self.removed)
-        num_deleted = self.deletion.num_matching_rows if self.deletion else None
-        if num_deleted is not None:
-            metrics["numDeletedRows"] = num_deleted
-            metrics["numCopiedRows"] = self.kept.num_rows
-            metrics["numAddedChangeFiles"] = len(self.kept.changes) + len(self.written.changes)
-        return metrics
-
-
-@dataclass(frozen=True, slots=True)
 class _Write:
     """One write whose transaction already has the table's new schema."""
 
@@ -323,29 +290,34 @@ class _Write:
             alias = request.target_alias or TARGET_ALIAS
         return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
 
-    def _write_and_remove(self, condition: Condition | None, pending: UncommittedFiles) -> _Outcome:
+    def _write_and_remove(
+        self, condition: Condition | None, pending: UncommittedFiles
+    ) -> WriteOutcome:
         missing = missing_identities(self.writer.schema, self.df.columns)
         rows = self._prepared_rows(condition, missing)
         if condition is not None and self.txn.read_version >= 0:
             return self._replace(rows, condition, missing, pending)
         written = self.writer.write(rows, pending, identities=missing)
         if not self.request.is_overwrite:
-            return _Outcome(written)
+            return WriteOutcome(written)
         if self.txn.read_version < 0:
             self.txn.read_whole_table()  # not a blind append, although nothing was overwritten
-            return _Outcome(written)
+            return WriteOutcome(written)
         removed = self._find_replaced_files(written) if self.replaces_partitions else None
-        return _Outcome(written, add_files(self.txn.filter_files() if removed is None else removed))
+        return WriteOutcome(
+            written, add_files(self.txn.filter_files() if removed is None else removed)
+        )
 
     def _find_replaced_files(self, written: WrittenFiles) -> pa.Table:
         """Return the files in the partitions that are written."""
         schema, names = self.writer.schema, self.txn.metadata.partition_columns
-        fields, zone = partition_schema(schema, names), session_zone_name(self.df.sparkSession)
-        predicate = partitions_predicate(written.adds, fields)
-        read = without_zone_dependence(predicate, schema, names, zone)
-        files = in_partitions(self.txn.filter_files(read), predicate, fields, zone)
-        self.txn.need_only(files)
-        return files
+        zone = session_zone_name(self.df.sparkSession)
+
+        def readable(predicate: Predicate) -> Predicate:
+            return without_zone_dependence(predicate, schema, names, zone)
+
+        fields = partition_schema(schema, names)
+        return replaced_files(self.txn, written.adds, fields, zone=zone, readable=readable)
 
     def _replace(
         self,
@@ -353,7 +325,7 @@ class _Write:
         condition: Condition,
         missing: tuple[str, ...],
         pending: UncommittedFiles,
-    ) -> _Outcome:
+    ) -> WriteOutcome:
         """Delete the rows for which the condition is true, and write the new rows.
 
         If the deleted rows are recorded as changes, the new rows must be recorded, too, because
@@ -364,9 +336,9 @@ class _Write:
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
         written = self.writer.write(rows, pending, has_changes=has_changes, identities=missing)
-        return _Outcome(written, deletion.removed, deletion)
+        return WriteOutcome(written, deletion.removed, deletion)
 
-    def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
+    def _operation(self, outcome: WriteOutcome, condition: Condition | None) -> Operation:
         """Return the operation, as the history shows it."""
         request = self.request
         if request.batch is not None:
@@ -379,20 +351,22 @@ class _Write:
             predicate = request.replace_where
         if request.saves_managed_table is None or condition is not None:
             operation = Operation.write(
-                request.operation_mode,
+                operation_mode(request.mode),
                 request.partition_by or (),
                 predicate=predicate,
                 user_metadata=request.user_metadata,
             )
         else:
             operation = self._replace_table_operation(is_managed=request.saves_managed_table)
-        flags = {
-            "isDynamicPartitionOverwrite": request.is_dynamic or self.replaces_partitions,
-            "canOverwriteSchema": request.overwrite_schema,
-            "canMergeSchema": bool(request.merge_schema),
-            "isV1SaveAsTableOverwrite": operation.name != "WRITE",
+        shown: dict[str, object] = {
+            **shown_flags(
+                is_dynamic=request.is_dynamic or self.replaces_partitions,
+                overwrite_schema=request.overwrite_schema,
+                merge_schema=bool(request.merge_schema),
+            )
         }
-        shown: dict[str, object] = {name: True for name, value in flags.items() if value}
+        if operation.name != "WRITE":
+            shown["isV1SaveAsTableOverwrite"] = True
         if request.replace_on is not None:
             shown["replaceOnCond"] = request.replace_on
         if request.replace_using is not None:
@@ -440,15 +414,12 @@ class _Write:
                 kind="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                 predicate=condition.text,
             )
-        enabled = self.txn.table.options.replace_where_data_columns_enabled
-        if not condition.is_partition_only and not enabled:
-            raise UsageError(
-                f"The option replaceWhere {quoted(condition.text)} names columns that are not "
-                "partition columns, and spark.databricks.delta.replaceWhere.dataColumns.enabled is "
-                "false. Nothing was written. Name only partition columns, or set that key to true.",
-                kind="DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED",
-                predicate=condition.text,
-            )
+        ensure_may_replace(
+            condition.text,
+            is_partition_only=condition.is_partition_only,
+            argument="The option replaceWhere",
+            options=self.txn.table.options,
+        )
         return condition
 
     def _replacement_check(self, condition: Condition | None) -> tuple[RowCheck, ...]:

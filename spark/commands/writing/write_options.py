@@ -170,13 +170,6 @@ class WriteRequest:
     def _names_matches(self) -> bool:
         return self.replace_on is not None or self.replace_using is not None
 
-    @property
-    def operation_mode(self) -> str:
-        """The mode as commitInfo spells it."""
-        return {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(
-            self.mode, "ErrorIfExists"
-        )
-
     def replaces_partitions(self, spark: SparkSession) -> bool:
         """Check whether an overwrite replaces only the partitions that it writes.
 

@@ -17,7 +17,8 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.local.append import append
+from optimist.core.local.write import write
+from optimist.core.local.write_request import LocalWrite
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
@@ -494,7 +495,7 @@ def test_an_append_against_replace_is_a_conflict(log):
     stale = log.start_transaction()
     log.create([NAME], mode="replace")
     with pytest.raises(DeltaConcurrentModificationException):
-        append(stale, pa.table({"id": [1]}))
+        write(stale, pa.table({"id": [1]}), LocalWrite())
     assert log.to_arrow().num_rows == 0
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from optimist.core import Column, DeltaLog, Identity
 from optimist.core.errors import MetadataChangedException, SchemaError, UsageError
-from optimist.core.local.append import append
+from optimist.core.local.write import write
+from optimist.core.local.write_request import LocalWrite
 
 DEFAULTS = {"delta.feature.allowColumnDefaults": "supported"}
 DATES = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
@@ -216,7 +217,7 @@ def test_of_two_commits_that_give_out_the_same_numbers_the_later_fails(numbered)
     source = pa.table({"id": [4]})
     numbered.merge(source, ["id"]).when_not_matched_insert({"id": "s.id"}).execute()
     with pytest.raises(MetadataChangedException):
-        append(stale, pa.table({"id": [5]}))
+        write(stale, pa.table({"id": [5]}), LocalWrite())
     assert sorted(number for _, number, _ in rows_of(numbered)) == [1, 3, 5, 7]
 
 

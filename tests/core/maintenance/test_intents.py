@@ -258,7 +258,7 @@ def test_a_write_that_fails_leaves_neither_files_nor_an_intent(log, monkeypatch)
         assert intents(log)
         raise StorageError("The disk is full.", kind="OPTIMIST_STORAGE_FAILED")
 
-    monkeypatch.setattr("optimist.core.local.append.make_durable", failing)
+    monkeypatch.setattr("optimist.core.local.write.make_durable", failing)
     with pytest.raises(StorageError):
         log.append(rows(1))
     assert sorted(Path(log.table_path).iterdir()) == before

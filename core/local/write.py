@@ -1,0 +1,205 @@
+"""`DeltaLog.write`: put Arrow rows into a table, in one commit (spec 10.1 to 10.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.new_files import new_files
+from optimist.core.commands.replaced_partitions import replaced_files
+from optimist.core.commands.row_rewrite import rewrite_rows
+from optimist.core.commands.row_writes import (
+    WriteOutcome,
+    ensure_may_replace,
+    ensure_mode_fits,
+    operation_mode,
+    shown_flags,
+)
+from optimist.core.commands.stopwatch import Stopwatch
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.commands.written_schema import adopt_schema
+from optimist.core.data.change_files import INSERT, RowFiles
+from optimist.core.data.partition_values import partition_schema
+from optimist.core.data.storage.filesystem import filesystem_for, make_durable
+from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.delete import LocalDelete
+from optimist.core.local.new_rows import NewRows
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.row_writer import RowWriter
+from optimist.core.local.target import LocalTarget
+from optimist.core.local.write_request import LocalWrite
+from optimist.core.log.file_table import add_files
+from optimist.core.paths import join
+from optimist.core.protocol.schema_merge import SchemaWrite
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import StructType
+from optimist.core.schema.variants import with_variants
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["write"]
+
+_ZONE = "UTC"
+
+
+def write(txn: OptimisticTransaction, data: pa.Table, request: LocalWrite) -> CommitResult | None:
+    """Write the rows and commit, see `DeltaLog.write`.
+
+    Args:
+        txn: A transaction that has just begun.
+        data: The rows.
+        request: The other arguments.
+    """
+    if txn.read_version >= 0 and request.mode == "ignore":
+        return None
+    ensure_mode_fits(txn, request.mode)
+
+    def work(pending: UncommittedFiles) -> Changes:
+        given = _columns_of(txn, data)
+        adopt_schema(txn, _wanted_schema(txn, given, request), {})
+        return _Write(txn, data, given, request).run(pending)
+
+    return run_command(txn, work, app_txn=request.app_txn).commit
+
+
+def _columns_of(txn: OptimisticTransaction, data: pa.Table) -> StructType:
+    given = from_arrow_schema(data.schema)
+    return with_variants(given, txn.snapshot.schema) if txn.read_version >= 0 else given
+
+
+def _wanted_schema(
+    txn: OptimisticTransaction, given: StructType, request: LocalWrite
+) -> SchemaWrite:
+    merges = request.merges_schema or txn.table.options.schema_auto_merge_enabled
+    return SchemaWrite(
+        given,
+        partition_columns=request.partition_by,
+        is_overwrite=request.is_overwrite,
+        merge_schema=merges,
+        overwrite_schema=request.overwrites_schema,
+        is_plain=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write whose transaction already has the table's new schema."""
+
+    txn: OptimisticTransaction
+    data: pa.Table
+    given: StructType
+    request: LocalWrite
+
+    def run(self, pending: UncommittedFiles) -> Changes:
+        """Write the rows, and remove the rows that they replace."""
+        condition = self._resolve_condition()
+        schema = self.txn.table_metadata.schema
+        is_checked = self.txn.table.options.replace_where_constraint_check_enabled
+        rows = NewRows(self.txn.metadata, schema, self.given, condition if is_checked else None)
+        rows.ensure_possible()
+        outcome = self._write_and_remove(rows, condition, pending)
+        operation = self._operation(outcome, condition)
+        now_ms = self.txn.table.clock.now_ms()
+        return Changes(outcome.actions(now_ms), operation, must_land=True)
+
+    def _resolve_condition(self) -> LocalCondition | None:
+        """Return the condition by which rows are replaced, resolved against the table."""
+        wanted, txn = self.request.predicate, self.txn
+        if wanted is None:
+            return None
+        schema = txn.table_metadata.schema if txn.read_version < 0 else txn.snapshot.schema
+        condition = LocalCondition.on(wanted, schema, txn.metadata.partition_columns)
+        ensure_may_replace(
+            condition.text,
+            is_partition_only=condition.is_partition_only,
+            argument="The argument predicate",
+            options=txn.table.options,
+        )
+        return condition
+
+    def _write_and_remove(
+        self, rows: NewRows, condition: LocalCondition | None, pending: UncommittedFiles
+    ) -> WriteOutcome:
+        if condition is not None and self.txn.read_version >= 0:
+            return self._replace(rows, condition, pending)
+        written = self._write_rows(rows, pending)
+        if not self.request.is_overwrite:
+            return WriteOutcome(written)
+        if self.txn.read_version < 0:
+            self.txn.read_whole_table()  # not a blind append, although nothing was overwritten
+            return WriteOutcome(written)
+        return WriteOutcome(written, add_files(self._find_replaced_files(written)))
+
+    def _find_replaced_files(self, written: WrittenFiles) -> pa.Table:
+        """Return all files, or those in the partitions that are written."""
+        names = self.txn.metadata.partition_columns
+        if not (names and self.request.is_dynamic):
+            return self.txn.filter_files()
+        fields = partition_schema(self.txn.table_metadata.schema, names)
+        return replaced_files(self.txn, written.adds, fields, zone=_ZONE)
+
+    def _replace(
+        self, rows: NewRows, condition: LocalCondition, pending: UncommittedFiles
+    ) -> WriteOutcome:
+        """Delete the rows for which the condition is true, and write the new rows.
+
+        If the deleted rows are recorded as changes, the new rows must be recorded, too, because
+        readers of changes then read only change files of the commit (spec 10.11).
+        """
+        clock = self.txn.table.clock
+        target = LocalTarget(self.txn, ProgressReport(clock, None, "WRITE"))
+        matching = LocalDelete(RowWriter(target, pending, is_checked=False), condition)
+        candidates = self.txn.filter_files(condition.predicate)
+        deletion = rewrite_rows(matching, candidates, pending, Stopwatch(clock))
+        written = self._write_rows(rows, pending, has_changes=bool(deletion.written.changes))
+        return WriteOutcome(written, deletion.removed, deletion)
+
+    def _write_rows(
+        self, rows: NewRows, pending: UncommittedFiles, *, has_changes: bool = False
+    ) -> WrittenFiles:
+        """Write the rows to durable files, and leave no file after an error."""
+        table = self.txn.table
+        prepared = rows.prepared(self.data)
+        spec = new_files(self.txn)
+        pending.announce()
+        if self.txn.read_version < 0:
+            table.ensure_log_directory()
+        files = RowFiles(spec, table.clock)
+        filesystem, root = filesystem_for(spec.table_path, spec.access)
+        try:
+            if has_changes:
+                kinds = pa.chunked_array([pa.repeat(pa.scalar(INSERT), prepared.num_rows)])
+                files.write(prepared, kinds)
+            files.write(prepared)
+            adds, changes = files.close()
+            written = WrittenFiles(adds, files.num_rows, changes)
+            paths = [join(root, unquote(item.path)) for item in written.actions]
+            make_durable(filesystem, root, paths)
+        except BaseException:
+            files.abort()
+            raise
+        pending.register_files(written.actions)
+        self.txn.advance_identity_columns(rows.numbered, adds)
+        return written
+
+    def _operation(self, outcome: WriteOutcome, condition: LocalCondition | None) -> Operation:
+        """Return the operation, as the history shows it."""
+        request = self.request
+        operation = Operation.write(
+            operation_mode(request.mode),
+            request.partition_by,
+            predicate=None if condition is None else condition.text,
+            user_metadata=request.user_metadata,
+        )
+        shown = shown_flags(
+            is_dynamic=request.is_dynamic,
+            overwrite_schema=request.overwrites_schema,
+            merge_schema=request.merges_schema,
+        )
+        operation = replace(operation, parameters={**operation.parameters, **shown})
+        return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))

@@ -1,0 +1,378 @@
+"""`DeltaLog.write` against a model that goes through the rows one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from deltalake import QueryBuilder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_rows import as_table, conditions, counted, is_true, rows_strategy
+from local_tables import (
+    PROPERTIES,
+    Fate,
+    changes_since,
+    counted_changes,
+    live_rows,
+    make,
+    metrics_of,
+    opened,
+)
+from optimist.core import DeltaLog, col
+from optimist.core.errors import (
+    ArgumentTypeError,
+    ConcurrentAppendException,
+    DeltaConcurrentModificationException,
+    SchemaError,
+    StorageError,
+    UsageError,
+)
+
+STEP = st.one_of(
+    st.tuples(st.just("append"), st.none(), rows_strategy(4)),
+    st.tuples(st.just("overwrite"), st.none(), rows_strategy(4)),
+    st.tuples(st.just("dynamic"), st.none(), rows_strategy(4)),
+    st.tuples(st.just("where"), conditions(), rows_strategy(4)),
+    st.tuples(st.just("matching"), conditions(), rows_strategy(6)),
+)
+
+
+def stored(rows, fate):
+    """Empty text is null in a partition."""
+    empty = [name for name in fate.partition_by if name == "s"]
+    return [{**row, **{name: row[name] or None for name in empty}} for row in rows]
+
+
+def replaced(model, kind, condition, rows, fate):
+    """The rows of the table that a write removes."""
+    if kind == "append":
+        return []
+    if kind in ("where", "matching"):
+        return [row for row in model if is_true(condition, row)]
+    if kind == "overwrite" or not fate.partition_by:
+        return model
+    written = {tuple(row[name] for name in fate.partition_by) for row in rows}
+    return [row for row in model if tuple(row[name] for name in fate.partition_by) in written]
+
+
+def write_step(log, kind, condition, rows):
+    if kind == "append":
+        return log.write(as_table(rows))
+    if kind in ("where", "matching"):
+        return log.write(as_table(rows), "overwrite", predicate=condition.sql)
+    how = "dynamic" if kind == "dynamic" else "static"
+    return log.write(as_table(rows), mode="overwrite", partition_overwrite=how)
+
+
+@given(rows_strategy(6), st.lists(STEP, min_size=1, max_size=4), PROPERTIES)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
+@pytest.mark.parametrize("fate", list(Fate))
+def test_write_after_write_leaves_the_rows_of_the_model(
+    tmp_path_factory, fate, first, steps, properties
+):
+    path = tmp_path_factory.mktemp("model") / "t"
+    log = make(path, fate, [first], **properties)
+    model = stored(first, fate)
+    for kind, condition, given_rows in steps:
+        rows = stored(given_rows, fate)
+        if kind == "matching":
+            given_rows = rows = [row for row in rows if is_true(condition, row)]
+        before = log.snapshot().version
+        if kind == "where" and not all(is_true(condition, row) for row in rows):
+            with pytest.raises(SchemaError) as caught:
+                write_step(log, kind, condition, given_rows)
+            assert caught.value.kind == "DELTA_REPLACE_WHERE_MISMATCH"
+            assert log.snapshot().version == before
+            continue
+        gone = replaced(model, kind, condition, rows, fate)
+        assert write_step(log, kind, condition, given_rows).version == before + 1
+        model = [row for row in model if not any(row is other for other in gone)] + rows
+        assert counted(live_rows(log)) == counted(model), (kind, condition)
+        if properties:
+            expected = counted_changes(
+                [*(("delete", row) for row in gone), *(("insert", row) for row in rows)]
+            )
+            assert changes_since(log, before) == expected, (kind, condition)
+    assert log.count() == len(model)
+    if "columnMapping.mode" not in properties:
+        assert rows_of_another_engine(path) == len(model)
+
+
+def rows_of_another_engine(path: Path) -> int:
+    engine = QueryBuilder().register("t", deltalake.DeltaTable(str(path)))
+    (count,) = pa.table(engine.execute("SELECT count(*) AS n FROM t"))["n"].to_pylist()
+    return count
+
+
+def parted(log: DeltaLog) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in sorted(log.to_arrow().to_pylist(), key=lambda row: row["id"]):
+        found.setdefault(row["p"], []).append(row["id"])
+    return found
+
+
+def table_of(ids: list[int], parts: list[str | None]) -> pa.Table:
+    return pa.table({"id": ids, "p": pa.array(parts, pa.string())})
+
+
+@pytest.fixture
+def log(tmp_path) -> DeltaLog:
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.write(table_of([1, 2, 3], ["a", "b", "b"]), partition_by=["p"])
+    return log
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
+def test_each_mode_makes_a_table(tmp_path, mode):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    assert log.write(table_of([1], ["a"]), mode, partition_by=["p"]).version == 0
+    assert log.snapshot().partition_columns == ("p",)
+    names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
+    info = log.history(1)[0].info
+    assert info.operation == "WRITE"
+    assert info.operation_parameters == {
+        "mode": names.get(mode, "ErrorIfExists"),
+        "partitionBy": '["p"]',
+    }
+    assert info.is_blind_append is (mode != "overwrite")
+
+
+def test_modes_that_make_a_table_leave_one_that_exists(log):
+    assert log.write(table_of([9], ["z"]), "ignore") is None
+    with pytest.raises(UsageError) as caught:
+        log.write(table_of([9], ["z"]), "error")
+    assert caught.value.kind == "DELTA_PATH_EXISTS"
+    assert log.version() == 0
+
+
+def test_an_overwrite_of_a_table_that_does_not_exist_checks_the_predicate(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    with pytest.raises(SchemaError) as caught:
+        log.write(table_of([1, 2], ["a", "b"]), "overwrite", predicate="p = 'a'")
+    assert caught.value.kind == "DELTA_REPLACE_WHERE_MISMATCH"
+    assert not log.table_exists()
+    log.write(table_of([1], ["a"]), "overwrite", predicate="p = 'a'")
+    assert log.history(1)[0].info.operation_parameters["predicate"] == "p = 'a'"
+
+
+def test_the_history_says_what_was_asked(log):
+    log.write(table_of([4], ["b"]), "overwrite", partition_overwrite="dynamic", user_metadata="m")
+    info = log.history(1)[0].info
+    assert info.operation_parameters == {
+        "mode": "Overwrite",
+        "partitionBy": "[]",
+        "isDynamicPartitionOverwrite": True,
+    }
+    assert info.user_metadata == "m"
+    counts = ("numFiles", "numOutputRows", "numRemovedFiles")
+    assert metrics_of(log, *counts) == (1, 1, 1)
+    assert parted(log) == {"a": [1], "b": [4]}
+    log.write(table_of([5], ["c"]), "overwrite", predicate=col("id") > 3, partition_by=["p"])
+    info = log.history(1)[0].info
+    assert info.operation_parameters == {
+        "mode": "Overwrite",
+        "partitionBy": '["p"]',
+        "predicate": str(col("id") > 3),
+    }
+    assert metrics_of(log, *counts, "numDeletedRows", "numCopiedRows") == (1, 1, 1, 1, 0)
+    assert parted(log) == {"a": [1], "c": [5]}
+
+
+def test_null_does_not_satisfy_the_predicate(log):
+    before = files_below(log)
+    with pytest.raises(SchemaError) as caught:
+        log.write(table_of([4, 5], ["b", None]), "overwrite", predicate="p = 'b'")
+    assert caught.value.kind == "DELTA_REPLACE_WHERE_MISMATCH"
+    with pytest.raises(SchemaError):  # empty text is null in the table
+        log.write(table_of([4], [""]), "overwrite", predicate="p = ''")
+    assert files_below(log) == before
+    log.write(table_of([4], [None]), "overwrite", predicate="p IS NULL")
+    log.write(table_of([5], [""]), "overwrite", predicate="p IS NULL")
+    assert parted(log) == {"a": [1], "b": [2, 3], None: [5]}
+
+
+def files_below(log: DeltaLog) -> list[str]:
+    return sorted(str(path) for path in Path(log.table_path).rglob("*") if path.is_file())
+
+
+def test_a_replay_is_skipped(log):
+    assert log.write(table_of([4], ["c"]), txn=("job", 3)).version == 1
+    assert log.write(table_of([4], ["c"]), "overwrite", txn=("job", 3)) is None
+    assert log.write(table_of([5], ["c"]), "overwrite", txn=("job", 4)).version == 2
+    assert parted(log) == {"c": [5]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"mode": "replace"}, "OPTIMIST_UNKNOWN_MODE"),
+        ({"mode": None}, "OPTIMIST_UNKNOWN_MODE"),
+        ({"mode": ["append"]}, "OPTIMIST_UNKNOWN_MODE"),
+        ({"partition_overwrite": "all"}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"schema_mode": "mergeSchema"}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"target_file_size": 0}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"predicate": "id = 1"}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"partition_overwrite": "dynamic"}, "OPTIMIST_INVALID_ARGUMENT"),
+        ({"schema_mode": "overwrite"}, "OPTIMIST_INVALID_ARGUMENT"),
+        (
+            {"mode": "overwrite", "predicate": "id = 1", "partition_overwrite": "dynamic"},
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"mode": "overwrite", "schema_mode": "overwrite", "partition_overwrite": "dynamic"},
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 1"},
+            "OPTIMIST_INVALID_ARGUMENT",
+        ),
+        ({"mode": "overwrite", "predicate": "length(p) = 1"}, "OPTIMIST_NEEDS_SPARK"),
+        ({"mode": "overwrite", "predicate": "id ="}, "OPTIMIST_INVALID_PREDICATE"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(log, arguments, kind):
+    before = files_below(log)
+    with pytest.raises(UsageError) as caught:
+        log.write(table_of([4], ["c"]), **arguments)
+    assert caught.value.kind == kind
+    assert files_below(log) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"partition_by": "p"}, {"txn": "job"}, {"user_metadata": 5}, {"target_file_size": "1 GB"}],
+)
+def test_arguments_of_another_type_are_refused(log, arguments):
+    with pytest.raises(ArgumentTypeError):
+        log.write(table_of([4], ["c"]), **arguments)
+    with pytest.raises(ArgumentTypeError):
+        log.write([{"id": 1}])
+    assert log.version() == 0
+
+
+def test_a_condition_on_data_columns_can_be_forbidden(tmp_path):
+    key = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
+    log = DeltaLog.for_path(str(tmp_path / "t"), {key: "false"})
+    log.write(table_of([1], ["a"]), partition_by=["p"])
+    with pytest.raises(UsageError) as caught:
+        log.write(table_of([1], ["a"]), "overwrite", predicate="id = 1")
+    assert caught.value.kind == "DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED"
+    log.write(table_of([2], ["a"]), "overwrite", predicate="p = 'a'")
+    assert parted(log) == {"a": [2]}
+
+
+def test_the_check_of_new_rows_can_be_left_out(tmp_path):
+    key = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+    log = DeltaLog.for_path(str(tmp_path / "t"), {key: "false"})
+    log.write(table_of([1], ["a"]), partition_by=["p"])
+    log.write(table_of([2], ["b"]), "overwrite", predicate="p = 'a'")
+    assert parted(log) == {"b": [2]}
+
+
+# Failures
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_a_write_that_fails_half_way_leaves_no_file(tmp_path, has_vectors, monkeypatch):
+    log = opened(tmp_path / "t", has_vectors=has_vectors, enableChangeDataFeed="true")
+    log.write(table_of(list(range(8)), ["a"] * 8))
+    before = files_below(log)
+
+    def failing(*_: object, **__: object) -> None:
+        raise StorageError("The disk is full.", kind="OPTIMIST_STORAGE_FAILED")
+
+    monkeypatch.setattr("optimist.core.local.write.make_durable", failing)
+    for arguments in ({}, {"predicate": "id > 5"}):
+        with pytest.raises(StorageError):
+            log.write(table_of([7], ["a"]), "overwrite", **arguments)
+        assert files_below(log) == before
+
+
+def test_rows_that_break_a_constraint_leave_no_file_of_the_deletion(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.write(table_of(list(range(8)), ["a"] * 8))
+    log.alter.add_constraint("small", "id < 100")
+    before = files_below(log)
+    with pytest.raises(SchemaError) as caught:
+        log.write(table_of([200], ["a"]), "overwrite", predicate="id > 5")
+    assert caught.value.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert files_below(log) == before
+
+
+# Concurrency
+
+
+def test_of_two_overwrites_one_is_a_conflict(log):
+    with pytest.raises(DeltaConcurrentModificationException), log.transaction() as slow:
+        slow.write(table_of([7], ["x"]), "overwrite")
+        log.write(table_of([8], ["y"]), "overwrite")
+    assert parted(log) == {"y": [8]}
+
+
+@pytest.mark.parametrize(
+    ("winner", "is_conflict"), [(table_of([9], ["b"]), True), (table_of([9], ["z"]), False)]
+)
+@pytest.mark.parametrize("how", [{"predicate": "p = 'b'"}, {"partition_overwrite": "dynamic"}])
+def test_an_append_conflicts_where_it_could_match(log, winner, is_conflict, how):
+    def race() -> None:
+        with log.transaction() as slow:
+            slow.write(table_of([7], ["b"]), "overwrite", **how)
+            log.write(winner)
+
+    if is_conflict:
+        with pytest.raises(ConcurrentAppendException):
+            race()
+        assert parted(log) == {"a": [1], "b": [2, 3, 9]}
+    else:
+        race()
+        assert parted(log) == {"a": [1], "b": [7], "z": [9]}
+
+
+def test_two_writes_that_make_one_table_do_not_both_land(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    with pytest.raises(DeltaConcurrentModificationException), log.transaction() as slow:
+        slow.write(table_of([1], ["a"]), "error")
+        log.write(table_of([2], ["b"]), "error")
+    assert parted(log) == {"b": [2]}
+
+
+def test_overwrites_within_a_transaction_see_what_was_before_them(log):
+    with log.transaction() as txn:
+        txn.write(table_of([4], ["c"]))
+        txn.write(table_of([5], ["c"]), "overwrite", partition_overwrite="dynamic")
+        txn.write(table_of([6], ["b"]), "overwrite", predicate="id > 1 AND p = 'b'")
+        assert txn.write(table_of([7], ["c"]), "ignore") is None
+    assert parted(log) == {"a": [1], "b": [6], "c": [5]}
+    assert log.version() == 1
+
+
+# Rows of the table itself
+
+
+def test_an_overwrite_by_its_own_rows_does_not_remove_rows_that_came_later(log):
+    scan = log.scan("id > 1")
+    log.append(table_of([9], ["z"]))
+    with pytest.raises(ConcurrentAppendException):
+        log.write(scan, "overwrite")
+    assert parted(log) == {"a": [1], "b": [2, 3], "z": [9]}
+    log.write(log.scan("id > 1"), "overwrite")
+    assert parted(log) == {"b": [2, 3], "z": [9]}
+
+
+def test_an_overwrite_by_a_chosen_version_restores_it(log):
+    log.append(table_of([9], ["z"]))
+    log.write(log.scan(version=0), "overwrite")
+    assert parted(log) == {"a": [1], "b": [2, 3]}
+
+
+def test_an_append_of_its_own_rows_reads_the_table(log):
+    log.append(log.scan("id = 1"))
+    assert log.history(1)[0].info.is_blind_append is False
+    other = DeltaLog.for_path(log.table_path + "-other")
+    other.append(log.scan())
+    assert other.history(1)[0].info.is_blind_append is True
+    assert parted(other) == {"a": [1, 1], "b": [2, 3]}
