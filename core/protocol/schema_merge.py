@@ -252,7 +252,7 @@ class _Merge:
         first = self.conflicts[0]
         both_decimal = isinstance(first.table, DecimalType) and isinstance(first.data, DecimalType)
         remedy = (
-            "make the table anew by create with mode='replace'"
+            "replace the table's schema by write with mode='overwrite' and schema_mode='overwrite'"
             if is_plain
             else "replace the table's schema with mode overwrite and the option overwriteSchema"
         )
@@ -363,8 +363,11 @@ def _schema_mismatch(
 
 def _plain_remedy(wanted: Sequence[str]) -> str:
     if wanted:
-        return "leave partition_by out"
-    return "change the table first, by alter.add_columns or alter.change_columns"
+        return (
+            "leave partition_by out, or replace schema and partitioning by mode='overwrite' and "
+            "schema_mode='overwrite'"
+        )
+    return "write with schema_mode='merge' to change the table's schema"
 
 
 def ensure_values_possible(schema: StructType, table: StructType | None) -> None:

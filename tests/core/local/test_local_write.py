@@ -376,3 +376,68 @@ def test_an_append_of_its_own_rows_reads_the_table(log):
     other.append(log.scan())
     assert other.history(1)[0].info.is_blind_append is True
     assert parted(other) == {"a": [1, 1], "b": [2, 3]}
+
+
+# The schema
+
+
+def test_an_append_adds_columns_where_it_may(log):
+    more = pa.table({"id": [4], "p": ["c"], "n": pa.array([{"x": 1}])})
+    with pytest.raises(SchemaError) as caught:
+        log.append(more)
+    assert caught.value.kind == "DELTA_METADATA_MISMATCH"
+    assert "schema_mode='merge'" in str(caught.value)
+    log.append(more, schema_mode="merge")
+    log.append(pa.table({"n": pa.array([{"y": "t"}])}), schema_mode="merge")
+    assert [row["n"] for row in log.to_arrow("id IS NULL OR id = 4").to_pylist()] == [
+        {"x": 1, "y": None},
+        {"x": None, "y": "t"},
+    ]
+    assert log.history(1)[0].info.operation_parameters["canMergeSchema"] is True
+
+
+def test_the_conf_lets_every_write_add_columns(tmp_path):
+    key = "spark.databricks.delta.schema.autoMerge.enabled"
+    log = DeltaLog.for_path(str(tmp_path / "t"), {key: "true"})
+    log.write(table_of([1], ["a"]))
+    log.write(pa.table({"z": [1]}))
+    assert log.schema().names == ("id", "p", "z")
+    assert "canMergeSchema" not in log.history(1)[0].info.operation_parameters
+
+
+def test_a_schema_that_is_replaced_needs_every_row_to_go(log):
+    log.write(pa.table({"k": ["x"]}), "overwrite", schema_mode="overwrite")
+    assert log.schema().names == ("k",)
+    assert log.snapshot().partition_columns == ()
+    assert log.to_arrow().to_pylist() == [{"k": "x"}]
+    assert log.to_arrow(version=0).num_rows == 3
+
+
+def test_rows_without_a_column_that_is_not_null_are_refused(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", inner)])
+    log.create(schema)
+    for rows in (
+        pa.table({"n": pa.array([{"x": 1}])}),
+        pa.table({"id": [None, 2], "n": pa.array([{"x": 1}, {"x": 2}])}),
+        pa.table({"id": [1, 2], "n": pa.array([{"x": 1}, {"x": None}])}),
+    ):
+        for arguments in ({}, {"schema_mode": "merge"}, {"mode": "overwrite"}):
+            with pytest.raises(SchemaError):
+                log.write(rows, **arguments)
+    assert log.version() == 0
+    log.write(pa.table({"id": [1], "n": pa.array([{"x": 1}])}), schema_mode="merge")
+    assert not log.schema().find("id").nullable
+
+
+def test_a_column_that_others_rely_on_keeps_its_type_and_place(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=False, enableTypeWidening="true")
+    log.create({"id": "int", "c": "int"}, cluster_by=["c"])
+    log.alter.add_constraint("positive", "id > 0")
+    with pytest.raises(SchemaError) as caught:
+        log.write(pa.table({"id": pa.array([1], pa.int64())}), schema_mode="merge")
+    assert caught.value.kind == "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"
+    with pytest.raises(SchemaError):
+        log.write(pa.table({"id": [1]}), "overwrite", schema_mode="overwrite")
+    assert log.to_arrow().num_rows == 0
