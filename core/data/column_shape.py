@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.row_numbers import row_numbers
+from optimist.core.data.store_casts import store_cast
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
@@ -229,9 +230,10 @@ def _conform_values(values: pa.Array, data_type: DataType, context: _Context) ->
     try:
         if data_type == _VARIANT:
             return _conform_variant(values, target, must_be_whole=context.must_be_exact)
+        if context.must_be_exact:
+            return store_cast(values, target)
         # Times finer than microseconds are cut in files, as in Spark. All else must fit.
-        is_cut = _is_in_nanoseconds(values.type) and not context.must_be_exact
-        return values.cast(target, safe=not is_cut)
+        return values.cast(target, safe=not _is_in_nanoseconds(values.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise _MisfitError(values, data_type, context, error) from None
 

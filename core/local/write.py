@@ -34,9 +34,13 @@ from optimist.core.local.target import LocalTarget
 from optimist.core.local.write_request import LocalWrite
 from optimist.core.log.file_table import add_files
 from optimist.core.paths import join
+from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.schema_merge import SchemaWrite
-from optimist.core.schema.arrow_types import from_arrow_schema
-from optimist.core.schema.types import StructType
+from optimist.core.protocol.widening import allowed_widening
+from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
+from optimist.core.schema.store_assignment import assigned_columns
+from optimist.core.schema.type_widening import is_stored_alike
+from optimist.core.schema.types import DataType, StructType
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -60,30 +64,39 @@ def write(txn: OptimisticTransaction, data: pa.Table, request: LocalWrite) -> Co
     ensure_mode_fits(txn, request.mode)
 
     def work(pending: UncommittedFiles) -> Changes:
-        given = _columns_of(txn, data)
-        adopt_schema(txn, _wanted_schema(txn, given, request), {})
+        merges = request.merges_schema or txn.table.options.schema_auto_merge_enabled
+        given = _columns_of(txn, data.schema, request, merges=merges)
+        wanted = SchemaWrite(
+            given,
+            partition_columns=request.partition_by,
+            is_overwrite=request.is_overwrite,
+            merge_schema=merges,
+            overwrite_schema=request.overwrites_schema,
+            is_plain=True,
+        )
+        adopt_schema(txn, wanted, {})
         return _Write(txn, data, given, request).run(pending)
 
     return run_command(txn, work, app_txn=request.app_txn).commit
 
 
-def _columns_of(txn: OptimisticTransaction, data: pa.Table) -> StructType:
-    given = from_arrow_schema(data.schema)
-    return with_variants(given, txn.snapshot.schema) if txn.read_version >= 0 else given
-
-
-def _wanted_schema(
-    txn: OptimisticTransaction, given: StructType, request: LocalWrite
-) -> SchemaWrite:
-    merges = request.merges_schema or txn.table.options.schema_auto_merge_enabled
-    return SchemaWrite(
-        given,
-        partition_columns=request.partition_by,
-        is_overwrite=request.is_overwrite,
-        merge_schema=merges,
-        overwrite_schema=request.overwrites_schema,
-        is_plain=True,
+def _columns_of(
+    txn: OptimisticTransaction, arrow_schema: pa.Schema, request: LocalWrite, *, merges: bool
+) -> StructType:
+    """Return the columns of the rows, with the table's types where values are cast to these."""
+    given = from_arrow_schema(with_signed_integers(arrow_schema))
+    if txn.read_version < 0 or request.overwrites_schema:
+        return given
+    schema = txn.snapshot.schema
+    ensure_no_duplicate_columns(
+        given, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the data to write"
     )
+    allowed = allowed_widening(txn.metadata, txn.protocol) or is_stored_alike
+
+    def keeps(table: DataType, data: DataType) -> bool:
+        return merges and allowed(table, data)
+
+    return assigned_columns(with_variants(given, schema), schema, keeps)
 
 
 @dataclass(frozen=True, slots=True)

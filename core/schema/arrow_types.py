@@ -33,7 +33,13 @@ from optimist.core.schema.types import (
 )
 from optimist.core.values.foreign_json import parse_json
 
-__all__ = ["from_arrow_schema", "from_arrow_type", "to_arrow_schema", "to_arrow_type"]
+__all__ = [
+    "from_arrow_schema",
+    "from_arrow_type",
+    "to_arrow_schema",
+    "to_arrow_type",
+    "with_signed_integers",
+]
 
 _TO_ARROW: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -123,6 +129,32 @@ def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
         SchemaError: See `from_arrow_schema`.
     """
     return _from_arrow(data_type, (column,) if column else ())
+
+
+def with_signed_integers(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with int64 in place of uint64, for rows whose values are checked."""
+    return pa.schema([_signed_field(item) for item in schema], metadata=schema.metadata)
+
+
+def _signed_field(item: pa.Field) -> pa.Field:
+    return item.with_type(_signed(item.type))
+
+
+def _signed(data_type: pa.DataType) -> pa.DataType:
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type
+    if data_type == pa.uint64():
+        return pa.int64()
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        is_found = data_type.value_type == pa.uint64()
+        return pa.int64() if is_found else data_type
+    if _is_list(data_type):
+        return pa.list_(_signed_field(data_type.value_field))
+    if pa.types.is_map(data_type):
+        return pa.map_(_signed_field(data_type.key_field), _signed_field(data_type.item_field))
+    if pa.types.is_struct(data_type):
+        return pa.struct([_signed_field(item) for item in data_type])
+    return data_type
 
 
 def _void_key(data_type: MapType) -> SchemaError:

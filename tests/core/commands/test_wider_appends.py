@@ -110,21 +110,27 @@ def test_nothing_is_recorded_without_the_feature(tmp_path):
     assert TYPE_CHANGES not in log.snapshot().metadata.schema_string
 
 
-def test_narrow_values_do_not_fit_a_wide_column_without_the_feature(tmp_path):
+def test_values_that_fit_are_cast_and_the_table_keeps_its_types(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "t"), {})
-    log.append(pa.table({"i": pa.array([1], pa.int64())}))
-    with pytest.raises(SchemaError) as caught:
-        log.append(pa.table({"i": pa.array([1], pa.int32())}))
-    assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
-
-
-def test_integers_do_not_become_other_numbers_by_the_way(log):
     log.append(pa.table({"i": pa.array([1], pa.int32()), "x": pa.array([1.5])}))
-    for column in (pa.array([0.5]), pa.array([Decimal(1)], pa.decimal128(20, 0))):
-        with pytest.raises(SchemaError):
+    log.append(pa.table({"i": pa.array([2], pa.int64()), "x": pa.array([7], pa.int8())}))
+    log.append(pa.table({"i": pa.array([3.0, None]), "x": pa.array([Decimal("0.1"), None])}))
+    assert log.to_arrow()["i"].to_pylist() == [1, 2, 3, None]
+    assert log.to_arrow()["x"].to_pylist() == [1.5, 7.0, 0.1, None]
+    assert [str(item.data_type) for item in log.schema()] == ["integer", "double"]
+    for column in (pa.array([2**31]), pa.array([0.5]), pa.array([float("nan")])):
+        with pytest.raises(SchemaError) as caught:
             log.append(pa.table({"i": column}))
+        assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
+
+
+def test_integers_become_no_other_numbers_where_types_may_widen(log):
+    log.append(pa.table({"i": pa.array([1], pa.int32())}))
+    log.append(pa.table({"i": pa.array([Decimal(5)])}), schema_mode="merge")
+    log.append(pa.table({"i": pa.array([2**40])}), schema_mode="merge")
+    assert str(log.schema().find("i").data_type) == "long"
     with pytest.raises(SchemaError):
-        log.append(pa.table({"x": pa.array([1], pa.int32())}))
+        log.append(pa.table({"i": pa.array([0.5])}), schema_mode="merge")
 
 
 def test_a_widened_partition_column_has_one_partition_for_one_value(log):

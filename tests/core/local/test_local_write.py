@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 
 import deltalake
+import pandas as pd
 import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
@@ -441,3 +444,95 @@ def test_a_column_that_others_rely_on_keeps_its_type_and_place(tmp_path):
     with pytest.raises(SchemaError):
         log.write(pa.table({"id": [1]}), "overwrite", schema_mode="overwrite")
     assert log.to_arrow().num_rows == 0
+
+
+# Types of Arrow
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "stored"),
+    [
+        ("bigint", pa.array([2**63 - 1, None], pa.uint64()), [2**63 - 1, None]),
+        ("decimal(20,0)", pa.array([2**64 - 1], pa.uint64()), [Decimal(2**64 - 1)]),
+        ("int", pa.array([5, 5, 7]).dictionary_encode(), [5, 5, 7]),
+        ("string", pa.array(["a", "é"], pa.large_string()), ["a", "é"]),
+        ("string", pa.array(["a", None], pa.string_view()), ["a", None]),
+        ("string", pa.array(["{}"], pa.json_()), ["{}"]),
+        (
+            "array<int>",
+            pa.array([[1], None, [None]], pa.large_list(pa.int64())),
+            [[1], None, [None]],
+        ),
+        ("array<int>", pa.array([[1], None], pa.list_view(pa.int8())), [[1], None]),
+        ("array<int>", pa.array([None, [None]], pa.list_(pa.null())), [None, [None]]),
+        (
+            "struct<a:int,b:array<string>>",
+            pa.array([{"a": 1, "b": None}, None], pa.struct([("a", pa.int64()), ("b", pa.null())])),
+            [{"a": 1, "b": None}, None],
+        ),
+        ("map<int,double>", pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64())), [[(1, 2.0)]]),
+        ("date", pa.array(["2026-11-28", None]), [dt.date(2026, 11, 28), None]),
+        (
+            "timestamp_ntz",
+            pa.array([dt.date(2026, 11, 28)]),
+            [dt.datetime(2026, 11, 28)],
+        ),
+        ("binary", pa.array([b"0123456789abcdef"], pa.uuid()), [b"0123456789abcdef"]),
+    ],
+    ids=str,
+)
+def test_values_of_every_layout_are_stored(tmp_path, declared, values, stored):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.create({"c": declared})
+    for given_values in (values, pa.chunked_array([values.slice(0, 1), values.slice(1)])):
+        log.write(pa.table({"c": given_values}), "overwrite")
+        assert log.to_arrow()["c"].to_pylist() == stored
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "kind"),
+    [
+        ("bigint", pa.array([2**63], pa.uint64()), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        (None, pa.array([2**63], pa.uint64()), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        ("tinyint", pa.array([128]), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        ("decimal(4,1)", pa.array([Decimal("1.25")]), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        ("date", pa.array(["28.11.2026"]), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        ("array<tinyint>", pa.array([[1], [128]]), "OPTIMIST_VALUE_DOES_NOT_FIT"),
+        ("timestamp", pa.array(["2026-11-28 10:00:00"]), "DELTA_FAILED_TO_MERGE_FIELDS"),
+        ("boolean", pa.array([1]), "DELTA_FAILED_TO_MERGE_FIELDS"),
+        ("int", pa.array(["1"]), "DELTA_FAILED_TO_MERGE_FIELDS"),
+        ("decimal(4,1)", pa.array([0.1]), "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (None, pa.array([{}], pa.struct([])), "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_NO_FIELDS"),
+        (None, pa.array([1], pa.duration("s")), "DELTA_UNSUPPORTED_DATA_TYPES"),
+        (None, pa.array([[]], pa.list_(pa.null())), "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"),
+    ],
+    ids=str,
+)
+def test_values_that_do_not_fit_are_refused_by_the_name_of_the_column(
+    tmp_path, declared, values, kind
+):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    if declared:
+        log.create({"some": declared})
+    with pytest.raises(SchemaError, match="some") as caught:
+        log.write(pa.table({"some": values}))
+    assert caught.value.kind == kind
+    assert not log.table_exists() or log.version() == 0
+
+
+def test_a_frame_of_pandas_goes_in(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.create({"i": "int", "f": "float", "t": "timestamp", "s": "string"})
+    frame = pd.DataFrame(
+        {
+            "i": [1, 2],
+            "f": [1.5, None],
+            "t": pd.to_datetime(["2026-11-28 10:00", None]),
+            "s": ["a", None],
+        }
+    )
+    log.write(frame)
+    log.write(frame.assign(i=[1.0, None]))
+    found = log.to_arrow().to_pylist()
+    assert [row["i"] for row in found] == [1, 2, 1, None]
+    assert found[0]["t"] == dt.datetime(2026, 11, 28, 10, tzinfo=dt.timezone.utc)

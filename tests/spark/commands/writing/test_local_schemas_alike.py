@@ -82,6 +82,8 @@ TABLES = {
     "mapped": {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true"},
     "widening": {"delta.enableTypeWidening": "true", "delta.enableDeletionVectors": "true"},
 }
+CAST_HERE = ("wider", "wider, nested", "some rows, wider")
+"""Writes whose values are cast to the table's types here, as by INSERT on Spark."""
 FIRST = (
     "id AS id, IF(id = 3, NULL, 'x') AS p, named_struct('a', id, 'b', array(named_struct('c', id)))"
     " AS s, map('k', named_struct('d', id)) AS m"
@@ -127,6 +129,8 @@ def outcome(log, do):
 @pytest.mark.parametrize("properties", list(TABLES))
 def test_both_change_the_schema_alike(spark, tmp_path, properties):
     for number, (name, (columns, (options, arguments))) in enumerate(WRITES.items()):
+        if name in CAST_HERE and properties != "widening":
+            continue
         on_spark, here = (made(spark, tmp_path / f"{number}{side}", properties) for side in "sp")
         frame = spark.range(1).selectExpr(*split(columns))
         given = {"mode": "append", **options}
