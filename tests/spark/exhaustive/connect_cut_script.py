@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -174,8 +175,19 @@ def main(folder: str, group: str, killed_in: str | None = None) -> None:
             outcomes = list(outcomes_of(Case(server, command, Path(folder, str(number)))))
             problems = [[step, problem] for step, _, problem in outcomes if problem is not None]
             tell(name, [Counter(told for _, told, _ in outcomes), problems])
+
+
+def run_and_exit(arguments: list[str]) -> None:
+    """Run the script, and leave without closing the sessions, which would wait for ever."""
+    code = 0
+    try:
+        main(*arguments)
+    except BaseException:  # noqa: BLE001 - the test shows it
+        traceback.print_exc()
+        code = 1
     sys.stdout.flush()
-    os._exit(0)  # the sessions can't be closed
+    sys.stderr.flush()
+    os._exit(code)
 
 
-main(*sys.argv[1:])
+run_and_exit(sys.argv[1:])

@@ -78,7 +78,7 @@ def seen(folder: Path) -> Seen:
     """Look at the tables, by handles that know nothing of what this process has done."""
     paths = {name: folder / name for name in TABLES if list((folder / name).glob("_delta_log/*n"))}
     commits = {name: sorted((path / "_delta_log").glob("*.json")) for name, path in paths.items()}
-    snapshots = {name: DeltaLog.for_path(str(path), {}).update() for name, path in paths.items()}
+    snapshots = {name: DeltaLog.for_path(str(path), {}).snapshot() for name, path in paths.items()}
     return Seen(
         {name: int(files[-1].stem) for name, files in commits.items()},
         {
