@@ -64,7 +64,8 @@ class RowChanges(ABC):
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
                 is deleted.
-            UsageError: The condition is not deterministic, or holds a subquery in Spark Connect.
+            UsageError: The condition is not deterministic, or is a column with a subquery on
+                Spark Connect.
         """
         ensure_condition(condition)
         with original_errors():
@@ -93,7 +94,7 @@ class RowChanges(ABC):
                 is updated.
             SchemaError: A column does not exist, or a new value violates a constraint.
             UsageError: `set` is None or empty, or assigns a column twice; or the condition is not
-                deterministic, or holds a subquery in Spark Connect.
+                deterministic, or is a column with a subquery on Spark Connect.
             ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
         """
         assignments = ensure_assignments(set)

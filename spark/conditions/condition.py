@@ -19,9 +19,10 @@ from optimist.core.schema.types import StructType
 from optimist.spark.conditions.analysis import read_analyzed_condition
 from optimist.spark.conditions.attributes import analyzed_by_name
 from optimist.spark.conditions.bound_condition import BoundCondition
-from optimist.spark.conditions.condition_reading import Obstacle
+from optimist.spark.conditions.condition_reading import ConditionReading, Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
 from optimist.spark.conditions.fixed_now import FixedNow
+from optimist.spark.conditions.subquery_text import SubqueryText
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = [
@@ -47,7 +48,9 @@ class Condition:
             at all.
         source: Other rows that the column names, too: a row matches if the column is true for it
             and one of them. None for a condition on the table's rows alone.
-        bound: The condition, if it holds a subquery; `column` fits no rows then.
+        bound: The condition, if it holds a subquery; `column` fits no rows then. None on Spark
+            Connect.
+        has_sent_subquery: True for a condition of Spark Connect that holds a subquery.
     """
 
     text: str
@@ -57,6 +60,7 @@ class Condition:
     is_partition_only: bool
     source: DataFrame | None = None
     bound: BoundCondition | None = None
+    has_sent_subquery: bool = False
 
     @property
     def never_fails(self) -> bool:
@@ -75,7 +79,7 @@ class Condition:
     @property
     def is_of_the_row(self) -> bool:
         """True if its value depends on the row alone."""
-        return self.source is None and self.bound is None
+        return self.source is None and not self.is_asked_once
 
     @property
     def is_asked_once(self) -> bool:
@@ -83,7 +87,7 @@ class Condition:
 
         A subquery may read or choose other rows the next time.
         """
-        return self.bound is not None
+        return self.bound is not None or self.has_sent_subquery
 
     def matching(self, rows: DataFrame) -> DataFrame:
         """Return the table's rows for which the condition is true."""
@@ -113,8 +117,8 @@ def resolve_condition(
 
     Args:
         frame: The table's rows, under its alias if it has one.
-        condition: SQL text, a column, or a condition that Spark has resolved and that may hold a
-            subquery.
+        condition: SQL text, a column, or a condition that may hold a subquery: one that Spark has
+            resolved, or on Spark Connect a `SubqueryText`.
         schema: The table's schema.
         partition_columns: The table's partition columns.
         alias: The frame's alias.
@@ -129,7 +133,7 @@ def resolve_condition(
     if isinstance(condition, BoundCondition):
         return _resolve_bound(frame, condition, schema, partition_columns, began_ms)
     found, analyzed = _resolve_over_rows(frame, condition, schema, partition_columns, alias)
-    if began_ms is None:
+    if began_ms is None or found.is_asked_once:
         return found
     names = frozenset(name.lower() for name in frame.columns)
     fixed = FixedNow(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
@@ -157,8 +161,9 @@ def _resolve_over_rows(
         reading = read_sent_condition(frame, condition, schema, alias)
     else:
         reading = read_analyzed_condition(frame, column, schema, partition_columns)
-    text = condition if isinstance(condition, str) else reading.text
-    if reading.obstacle is not None:
+    text = _shown_text(condition, reading)
+    asks = _asks(condition, reading)
+    if reading.obstacle is not None and not asks:
         raise _condition_refused(text, reading.obstacle)
     _ensure_own_columns(reading.names, schema, text)
     found = Condition(
@@ -167,9 +172,22 @@ def _resolve_over_rows(
         predicate=reading.predicate,
         columns=frozenset(item.name for item in schema if item.name.lower() in reading.names),
         is_partition_only=bool(reading.names)
+        and not asks  # the subquery may decide otherwise for each row
         and reading.names <= {name.lower() for name in partition_columns},
+        has_sent_subquery=asks,
     )
     return found, reading.analyzed
+
+
+def _shown_text(condition: Column | str, reading: ConditionReading) -> str:
+    if isinstance(condition, SubqueryText):
+        return condition.shown
+    return condition if isinstance(condition, str) else reading.text
+
+
+def _asks(condition: Column | str, reading: ConditionReading) -> bool:
+    """Check whether a command that may evaluate a subquery has sent one."""
+    return isinstance(condition, SubqueryText) and reading.obstacle == "subquery"
 
 
 def _resolve_bound(
@@ -231,6 +249,7 @@ class JoinedCondition:
             condition.
         bound: The condition, if it holds a subquery. Then it fits only rows with the columns of the
             frame against which it was resolved, and is evaluated once; see `Condition`.
+        reads: On Spark Connect, a query that reads what its subquery reads.
     """
 
     text: str
@@ -238,6 +257,12 @@ class JoinedCondition:
     names: frozenset[str]
     readable: Column | str
     bound: BoundCondition | None = None
+    reads: DataFrame | None = None
+
+    @property
+    def is_asked_once(self) -> bool:
+        """See `Condition.is_asked_once`."""
+        return self.bound is not None or self.reads is not None
 
     def reading(self, rows: DataFrame) -> JoinedCondition:
         """Return the condition, with its subqueries bound as in `rows`.
@@ -271,17 +296,21 @@ def resolve_joined_condition(
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve it.
-        UsageError: It is not deterministic, or holds a `*`, or in Spark Connect a subquery.
+        UsageError: It is not deterministic, holds a `*`, or on Spark Connect holds a subquery and
+            is no `SubqueryText`.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
     if is_connect(frame.sparkSession):
         reading = read_sent_condition(frame, condition, schema, alias)
     else:
         reading = read_analyzed_condition(frame, column, schema, ())
-    text = condition if isinstance(condition, str) else reading.text
+    text = _shown_text(condition, reading)
     is_bound = reading.obstacle == "subquery" and reading.analyzed is not None
-    if reading.obstacle is not None and not is_bound:
+    asks = _asks(condition, reading)
+    if reading.obstacle is not None and not is_bound and not asks:
         raise _condition_refused(text, reading.obstacle, _KINDS_OF_JOINED)
+    if asks:
+        return JoinedCondition(text, column, reading.names, condition, reads=frame.where(column))
     fixed, analyzed = time.fixed(column), reading.analyzed
     if fixed is not column and analyzed is not None:
         analyzed = read_analyzed_condition(frame, fixed, schema, ()).analyzed
@@ -301,7 +330,8 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
     ),
     "subquery": (
         "DELTA_UNSUPPORTED_SUBQUERY",
-        "holds a subquery, which is not supported here. Compute its answer first.",
+        "holds a subquery, which is not supported here. Compute its answer first, or use SQL text "
+        "in a DELETE, UPDATE or MERGE.",
     ),
     "star": (
         "INVALID_USAGE_OF_STAR_OR_REGEX",

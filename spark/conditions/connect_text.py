@@ -21,10 +21,11 @@ from optimist.core.predicates.tree import Column, Opaque
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.condition_reading import Obstacle
 
-__all__ = ["SentTexts"]
+__all__ = ["SentTexts", "text_has_subquery"]
 
 _CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC)})\s*\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
+_BRACKET = re.compile("[()]")
 _STAR = re.compile(r"(?:^|[(,])\s*\*|(?:\b[^\W\d]\w*|'')\s*\.\s*\*")
 _COMPUTED_NAME = re.compile(r"\bidentifier\s*\(|\$\{", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
@@ -50,14 +51,13 @@ class SentTexts:
     def obstacle(self, text: str) -> Obstacle | None:
         """Find a part of the text that no command accepts, or return None."""
         bare = _remove_quoted(text)
-        if _SUBQUERY.search(bare):
-            return "subquery"
         if _CALL.search(bare):
             return "non-deterministic"
+        outer = _remove_subqueries(bare)
         is_pattern = self._is_on("spark.sql.parser.quotedRegexColumnNames")
-        if _STAR.search(bare) or (is_pattern and _PATTERN.search(text)):
+        if _STAR.search(outer) or (is_pattern and _PATTERN.search(text)):
             return "star"
-        return None
+        return "subquery" if outer != bare else None
 
     def names(self, text: str) -> frozenset[str]:
         """Return the columns that the text reads, and perhaps more, in lower case."""
@@ -127,6 +127,31 @@ class SentTexts:
             or any(self._is_on(key) for key in _CHANGING_ALL)
             or any(mark in text and self._is_on(key) for mark, key in _CHANGING_MARKS)
         )
+
+
+def text_has_subquery(text: str) -> bool:
+    """Check whether SQL may hold a subquery."""
+    return _SUBQUERY.search(_remove_quoted(text)) is not None
+
+
+def _remove_subqueries(bare: str) -> str:
+    """Remove the subqueries from a text without quoted parts."""
+    pieces, end = [], 0
+    for found in _SUBQUERY.finditer(bare):
+        if found.start() < end:
+            continue  # inside another subquery
+        pieces.append(bare[end : found.start()])
+        end = _end_of_brackets(bare, found.start())
+    return "".join([*pieces, bare[end:]])
+
+
+def _end_of_brackets(bare: str, start: int) -> int:
+    depth = 0
+    for mark in _BRACKET.finditer(bare, start):
+        depth += 1 if mark[0] == "(" else -1
+        if not depth:
+            return mark.end()
+    return len(bare)
 
 
 def _remove_quoted(text: str) -> str:

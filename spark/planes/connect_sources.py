@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
 from optimist.spark.conditions.connect_expressions import messages
+from optimist.spark.conditions.connect_text import text_has_subquery
 from optimist.spark.rows.scanned_table import (
     ScannedTable,
     end_alias,
@@ -47,7 +48,7 @@ def connect_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
     inner: Any = frame
     # The message as it is sent: a cached part is sent as it was when it was cached.
     found = tuple(messages(inner._plan.to_proto(inner._session.client)))
-    if any(item.DESCRIPTOR.name in _INDIRECT for item in found):
+    if any(map(_may_name_views, found)):
         return _explained_scans(frame)
     sources = (item for item in found if item.DESCRIPTOR.name == "DataSource")
     return tuple(
@@ -55,6 +56,13 @@ def connect_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
         for item in sources
         if item.format.startswith(SOURCE_PREFIX)
     )
+
+
+def _may_name_views(message: Any) -> bool:
+    name = message.DESCRIPTOR.name
+    if name == "ExpressionString":
+        return text_has_subquery(message.expression)
+    return name in _INDIRECT
 
 
 def _explained_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:

@@ -46,7 +46,7 @@ EXPECTED = {
     "dynamic": [0, 2, 4],
     "rand": "UsageError INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     "rand column": "UsageError INVALID_NON_DETERMINISTIC_EXPRESSIONS",
-    "subquery": "UsageError DELTA_UNSUPPORTED_SUBQUERY",
+    "subquery": "nothing",
     "unresolved": "AnalysisException",
     "no column": "SchemaError DELTA_COLUMN_NOT_FOUND",
     "too new": "TableError DELTA_VERSION_NOT_FOUND",

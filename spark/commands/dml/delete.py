@@ -59,7 +59,8 @@ def delete(
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
             deleted.
         ProtocolError: The table has a feature under which files can't be rewritten yet.
-        UsageError: The condition is not deterministic, or holds a subquery in Spark Connect.
+        UsageError: The condition is not deterministic, or is a column with a subquery on
+            Spark Connect.
     """
     pinned = PinnedCondition(spark, log, condition, alias)
 

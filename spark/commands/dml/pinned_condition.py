@@ -1,7 +1,8 @@
 """The condition of a DELETE or an UPDATE, whose subqueries read one version of each table.
 
 1. Spark resolves the condition. Without a subquery, nothing more is done here.
-2. Our tables that its subqueries read are fixed to their present versions.
+2. Our tables that its subqueries read are fixed to their present versions. On Spark Connect the
+   texts name views that show one version each, and the server tells which.
 3. The transaction begins. If the subqueries read the changed table itself, it begins at the version
    that they read, and depends on the whole table: a row that another commit adds could change a
    subquery's answer for any row.
@@ -12,6 +13,8 @@ stay fixed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -21,6 +24,12 @@ from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.writing.own_sources import own_versions, transaction_from
 from optimist.spark.conditions.bound_condition import BoundCondition, has_subquery
 from optimist.spark.conditions.condition import Condition
+from optimist.spark.conditions.subquery_text import (
+    SubqueryText,
+    reading_only,
+    renew_subqueries,
+    with_subqueries_marked,
+)
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.session.jvm import Jvm, analyzed_plan, filter_condition
 from optimist.spark.session.pyspark_versions import is_connect
@@ -37,12 +46,25 @@ class PinnedCondition:
         log: TableHandle,
         condition: Column | str | BoundCondition | None,
         alias: str | None,
+        values: Iterable[Column | str] = (),
     ) -> None:
+        """Keep what a command is given.
+
+        Args:
+            spark: The session.
+            log: The table.
+            condition: The condition; None for all rows.
+            alias: The alias of the table's rows.
+            values: The new values of an UPDATE; on Spark Connect their subqueries are found, too.
+        """
+        is_sent = is_connect(spark)
         self._spark = spark
         self._log = log
-        self._given = condition
+        self._given = with_subqueries_marked(condition) if is_sent else condition
+        self._values = [with_subqueries_marked(item) for item in values] if is_sent else []
         self._alias = alias
-        self._now = condition
+        self._now = self._given
+        self._is_again = False
 
     def begin(self) -> OptimisticTransaction:
         """Begin the transaction of a try.
@@ -50,19 +72,40 @@ class PinnedCondition:
         Raises:
             pyspark.errors.AnalysisException: Spark can't resolve a condition with a subquery.
         """
+        reads = list(self._sent_reads())
         bound = self._bind_subquery()
-        if bound is None:
-            return self._log.start_transaction(self._log.snapshot())
-        rows = of_fixed_versions(bound.as_rows())
-        self._now = bound.reading(rows)
-        txn = transaction_from(self._log, rows)
-        if own_versions(self._log, txn, rows):
+        if bound is not None:
+            reads.append(of_fixed_versions(bound.as_rows()))
+            self._now = bound.reading(reads[-1])
+        txn = transaction_from(self._log, *reads)
+        if any(own_versions(self._log, txn, rows) for rows in reads):
             txn.read_whole_table()
         return txn
 
     def resolved(self, target: Target, rows: DataFrame) -> Condition | None:
         """Return the condition, resolved as by `Target.resolve`, or None for all rows."""
         return None if self._now is None else target.resolve(self._now, rows)
+
+    def _sent_reads(self) -> Iterator[DataFrame]:
+        """Yield queries that read what the subqueries of a Connect client read."""
+        if self._is_again:
+            renew_subqueries([self._condition_text, *self._values])
+        self._is_again = True
+        values = [item for item in self._values if isinstance(item, SubqueryText)]
+        condition = self._condition_text
+        if condition is None and not values:
+            return
+        txn = self._log.start_transaction(self._log.snapshot())
+        columns = Target.of(self._spark, self._log, txn, self._alias).columns()
+        rows = reading_only(columns, self._alias)
+        if condition is not None:
+            yield rows.where(condition)
+        if values:
+            yield rows.select(*map(sf.expr, values))
+
+    @property
+    def _condition_text(self) -> SubqueryText | None:
+        return self._given if isinstance(self._given, SubqueryText) else None
 
     def _bind_subquery(self) -> BoundCondition | None:
         """Return the condition as Spark resolves it, if it holds a subquery."""

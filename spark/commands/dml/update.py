@@ -84,9 +84,9 @@ def update(
         SchemaError: A target does not exist, or a new value violates a constraint or has other
             fields than its column.
         UsageError: Nothing is assigned, or a target is assigned twice; or the condition is not
-            deterministic, or holds a subquery on Spark Connect.
+            deterministic, or is a column with a subquery on Spark Connect.
     """
-    pinned = PinnedCondition(spark, log, condition, alias)
+    pinned = PinnedCondition(spark, log, condition, alias, assignments.values())
 
     def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
         target = Target.of(spark, log, txn, alias)

@@ -119,8 +119,8 @@ class DeltaMergeBuilder:
             SchemaError: A column does not exist, or a row violates a constraint.
             UsageError: Several rows of the source would change one of the table (kind
                 `DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`); the clauses stand in an
-                impossible order; or a condition is not deterministic, or holds a subquery in Spark
-                Connect or, with a clause for NOT MATCHED BY SOURCE, in ON.
+                impossible order; or a condition is not deterministic, or on Spark Connect a column
+                with a subquery; or ON holds one beside a clause for NOT MATCHED BY SOURCE.
         """
         return self._run(self._request)
 

@@ -111,7 +111,7 @@ class MergeSearch:
         """
         merge = self._merge
         is_small = 2 * num_source_rows <= candidates.num_rows
-        is_asked_once = merge.join.bound is not None
+        is_asked_once = merge.join.is_asked_once
         return self.with_values and not merge.searches_all_rows and is_small and not is_asked_once
 
     def _narrowed(self, candidates: pa.Table, source: DataFrame) -> pa.Table:

@@ -138,7 +138,7 @@ class _SparkMergeTarget:
             return source
         rows = self.target.plane.scan_files(self.target.snapshot, candidates)
         target = self._merge.with_target_columns(rows, self.stages.alias)
-        if join.bound is not None:
+        if join.is_asked_once:
             return self.stages.unmatched(source, self.stages.matching(target, source))
         if can_match is None:
             return source.join(target, join.column, "left_anti")

@@ -42,6 +42,12 @@ class MergeRequest:
         given = (clause.condition for clause in self.clauses)
         return (self.condition, *(item for item in given if item is not None))
 
+    @property
+    def expressions(self) -> tuple[ExpressionOrColumn, ...]:
+        """The conditions and the new values."""
+        values = (clause.values or {} for clause in self.clauses)
+        return (*self.conditions, *(item for given in values for item in given.values()))
+
     def expressions_changed(
         self,
         change: Callable[[ExpressionOrColumn, Kind], ExpressionOrColumn],

@@ -6,11 +6,12 @@ or the table's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 
 from optimist.core.commands.merge.clauses import nested_insert
 from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
@@ -30,6 +31,7 @@ from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.bound_condition import BoundCondition, rebound
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
 from optimist.spark.conditions.fixed_now import FixedNow
+from optimist.spark.conditions.subquery_text import SubqueryText, reading_only
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.touched_files import aliased
@@ -70,12 +72,14 @@ class SparkResolvedMerge(ResolvedMerge[JoinedCondition, Assignments]):
         sides: The rows that Spark resolved the expressions against.
         sql: The SQL of the table, with its schema after the MERGE.
         time: Makes the current time the same in all expressions; those above have it already.
+        value_reads: On Spark Connect, queries that read what subqueries of new values read.
     """
 
     join: JoinedCondition
     sides: SparkSides
     sql: TableSql
     time: FixedNow
+    value_reads: tuple[DataFrame, ...]
 
     @classmethod
     def of(cls, target: Target, sides: SparkSides, request: MergeRequest) -> SparkResolvedMerge:
@@ -95,22 +99,33 @@ class SparkResolvedMerge(ResolvedMerge[JoinedCondition, Assignments]):
         resolver = _Resolver(target, sides, sql, time, evolves_schema=request.evolves_schema)
         join = resolver.condition("MATCHED", request.condition)
         clauses = (resolver.clause(at, clause) for at, clause in enumerate(request.clauses))
-        merge = cls(join.text, tuple(clauses), join, sides, sql, time)
-        if join.bound is not None and merge.searches_all_rows:
+        reads = tuple(rows for clause in request.clauses for rows in resolver.value_reads(clause))
+        merge = cls(join.text, tuple(clauses), join, sides, sql, time, reads)
+        if join.is_asked_once and merge.searches_all_rows:
             raise _refused_outer_join(join.text)
         return merge
 
     @property
     def bound(self) -> tuple[BoundCondition, ...]:
         """The conditions that hold subqueries, which fit only the columns of `sides`."""
-        conditions = (self.join, *(item.condition for item in self.clauses))
-        found = (item.bound for item in conditions if item is not None)
+        found = (item.bound for item in self._conditions)
         return tuple(item for item in found if item is not None)
+
+    @property
+    def _conditions(self) -> tuple[JoinedCondition, ...]:
+        given = (item.condition for item in self.clauses)
+        return (self.join, *(item for item in given if item is not None))
 
     @property
     def reads(self) -> tuple[DataFrame, ...]:
         """What the MERGE reads beside the table's rows: the source, and what subqueries read."""
-        return (self.sides.source, *(item.as_rows() for item in self.bound))
+        sent = (item.reads for item in self._conditions)
+        return (
+            self.sides.source,
+            *(item.as_rows() for item in self.bound),
+            *(item for item in sent if item is not None),
+            *self.value_reads,
+        )
 
     def with_target_columns(self, rows: DataFrame, alias: str) -> DataFrame:
         """Return rows of the table under their alias, with the columns that conditions expect."""
@@ -157,9 +172,25 @@ class _Resolver:
             alias=self.target.alias or "",
             time=self.time,
         )
+        if found.reads is not None:
+            return replace(found, reads=self._rows_beside(kind).where(condition))
         if found.bound is None:
             return found
         return found.reading(of_fixed_versions(found.bound.as_rows()))
+
+    def value_reads(self, clause: MergeClause) -> Iterator[DataFrame]:
+        """Yield a query that reads what subqueries of a Connect client's new values read."""
+        given = (clause.values or {}).values()
+        values = [item for item in given if isinstance(item, SubqueryText)]
+        if values:
+            yield self._rows_beside(clause.kind).select(*map(sf.expr, values))
+
+    def _rows_beside(self, kind: Kind) -> DataFrame:
+        """Return the rows that a kind of clause sees, by a query that does not read the table."""
+        if kind == "NOT MATCHED":
+            return self.sides.source
+        rows = reading_only(self.sides.target, self.target.alias)
+        return rows.crossJoin(self.sides.source) if kind == "MATCHED" else rows
 
     def clause(self, number: int, clause: MergeClause) -> SparkResolvedClause:
         kind, given = clause.kind, clause.condition

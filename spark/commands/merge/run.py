@@ -43,6 +43,11 @@ from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.resolution import SparkResolvedMerge, SparkSides
 from optimist.spark.commands.writing.own_sources import own_versions, transaction_from
 from optimist.spark.conditions.bound_condition import has_subquery, rebound
+from optimist.spark.conditions.subquery_text import (
+    SubqueryText,
+    renew_subqueries,
+    with_subqueries_marked,
+)
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.touched_files import aliased
@@ -69,6 +74,8 @@ def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: s
     evolves_schema = request.evolves_schema or log.options.schema_auto_merge_enabled
     source = of_fixed_versions(request.source)
     request = replace(request, source=source, evolves_schema=evolves_schema)
+    if is_connect(spark):
+        request = request.expressions_changed(lambda value, _: with_subqueries_marked(value), str)
     command = _Command(spark, log, request, alias)
     counts = run(spark, log, command.work, command.begin)
     row = {
@@ -110,10 +117,14 @@ class _Command:
         self._request = request
         self._alias = alias
         self._prepared: _Try | None = None
+        self._is_again = False
 
     def begin(self) -> OptimisticTransaction:
         """Start the transaction of a try, at the oldest version that the MERGE reads."""
         log = self._log
+        if self._is_again:
+            renew_subqueries(self._request.expressions)
+        self._is_again = True
         txn = transaction_from(log, self._request.source)
         self._prepared = None
         if not self._has_subqueries:
@@ -142,9 +153,12 @@ class _Command:
 
     @cached_property
     def _has_subqueries(self) -> bool:
-        """Whether a condition holds a subquery, which can read the table at another version."""
+        """Whether a condition holds a subquery, which can read the table at another version.
+
+        On Spark Connect it is also true for a value.
+        """
         if is_connect(self._spark):
-            return False
+            return any(isinstance(item, SubqueryText) for item in self._request.expressions)
         jvm, given = Jvm.of(self._spark), self._request.conditions
         columns = (sf.expr(item) if isinstance(item, str) else item for item in given)
         return any(has_subquery(jvm, jvm.tree(item)) for item in columns)

@@ -105,8 +105,10 @@ class Stages:
         Subqueries filter the pairs for which the rest is true: in a join, Spark allows few of them.
         """
         on = self.merge.join
-        if on.bound is None:
+        if not on.is_asked_once:
             return target.join(source, on.column, "inner")
+        if on.bound is None:
+            return target.crossJoin(source).where(on.column)
         plain, asking = on.bound.parts
         pairs = target.crossJoin(source) if plain is None else target.join(source, plain, "inner")
         return pairs.where(asking)

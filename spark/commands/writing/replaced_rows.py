@@ -67,7 +67,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
         alias=alias,
         time=target.fixed_now(own, rows),
     )
-    if found.bound is not None:
+    if found.is_asked_once:
         raise subquery_refused(found.text)
     reading = read_join(
         own,

@@ -38,8 +38,8 @@ def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> Da
     Returns:
         One row with the numbers of rows, as the methods of `DeltaTable` give it.
     """
-    with value_tables(spark) as readable:
-        return _changed(spark, change, sql, readable)
+    with value_tables(spark) as tables:
+        return _changed(spark, change, sql, tables.text)
 
 
 def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _Text) -> DataFrame:
@@ -47,12 +47,12 @@ def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _T
     if isinstance(change, Merge):
         request = MergeRequest(
             _source(spark, change, sql),
-            change.condition.sql,
+            text(change.condition),
             tuple(_clause(clause, text) for clause in change.clauses),
             change.evolves_schema,
         )
         return merge(spark, log, request, change.alias or TARGET_ALIAS)
-    condition = None if change.condition is None else change.condition.sql
+    condition = None if change.condition is None else text(change.condition)
     if isinstance(change, Delete):
         num_affected = delete(spark, log, condition, alias=change.alias)
     else:
@@ -83,9 +83,7 @@ def _rows(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql) -
 
 def _clause(clause: MergeClause, text: _Text) -> SparkClause:
     inserts = clause.action == "insert"
-    return clause.mapped(
-        lambda condition: condition.sql, lambda values: _values(values, text, inserts=inserts)
-    )
+    return clause.mapped(text, lambda values: _values(values, text, inserts=inserts))
 
 
 def _values(

@@ -1,12 +1,12 @@
-"""Tables that subqueries of new values name by their paths, for a client of Spark Connect.
+"""Tables that subqueries of conditions and new values name by their paths, on Spark Connect.
 
-The server resolves a value in each pass of a command, so it finds such a table as a temporary view,
-which is there as long as the command runs and shows one version.
+The server resolves an expression in each pass of a command, so it finds such a table as a temporary
+view, which is there as long as the command runs and shows one version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
@@ -15,36 +15,57 @@ from pyspark.sql import SparkSession
 
 from optimist.core.sql import PathRelation, RowNeeds, path_relations
 from optimist.core.sql.statements import SqlText
+from optimist.spark.conditions.subquery_text import SubqueryText
 from optimist.spark.drop_in.connect.relations import RelationFrames
 
-__all__ = ["value_tables"]
+__all__ = ["ValueTables", "value_tables"]
+
+
+class ValueTables:
+    """The views of one statement."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._frames = RelationFrames(spark, None)
+        self._views: dict[PathRelation, str] = {}
+
+    def text(self, value: SqlText) -> str:
+        """Return an expression, in which the names of views stand for paths."""
+        pieces, end = list[str](), 0
+        relations = path_relations(value.sql)
+        by_path = {each.path: self._view(each) for each in relations if not each.is_qualifier}
+        for relation in relations:
+            name = by_path[relation.path] if relation.is_qualifier else self._view(relation)
+            pieces += value.sql[end : relation.span.start], name
+            end = relation.span.end
+        text = "".join([*pieces, value.sql[end:]])
+        return SubqueryText.of(text, value.sql, self._renew) if relations else text
+
+    def drop(self) -> None:
+        """Drop the views."""
+        for name in self._views.values():
+            with suppress(PySparkException):  # the rows are written, and the view is the session's
+                self._spark.catalog.dropTempView(name)
+
+    def _view(self, relation: PathRelation) -> str:
+        if relation not in self._views:
+            name = f"optimist_table_{uuid4().hex}"
+            self._frames.frame(relation, RowNeeds()).createTempView(name)
+            self._views[relation] = name
+        return self._views[relation]
+
+    def _renew(self) -> None:
+        """Let the views show the newest versions, for another try after a conflict."""
+        self._frames = RelationFrames(self._spark, None)
+        for relation, name in self._views.items():
+            self._frames.frame(relation, RowNeeds()).createOrReplaceTempView(name)
 
 
 @contextmanager
-def value_tables(spark: SparkSession) -> Iterator[Callable[[SqlText], str]]:
-    """Give a function that names views in place of paths in values, and drop them at the end."""
-    frames, views = RelationFrames(spark, None), dict[PathRelation, str]()
-
-    def view_of(relation: PathRelation) -> str:
-        if relation not in views:
-            name = f"optimist_table_{uuid4().hex}"
-            frames.frame(relation, RowNeeds()).createTempView(name)
-            views[relation] = name
-        return views[relation]
-
-    def readable(value: SqlText) -> str:
-        pieces, end = list[str](), 0
-        relations = path_relations(value.sql)
-        by_path = {each.path: view_of(each) for each in relations if not each.is_qualifier}
-        for relation in relations:
-            name = by_path[relation.path] if relation.is_qualifier else view_of(relation)
-            pieces += value.sql[end : relation.span.start], name
-            end = relation.span.end
-        return "".join([*pieces, value.sql[end:]])
-
+def value_tables(spark: SparkSession) -> Iterator[ValueTables]:
+    """Give views for the paths in a statement's expressions, and drop them at the end."""
+    tables = ValueTables(spark)
     try:
-        yield readable
+        yield tables
     finally:
-        for name in views.values():
-            with suppress(PySparkException):  # the rows are written, and the view is the session's
-                spark.catalog.dropTempView(name)
+        tables.drop()

@@ -9,7 +9,7 @@ from pyspark.sql.connect import functions as sf
 
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.spark.conditions.connect_expressions import SentExpressions
-from optimist.spark.conditions.connect_text import SentTexts
+from optimist.spark.conditions.connect_text import SentTexts, text_has_subquery
 from optimist.spark.conditions.fixed_now import FixedNow
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
@@ -103,6 +103,11 @@ def test_a_conf_that_changes_the_meaning_of_a_text_makes_it_opaque(key, text):
         ("rand() > 0.5", "non-deterministic"),
         ("p = 'rand()'", None),
         ("id IN (SELECT 1)", "subquery"),
+        ("id IN (SELECT * FROM (SELECT count(*) FROM r) x) AND id > 1", "subquery"),
+        ("id IN (SELECT 1) AND hash(*) > 1", "star"),
+        ("hash(*) > 1 AND EXISTS (SELECT * FROM r)", "star"),
+        ("id IN (SELECT k FROM r WHERE rand() > 0.5)", "non-deterministic"),
+        ("id IN (1, 2) AND p = '(SELECT 1)' -- (SELECT 1)", None),
         (r"p = r'\' OR id IN (SELECT 1) OR p = 'x'", "subquery"),
         (r"""p = R"\" OR hash(*) = 1 OR p = "x" """, "star"),
         ("/* /* */ ' */ rand() > 0.5 OR p = ''", "non-deterministic"),
@@ -112,6 +117,18 @@ def test_obstacles_in_texts(text, expected):
     assert texts().obstacle(text) == expected
     escaped = texts(**{"parser.escapedStringLiterals": "true"})
     assert escaped.obstacle(rf"p = 'a\'b' AND {text} AND p = '\''") == expected
+
+
+def test_a_text_with_a_subquery_may_name_views():
+    assert text_has_subquery("id > 1 AND (id) IN ( /* s */ (TABLE r))")
+    assert not text_has_subquery("id > 1 AND p = '(SELECT 1)'")
+
+
+def test_a_subquery_may_read_any_column_that_its_text_names():
+    found = texts("t").predicate("id > 1 AND EXISTS (SELECT 1 FROM r WHERE r.k = t.p)")
+    first, second = found.conjuncts()
+    assert first.is_exact
+    assert second.columns() == frozenset({("id",), ("p",)})
 
 
 def sent(column, alias=None):
