@@ -17,6 +17,7 @@ from optimist.core.sql import PathRelation, RowNeeds, path_relations
 from optimist.core.sql.statements import SqlText
 from optimist.spark.conditions.subquery_text import SubqueryText
 from optimist.spark.drop_in.connect.relations import RelationFrames
+from optimist.spark.session.lost_server import is_of_lost_server
 
 __all__ = ["ValueTables", "value_tables"]
 
@@ -63,9 +64,16 @@ class ValueTables:
 
 @contextmanager
 def value_tables(spark: SparkSession) -> Iterator[ValueTables]:
-    """Give views for the paths in a statement's expressions, and drop them at the end."""
-    tables = ValueTables(spark)
+    """Give views for the paths in a statement's expressions, and drop them at the end.
+
+    A server that is gone is not asked: the client would wait as long as its retry policies say.
+    """
+    tables, is_gone = ValueTables(spark), False
     try:
         yield tables
+    except Exception as error:
+        is_gone = is_of_lost_server(error)
+        raise
     finally:
-        tables.drop()
+        if not is_gone:
+            tables.drop()

@@ -11,6 +11,7 @@ from optimist.core.errors import StorageError
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.sql import parse_path_statement
 from optimist.spark.drop_in.connect import sql, writers
+from optimist.spark.drop_in.connect.value_tables import value_tables
 from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.session.jvm import known_to_spark
 from optimist.spark.sql import connect_sql
@@ -80,3 +81,14 @@ def test_what_a_server_does_not_answer_is_no_answer(monkeypatch, lost):
                 gone()
         else:
             connect_sql.judged_sent_sql(spark, text, columns)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(("ends", "dropped"), [(gone, []), (lambda: int("x"), ["v"])])
+def test_a_server_that_is_gone_is_not_asked_to_drop_views(ends, dropped):
+    asked: list[str] = []
+    spark = SimpleNamespace(catalog=SimpleNamespace(dropTempView=asked.append))
+    with pytest.raises((PySparkException, ValueError)), value_tables(spark) as tables:
+        tables._views["a relation"] = "v"
+        ends()
+    assert asked == dropped
