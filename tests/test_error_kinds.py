@@ -20,7 +20,7 @@ from optimist.core.errors import kinds as error_kinds
 from optimist.core.errors.kinds import CLASS_OF_KIND
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = [name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir()]
+ROOMS = [name for name in ("cli", "core", "locks", "logstores", "spark") if (ROOT / name).is_dir()]
 CLASSES = {
     name: item
     for name, item in vars(errors).items()
@@ -39,7 +39,10 @@ CLASS_OF_SECTION: dict[str, type[OptimistError]] = {
     "The table": errors.TableError,
 }
 
-NOT_KINDS = {"OPTIMIST_ROW_CHECK"}  # a marker that Spark's message carries to us
+NOT_KINDS = {
+    "OPTIMIST_ROW_CHECK",  # a marker that Spark's message carries to us
+    *("OPTIMIST_CONF", "OPTIMIST_CONF_FILE"),  # variables of the environment
+}
 
 
 def product() -> Iterator[tuple[Path, ast.Module]]:

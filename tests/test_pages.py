@@ -137,7 +137,7 @@ def test_links_to_headings_lead_to_one(page: Path) -> None:
 
 # Files that pages name
 
-_NAMED = re.compile(rf"`((?:core|locks|logstores|spark|typings|{'|'.join(FOLDERS)})/[\w/.-]*)`")
+_NAMED = re.compile(rf"`((?:cli|core|locks|logstores|spark|typings|{'|'.join(FOLDERS)})/[\w/.-]*)`")
 _MADE_LATER = {"localstack/.servers/"}
 _OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]
 

@@ -25,7 +25,9 @@ from optimist.spark.commands.reading.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.writing.write_options import WRITE_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = tuple(name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir())
+ROOMS = tuple(
+    name for name in ("cli", "core", "locks", "logstores", "spark") if (ROOT / name).is_dir()
+)
 
 
 def read(name: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 SECRET = "TopSecret/Zm9v+0123=="
 _ROOT = Path(__file__).resolve().parents[2]
-_ROOMS = tuple(str(_ROOT / room) for room in ("core", "locks", "logstores", "spark"))
+_ROOMS = tuple(str(_ROOT / room) for room in ("cli", "core", "locks", "logstores", "spark"))
 
 
 def assert_untold(error: BaseException) -> None:

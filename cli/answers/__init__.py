@@ -1,0 +1,1 @@
+"""What a command answers, as JSON and as tables for people."""

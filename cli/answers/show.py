@@ -1,0 +1,33 @@
+"""`show`: writes an answer to the output of this process."""
+
+from __future__ import annotations
+
+import sys
+from typing import BinaryIO, cast
+
+from optimist.cli.answers.answer import Answer
+from optimist.cli.answers.json_text import write_json
+from optimist.cli.answers.plain_tables import write_plain
+from optimist.core.imports import import_by_need
+
+__all__ = ["output_stream", "show"]
+
+
+MOST_ROWS_FITTED = 500
+"""The rows up to which a table is fitted to a terminal, which costs a Python object a cell."""
+
+
+def show(answer: Answer, *, as_json: bool) -> None:
+    """Write an answer: as JSON, or as tables, which fit into a terminal and are whole in a pipe."""
+    if as_json:
+        write_json(answer, output_stream())
+    elif sys.stdout.isatty() and all(x.num_rows <= MOST_ROWS_FITTED for x in answer.rows.values()):
+        import_by_need("optimist.cli.answers.terminal_tables").write_to_terminal(answer)
+    else:
+        write_plain(answer, output_stream())
+
+
+def output_stream() -> BinaryIO:
+    """Return the bytes below `sys.stdout`, after what is already written there as text."""
+    sys.stdout.flush()
+    return cast(BinaryIO, sys.stdout.buffer)

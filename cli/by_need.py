@@ -1,0 +1,52 @@
+"""What commands need from the engine, imported on first use, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimist.core.imports import names_by_need
+
+if TYPE_CHECKING:
+    from optimist.cli.answers.answer import Answer
+    from optimist.cli.answers.json_columns import json_facts
+    from optimist.cli.answers.show import show
+    from optimist.cli.work.columns import schema_rows
+    from optimist.cli.work.commit_words import describe_commit
+    from optimist.cli.work.left_out_files import explain_files
+    from optimist.cli.work.nearest import with_nearest
+    from optimist.cli.work.rows_out import write_rows
+    from optimist.cli.work.tables_below import tables_below
+    from optimist.core.table.delta_log import DeltaLog
+    from optimist.core.table.run_sql import run_sql
+
+__all__ = [
+    "Answer",
+    "DeltaLog",
+    "describe_commit",
+    "explain_files",
+    "json_facts",
+    "run_sql",
+    "schema_rows",
+    "show",
+    "tables_below",
+    "with_nearest",
+    "write_rows",
+]
+
+_WORK = "optimist.cli.work"
+__getattr__ = names_by_need(
+    __name__,
+    {
+        "Answer": "optimist.cli.answers.answer",
+        "DeltaLog": "optimist.core.table.delta_log",
+        "describe_commit": f"{_WORK}.commit_words",
+        "explain_files": f"{_WORK}.left_out_files",
+        "json_facts": "optimist.cli.answers.json_columns",
+        "run_sql": "optimist.core.table.run_sql",
+        "schema_rows": f"{_WORK}.columns",
+        "show": "optimist.cli.answers.show",
+        "tables_below": f"{_WORK}.tables_below",
+        "with_nearest": f"{_WORK}.nearest",
+        "write_rows": f"{_WORK}.rows_out",
+    },
+)

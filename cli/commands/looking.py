@@ -1,0 +1,215 @@
+"""The commands that look at tables and change nothing."""
+
+from __future__ import annotations
+
+import csv
+from typing import Annotated
+
+import typer
+
+from optimist.cli import by_need
+from optimist.cli.commands.arguments import (
+    Columns,
+    Destination,
+    Limit,
+    RowFormat,
+    Url,
+    Version,
+    Where,
+)
+from optimist.cli.exit_codes import FINE, FOUND
+from optimist.cli.session import Session
+
+__all__ = ["COMMANDS"]
+
+_SHOWN_FILES = 20
+
+
+def history(session: Session, url: Url, limit: Limit = None) -> int:
+    """Show the commits of a table, newest first.
+
+    Example: optimist history s3://bucket/flights --limit 20
+    """
+    log = session.open(url)
+    words = "DESCRIBE HISTORY this" if limit is None else f"DESCRIBE HISTORY this LIMIT {limit}"
+    commits = log.sql(words).rows
+    if not session.as_json:
+        wanted = ["version", "timestamp", "operation", "engineInfo", "operationMetrics"]
+        commits = commits.select(wanted)
+    session.show(commits=commits)
+    return FINE
+
+
+def detail(session: Session, url: Url) -> int:
+    """Show the facts of a table: its size, properties, protocol and features.
+
+    Example: optimist detail /data/flights
+    """
+    row = session.open(url).sql("DESCRIBE DETAIL this").rows
+    session.show(by_need.json_facts(row))
+    return FINE
+
+
+def schema(session: Session, url: Url, version: Version = None) -> int:
+    """Show the columns of a table.
+
+    Example: optimist schema /data/flights --version 3
+    """
+    snapshot = session.open(url).snapshot(version)
+    session.show(columns=by_need.schema_rows(snapshot))
+    return FINE
+
+
+def count(session: Session, url: Url, where: Where = None, version: Version = None) -> int:
+    """Count the rows of a table, mostly by the log alone.
+
+    Example: optimist count /data/flights --where "month = 1"
+    """
+    session.show({"rows": session.open(url).count(where, version=version)})
+    return FINE
+
+
+def head(
+    session: Session,
+    url: Url,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0)] = 10,
+    where: Where = None,
+    columns: Columns = None,
+    version: Version = None,
+) -> int:
+    """Show a few rows of a table.
+
+    Example: optimist head /data/flights -n 3 --columns tail,delay
+    """
+    rows = session.open(url).to_arrow(where, _names(columns), version=version, limit=limit)
+    session.show(rows=rows)
+    return FINE
+
+
+def cat(  # noqa: PLR0913 - one argument per option
+    session: Session,
+    url: Url,
+    where: Where = None,
+    limit: Limit = None,
+    columns: Columns = None,
+    version: Version = None,
+    row_format: Annotated[
+        RowFormat, typer.Option("--format", help="The form of the rows.")
+    ] = RowFormat.JSONL,
+    file: Destination = None,
+) -> int:
+    """Write the rows of a table as JSON lines, CSV or Parquet.
+
+    Example: optimist cat /data/flights --where "month = 1" --format csv
+    """
+    log = session.open(url)
+    rows = log.scan(where, _names(columns), version=version, limit=limit, in_order=True)
+    by_need.write_rows(rows, row_format.value, file)
+    return FINE
+
+
+def files(
+    session: Session, url: Url, where: Where = None, limit: Limit = None, version: Version = None
+) -> int:
+    """Show the files of a table: which a query reads, which not, and why.
+
+    Example: optimist files /data/flights --where "month = 1 AND delay > 60"
+    """
+    log = session.open(url)
+    snapshot = log.snapshot(version)
+    found = by_need.explain_files(snapshot, where, use_statistics=log.options.stats_skipping)
+    shown = found.files
+    if limit is None and not session.as_json:
+        limit = _SHOWN_FILES
+    num_read, bytes_read = found.count(read=True)
+    num_left_out, bytes_left_out = found.count(read=False)
+    facts = {
+        "version": snapshot.version,
+        "predicate": where,
+        "filesRead": num_read,
+        "bytesRead": bytes_read,
+        "filesLeftOut": num_left_out,
+        "bytesLeftOut": bytes_left_out,
+        "filesShown": min(shown.num_rows, shown.num_rows if limit is None else limit),
+    }
+    session.show(facts, rules=found.rules, files=shown.slice(0, limit))
+    return FINE
+
+
+def log(
+    session: Session, url: Url, version: Annotated[int, typer.Argument(metavar="N", min=0)]
+) -> int:
+    """Show what one commit did, in words.
+
+    Example: optimist log /data/flights 7
+    """
+    described = by_need.describe_commit(session.open(url), version)
+    session.show(described.facts, files=described.files)
+    return FINE
+
+
+def changes(
+    session: Session,
+    url: Url,
+    start: Annotated[int, typer.Option("--from", metavar="N", help="The first version.", min=0)],
+    end: Annotated[
+        int | None,
+        typer.Option("--to", metavar="N", help="The last version; else the newest.", min=0),
+    ] = None,
+    where: Where = None,
+    columns: Columns = None,
+) -> int:
+    """Show the rows that a range of versions inserted, updated and deleted.
+
+    Example: optimist changes /data/flights --from 3 --to 5
+
+    The table needs the property delta.enableChangeDataFeed.
+    """
+    names = _names(columns)
+    rows = session.open(url).changes(where, names, starting_version=start, ending_version=end)
+    session.show(rows=rows)
+    return FINE
+
+
+def tables(
+    session: Session,
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where to look.")],
+) -> int:
+    """Show every table below a directory. The exit code is 1 if one of them can't be read.
+
+    Example: optimist tables s3://bucket/warehouse
+    """
+    found = by_need.tables_below(directory, session.options)
+    session.show(tables=found)
+    return FINE if found.column("error").null_count == found.num_rows else FOUND
+
+
+def sql(
+    session: Session,
+    text: Annotated[str, typer.Argument(metavar="STATEMENT", help="The statement.")],
+    table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="URL", help="The table that the statement calls `this`."),
+    ] = None,
+) -> int:
+    """Run a statement of SQL. It can change tables.
+
+    Example: optimist sql "DESCRIBE HISTORY delta.`/data/flights` LIMIT 3"
+    """
+    if table is None:
+        done = by_need.run_sql(text, session.options)
+    else:
+        done = session.open(table).sql(text)
+    session.show(rows=done.rows)
+    return FINE
+
+
+def _names(columns: str | None) -> list[str] | None:
+    """Return the names in a list with commas, in which a name may stand in backquotes."""
+    if columns is None:
+        return None
+    return next(csv.reader([columns], quotechar="`", skipinitialspace=True))
+
+
+COMMANDS = (history, detail, schema, count, head, cat, files, log, changes, tables, sql)
+"""In the order of the help."""

@@ -1,0 +1,1 @@
+"""What a command has to work out itself, over what the engine tells."""

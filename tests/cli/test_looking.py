@@ -1,0 +1,192 @@
+"""Each command that looks: its JSON by its schema, its tables, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from optimist.cli.app import COMMANDS
+from optimist.core import DeltaLog
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_history_lists_commits_newest_first(shell, table):
+    commits = shell.json("history", table)["commits"]
+    assert [each["version"] for each in commits] == [3, 2, 1, 0]
+    assert [each["operation"] for each in commits] == ["DELETE", "WRITE", "WRITE", "WRITE"]
+    assert commits[0]["operationMetrics"]["numDeletedRows"] == "2"
+    assert commits[0]["timestamp"].endswith("Z")
+    assert [each["version"] for each in shell.json("history", table, "-n", 1)["commits"]] == [3]
+    shown = shell("history", table).output.splitlines()
+    assert shown[0].split() == [
+        *("version", "timestamp", "operation", "engineInfo", "operationMetrics"),
+    ]
+    assert len(shown) == 5
+
+
+def test_detail_tells_facts(shell, table):
+    facts = shell.json("detail", table)
+    expected = DeltaLog.for_path(table).detail()
+    assert facts["numFiles"] == expected.num_files == 3
+    assert facts["sizeInBytes"] == expected.size_in_bytes
+    assert facts["partitionColumns"] == ["month"]
+    assert facts["properties"] == {"delta.enableChangeDataFeed": "true"}
+    assert "numFiles           3\n" in shell("detail", table).output
+
+
+def test_schema_tells_columns_of_a_version(shell, table):
+    log = DeltaLog.for_path(table)
+    log.sql("ALTER TABLE this ADD COLUMNS (pos STRUCT<lat: DOUBLE> COMMENT 'where')")
+    columns = shell.json("schema", table)["columns"]
+    assert columns[0] == {
+        "column": "month",
+        "type": "int",
+        "nullable": True,
+        "partition": True,
+        "comment": None,
+    }
+    assert (columns[3]["type"], columns[3]["comment"]) == ("struct<lat:double>", "where")
+    assert len(shell.json("schema", table, "--version", 3)["columns"]) == 3
+
+
+def test_count_counts(shell, table):
+    assert shell.json("count", table) == {"rows": 13}
+    assert shell.json("count", table, "--where", "month = 1") == {"rows": 3}
+    assert shell.json("count", table, "--version", 2) == {"rows": 15}
+    assert shell("count", table).output == "rows  13\n"
+
+
+def test_head_shows_few_rows(shell, table):
+    rows = shell.json("head", table, "-n", 2, "--where", "month = 3", "--columns", "tail, delay")
+    assert rows["rows"] == [{"tail": "N0", "delay": 30}, {"tail": "N1", "delay": 31}]
+    shown = shell("head", table, "--where", "month = 3 AND tail IS NULL").output
+    assert shown == "month  delay  tail\n    3     34  NULL\n"
+
+
+def test_cat_writes_rows_in_each_format(shell, table, tmp_path):
+    expected = DeltaLog.for_path(table).to_arrow()
+    lines = shell("cat", table).output.splitlines()
+    assert [json.loads(line) for line in lines] == expected.to_pylist()
+    text = shell("cat", table, "--format", "csv").output
+    read = csv.read_csv(io.BytesIO(text.encode()), convert_options=_empty_is_null())
+    assert read.to_pylist() == expected.to_pylist()
+    file = tmp_path / "rows.parquet"
+    assert shell("cat", table, "--format", "parquet", "--file", file).output == ""
+    assert parquet.read_table(file).equals(expected)
+
+
+def _empty_is_null() -> csv.ConvertOptions:
+    return csv.ConvertOptions(strings_can_be_null=True, null_values=[""])
+
+
+def test_cat_replaces_no_file_and_leaves_no_half_file(shell, table, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("mine")
+    ran = shell("cat", table, "--file", file)
+    assert (ran.status, file.read_text()) == (2, "mine")
+    victim = next(Path(table).glob("month=2/*.parquet"))
+    victim.unlink()
+    ran = shell("cat", table, "--file", tmp_path / "new.jsonl")
+    assert ran.status == 3
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_files_tells_which_rule_leaves_a_file_out(shell, table):
+    found = shell.json("files", table, "--where", "month >= 2 AND delay > 25")
+    rules = {each["rule"]: each["files"] for each in found["rules"]}
+    assert rules == {"partition values: month >= 2": 1, "statistics: delay > 25": 1}
+    read = [each["path"] for each in found["files"] if each["read"]]
+    assert read == DeltaLog.for_path(table).files("month >= 2 AND delay > 25")["path"].to_pylist()
+    assert (found["filesRead"], found["filesLeftOut"]) == (1, 2)
+    sizes = {each["read"]: each["size"] for each in found["files"]}
+    assert found["bytesRead"] == sizes[True]
+    assert found["bytesRead"] + found["bytesLeftOut"] == sum(e["size"] for e in found["files"])
+
+
+def test_files_without_a_condition_are_all_read(shell, table):
+    found = shell.json("files", table)
+    assert (found["filesRead"], found["filesLeftOut"], found["rules"]) == (3, 0, [])
+    assert [each["rows"] for each in found["files"]] == [5, 5, 3]
+
+
+@pytest.mark.parametrize("where", ["false", "month = 9", "delay < 0", "tail LIKE 'X%'"])
+def test_files_of_a_condition_that_nothing_meets(shell, table, where):
+    found = shell.json("files", table, "--where", where)
+    assert found["filesRead"] + found["filesLeftOut"] == 3
+    assert found["filesRead"] == DeltaLog.for_path(table).files(where).num_rows
+
+
+def test_files_of_conditions_of_several_columns(shell, tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"a": [1, 2], "b": [1, 2]}))
+    found = shell.json("files", tmp_path / "t", "--where", "(a = 5 OR b = 5) AND a < 3")
+    assert [each["rule"] for each in found["rules"]] == ["statistics: a = 5 OR b = 5"]
+
+
+def test_files_believes_no_statistics_where_queries_do_not(shell, table):
+    conf = "spark.databricks.delta.stats.skipping=false"
+    found = shell.json("files", table, "--where", "delay > 25", "--conf", conf)
+    assert found["filesLeftOut"] == 0
+
+
+def test_log_tells_one_commit(shell, table):
+    told = shell.json("log", table, 3)
+    assert told["operation"] == "DELETE"
+    assert (told["addedFiles"], told["removedFiles"], told["changeFiles"]) == (1, 1, 1)
+    assert {each["change"] for each in told["files"]} == {"added", "removed"}
+    assert told["addedBytes"] == sum(e["size"] for e in told["files"] if e["change"] == "added")
+    assert told["words"].startswith("Version 3 is DELETE by Optimist/")
+    first = shell.json("log", table, 0)
+    assert first["changesMetadata"]
+    assert first["changesProtocol"]
+    ran = shell("log", table, 9)
+    assert (ran.status, "holds the versions 0 to 3" in ran.errors) == (3, True)
+
+
+def test_changes_shows_changed_rows(shell, table):
+    rows = shell.json("changes", table, "--from", 3)["rows"]
+    assert [(each["_change_type"], each["delay"]) for each in rows] == [
+        ("delete", 13),
+        ("delete", 14),
+    ]
+    shown = shell.json("changes", table, "--from", 1, "--to", 2, "--where", "delay = 20")
+    assert len(shown["rows"]) == 1
+
+
+def test_tables_finds_each_table_and_tells_which_is_broken(shell, table, tmp_path):
+    inner = tmp_path / "deep" / "er" / "t=1"
+    DeltaLog.for_path(str(inner)).append(pa.table({"x": [1]}))
+    (tmp_path / "empty" / "_delta_log").mkdir(parents=True)
+    found = shell.json("tables", tmp_path)["tables"]
+    assert [(each["table"], each["version"], each["files"]) for each in found] == [
+        (str(inner), 0, 1),
+        (table, 3, 3),
+    ]
+    (inner / "_delta_log" / f"{0:020}.json").write_text("{")
+    found = shell.json("tables", tmp_path, status=1)["tables"]
+    assert "OPTIMIST_MALFORMED_COMMIT" in found[0]["error"]
+    assert shell.json("tables", tmp_path / "none")["tables"] == []
+
+
+def test_sql_runs_statements_by_path_and_by_this(shell, table):
+    words = f"DESCRIBE HISTORY delta.`{table}` LIMIT 1"
+    assert [each["version"] for each in shell.json("sql", words)["rows"]] == [3]
+    done = shell.json("sql", "DELETE FROM this WHERE month = 3", "--table", table)
+    assert done["rows"] == [{"num_affected_rows": 5}]
+    assert DeltaLog.for_path(table).count() == 8
+    ran = shell("sql", "SELECT 1")
+    assert (ran.status, ran.errors.count("\n")) == (2, 1)
+
+
+def test_every_command_has_a_schema_and_an_example():
+    names = {each.__name__.replace("_", "-") for each in COMMANDS}
+    schemas = (ROOT / "cli" / "schemas").glob("*.json")
+    assert {path.stem for path in schemas} == names - {"cat"}
+    for command in COMMANDS:
+        assert "Example: optimist " in (command.__doc__ or ""), command
