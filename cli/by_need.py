@@ -9,6 +9,7 @@ from optimist.core.imports import names_by_need
 if TYPE_CHECKING:
     from optimist.cli.answers.answer import Answer
     from optimist.cli.answers.json_columns import json_facts
+    from optimist.cli.answers.progress_bars import progress_bar
     from optimist.cli.answers.show import show
     from optimist.cli.work.columns import schema_rows
     from optimist.cli.work.commit_words import describe_commit
@@ -25,6 +26,7 @@ __all__ = [
     "describe_commit",
     "explain_files",
     "json_facts",
+    "progress_bar",
     "run_sql",
     "schema_rows",
     "show",
@@ -42,6 +44,7 @@ __getattr__ = names_by_need(
         "describe_commit": f"{_WORK}.commit_words",
         "explain_files": f"{_WORK}.left_out_files",
         "json_facts": "optimist.cli.answers.json_columns",
+        "progress_bar": "optimist.cli.answers.progress_bars",
         "run_sql": "optimist.core.table.run_sql",
         "schema_rows": f"{_WORK}.columns",
         "show": "optimist.cli.answers.show",

@@ -21,3 +21,8 @@ class Answer:
 
     facts: Mapping[str, object] = field(default_factory=dict)
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    @staticmethod
+    def column(**values: pa.Array) -> pa.Table:
+        """Return a long part of the given columns."""
+        return pa.table(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from enum import Enum
 from typing import Annotated
 
@@ -16,6 +17,7 @@ __all__ = [
     "Url",
     "Version",
     "Where",
+    "column_names",
 ]
 
 
@@ -53,3 +55,10 @@ Destination = Annotated[
     str | None,
     typer.Option("--file", metavar="PATH", help="A new file to write to, instead of the output."),
 ]
+
+
+def column_names(columns: str | None) -> list[str] | None:
+    """Return the names in a list with commas, in which a name may stand in backquotes."""
+    if columns is None:
+        return None
+    return next(csv.reader([columns], quotechar="`", skipinitialspace=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from optimist.cli.commands.arguments import (
     Url,
     Version,
     Where,
+    column_names,
 )
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
@@ -81,7 +81,7 @@ def head(
 
     Example: optimist head /data/flights -n 3 --columns tail,delay
     """
-    rows = session.open(url).to_arrow(where, _names(columns), version=version, limit=limit)
+    rows = session.open(url).to_arrow(where, column_names(columns), version=version, limit=limit)
     session.show(rows=rows)
     return FINE
 
@@ -103,7 +103,7 @@ def cat(  # noqa: PLR0913 - one argument per option
     Example: optimist cat /data/flights --where "month = 1" --format csv
     """
     log = session.open(url)
-    rows = log.scan(where, _names(columns), version=version, limit=limit, in_order=True)
+    rows = log.scan(where, column_names(columns), version=version, limit=limit, in_order=True)
     by_need.write_rows(rows, row_format.value, file)
     return FINE
 
@@ -165,7 +165,7 @@ def changes(
 
     The table needs the property delta.enableChangeDataFeed.
     """
-    names = _names(columns)
+    names = column_names(columns)
     rows = session.open(url).changes(where, names, starting_version=start, ending_version=end)
     session.show(rows=rows)
     return FINE
@@ -202,13 +202,6 @@ def sql(
         done = session.open(table).sql(text)
     session.show(rows=done.rows)
     return FINE
-
-
-def _names(columns: str | None) -> list[str] | None:
-    """Return the names in a list with commas, in which a name may stand in backquotes."""
-    if columns is None:
-        return None
-    return next(csv.reader([columns], quotechar="`", skipinitialspace=True))
 
 
 COMMANDS = (history, detail, schema, count, head, cat, files, log, changes, tables, sql)
