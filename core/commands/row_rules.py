@@ -1,8 +1,8 @@
 """The rules of a table for its rows, as far as they need no Spark (spec 10.3).
 
 These are NOT NULL, lengths of texts and CHECK constraints. A CHECK constraint is evaluated here
-only if the answer is the same as Spark's for every row: comparisons of columns with constants, and
-what else `core/predicates` knows for certain. Times are left to Spark, because the time zone of its
+only if the answer is the same as Spark's for every row: what `core/predicates` and its table of
+functions know for certain. Times are left to Spark, because the time zone of its
 session decides what their texts mean.
 """
 
@@ -22,8 +22,9 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.predicates import Predicate, evaluate
+from optimist.core.predicates.functions.zones import names_times
 from optimist.core.predicates.resolution import ensure_columns, resolve_column
-from optimist.core.predicates.tree import Literal
+from optimist.core.predicates.tree import Literal, Opaque
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import named_path
@@ -58,6 +59,7 @@ def ensure_rows_can_be_checked(
     given: StructType,
     *,
     evaluated: Collection[str] = frozenset(),
+    in_session: bool = False,
 ) -> None:
     """Refuse a table that has rules in SQL which can't be evaluated without Spark.
 
@@ -67,12 +69,15 @@ def ensure_rows_can_be_checked(
         given: The columns that the rows have; a default matters only for one that they lack.
         evaluated: The keys of columns' metadata whose SQL the caller evaluates itself; it does so
             for columns, not for fields of structs.
+        in_session: Whether a session of Spark runs the command, whose confs may give functions
+            another meaning; constraints may then only compare.
 
     Raises:
         UsageError: It has such a rule (kind `OPTIMIST_NEEDS_SPARK`).
     """
     constraints = TableMetadata.of(metadata).properties.constraints
-    unknown = (name for name, sql in constraints.items() if local_constraint(sql, schema) is None)
+    known = {name: local_constraint(sql, schema) for name, sql in constraints.items()}
+    unknown = (name for name, item in known.items() if not _may_check(item, in_session=in_session))
     reason = next((f"the CHECK constraint {shown(name)}" for name in unknown), None)
     for path, item in _fields(schema):
         for key, what in _NEEDS_EXPRESSIONS.items():
@@ -86,6 +91,10 @@ def ensure_rows_can_be_checked(
             "optimist.spark, which has the same commands.",
             kind="OPTIMIST_NEEDS_SPARK",
         )
+
+
+def _may_check(constraint: Predicate | None, *, in_session: bool) -> bool:
+    return constraint is not None and (constraint.is_exact or not in_session)
 
 
 def as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.Table:
@@ -131,6 +140,8 @@ def local_constraint(sql: str, schema: StructType) -> Predicate | None:
     if len(types) < len(columns) or any(data_type in _TIMES for data_type in types):
         return None
     if any(literal.kind.startswith("timestamp") for literal in _find_literals(predicate)):
+        return None
+    if any(isinstance(node, Opaque) and names_times(node.sql) for node in predicate.walk()):
         return None
     resolved = ensure_columns(predicate, schema)
     return resolved if is_exact(resolved, schema) else None

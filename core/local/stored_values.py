@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
-from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates.constants import cast_literal, round_to_float32
+from optimist.core.predicates.functions.failures import does_not_fit
+from optimist.core.predicates.functions.value import (
+    INTEGERS,
+    VOID,
+    Value,
+    fits_type,
+    type_of_literal,
+)
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.column_mapping import without_mapping
@@ -29,78 +36,12 @@ from optimist.core.schema.types import (
     StructType,
 )
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
-from optimist.core.values.time_zones import instant, session_zone
+from optimist.core.values.time_zones import instant
 
-__all__ = [
-    "INTEGERS",
-    "NULL",
-    "Value",
-    "constant_of",
-    "does_not_fit",
-    "integer_of",
-    "stored_as",
-    "typed_constant",
-]
+__all__ = ["Value", "stored_as"]
 
-INTEGERS = ("byte", "short", "integer", "long")
-"""The integer types, the narrowest first."""
-_BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
-_VOID = PrimitiveType("void")
 _EXACT_IN_DOUBLE = 2**53
 _LONG_DIGITS = 19
-
-Compute: TypeAlias = Callable[[pa.Table], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value for each row.
-
-    Attributes:
-        data_type: The type of the values.
-        compute: Returns the values for some rows, as an Arrow array of that type.
-        columns: The paths of the columns that it needs.
-        literal: The constant; None if it is not a constant.
-    """
-
-    data_type: DataType
-    compute: Compute
-    columns: frozenset[tuple[str, ...]] = frozenset()
-    literal: Literal | None = None
-
-
-def _make_nulls(rows: pa.Table) -> pa.Array:
-    return pa.nulls(rows.num_rows)
-
-
-NULL = Value(_VOID, _make_nulls, literal=Literal(None, "null"))
-"""The value of a bare NULL."""
-
-
-def constant_of(literal: Literal, zone: str = "UTC") -> Value:
-    """Make a constant of its own type, as Spark reads it."""
-    value = literal.value
-    if value is None:
-        return NULL
-    if literal.kind == "timestamp" and isinstance(value, dt.datetime):
-        value = instant(value, session_zone(zone))
-    return typed_constant(Literal(value, literal.kind), _type_of(literal))
-
-
-def integer_of(number: int, name: str) -> Value | None:
-    """Make a constant of an integer type, or return None if the number does not fit safely.
-
-    The smallest number of a type is left out: `-128Y` is valid, but `-CAST(128 AS TINYINT)`
-    overflows.
-    """
-    is_safe = _fits_type(abs(number), name)
-    return typed_constant(Literal(number, "integer"), PrimitiveType(name)) if is_safe else None
-
-
-def typed_constant(literal: Literal, data_type: DataType) -> Value:
-    """Make a constant of the type that its author declared."""
-    scalar = pa.scalar(literal.value, to_arrow_type(data_type))
-    return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=literal)
 
 
 def stored_as(value: Value, target: DataType, what: str) -> Value:
@@ -145,27 +86,10 @@ def _without_mapping(data_type: DataType) -> StructType:
     return without_mapping(StructType((StructField("value", data_type),)))
 
 
-def _type_of(literal: Literal) -> DataType:
-    """Return the type that Spark gives a constant."""
-    value = literal.value
-    if isinstance(value, Decimal):
-        _, digits, exponent = value.as_tuple()
-        scale = -exponent if isinstance(exponent, int) else 0
-        return DecimalType(max(len(digits), scale), scale)
-    if literal.kind == "integer" and isinstance(value, int):
-        return PrimitiveType("integer" if _fits_type(value, "integer") else "long")
-    return PrimitiveType(literal.kind)
-
-
-def _fits_type(number: int, name: str) -> bool:
-    limit = 1 << _BITS[name]
-    return -limit <= number < limit
-
-
 def _is_exact_cast(source: DataType, target: DataType) -> bool:
     """Tell whether Arrow's cast of a column equals Spark's, or fails where Spark's fails."""
     name, wanted = str(source), str(target)
-    if source == _VOID:
+    if source == VOID:
         return True
     if isinstance(target, DecimalType):
         is_finer = isinstance(source, DecimalType) and source.scale <= target.scale
@@ -189,7 +113,7 @@ def _cast_constant(literal: Literal, target: DataType, what: str) -> object:
     cast = _to_decimal if isinstance(target, DecimalType) else _CASTS.get(name)
     found = None if cast is None else cast(literal, target, what)
     if found is None:
-        raise _needs_spark(_type_of(literal), target, what)
+        raise _needs_spark(type_of_literal(literal), target, what)
     return found
 
 
@@ -217,7 +141,7 @@ def _to_integer(literal: Literal, target: DataType, what: str) -> int | None:
         number = int(exactly_at_scale(Decimal(str(value)), 0))
     except InvalidOperation:
         return None  # Spark cuts off digits
-    if not _fits_type(number, str(target)):
+    if not fits_type(number, str(target)):
         raise does_not_fit(what, target)
     return number
 
@@ -261,17 +185,6 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], object]] = {
     "string": _to_text,
     "timestamp": _to_instant,
 }
-
-
-def does_not_fit(what: str, target: DataType) -> SchemaError:
-    """Return the error for a value that its type can't hold."""
-    return SchemaError(
-        f"A value of {shown(what)} does not fit {shown(target)}. Nothing was written. Cast it "
-        "yourself, or leave out the rows where it does not fit.",
-        kind="OPTIMIST_VALUE_DOES_NOT_FIT",
-        column=what,
-        type=str(target),
-    )
 
 
 def _needs_spark(source: DataType, target: DataType, what: str) -> UsageError:

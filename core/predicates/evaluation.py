@@ -9,17 +9,31 @@ import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.tree import Expression
 from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
+from optimist.core.predicates.columns import Lookup, TypedArray, table_lookup
+from optimist.core.predicates.functions.common_types import common_type, widened
+from optimist.core.predicates.functions.comparisons import KERNELS, compare_values, is_comparable
+from optimist.core.predicates.functions.failures import UnknownMeaningError
+from optimist.core.predicates.functions.resolver import Resolver
+from optimist.core.predicates.functions.value import (
+    BOOLEAN,
+    INTEGERS,
+    Value,
+    columns_of,
+    one_array,
+)
 from optimist.core.predicates.normal_form import Mask, combine_masks, full_mask, positive_form
+from optimist.core.predicates.parsing import predicate_of
 from optimist.core.predicates.tree import (
-    FLIPPED,
     And,
     BooleanLiteral,
     CastComparison,
@@ -33,28 +47,26 @@ from optimist.core.predicates.tree import (
     Literal,
     Not,
     NullSafeEqual,
+    Opaque,
     Or,
     Predicate,
     StartsWith,
 )
-from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 from optimist.core.values.time_zones import session_zone
 
-__all__ = ["TypedArray", "compare", "evaluate", "evaluate_leaf", "may_be_true"]
+__all__ = [
+    "compare",
+    "condition_value",
+    "evaluate",
+    "evaluate_leaf",
+    "may_be_true",
+    "resolve_value",
+]
 
 Array: TypeAlias = Any
 """A pyarrow.Array or pyarrow.ChunkedArray."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypedArray:
-    """A column and its Delta type. Timestamps are microseconds, in UTC if they are instants."""
-
-    values: Array
-    data_type: DataType
-
-
-Lookup: TypeAlias = Callable[[Column], TypedArray | None]
 
 
 def evaluate(
@@ -71,11 +83,42 @@ def evaluate(
         table: The columns, as a table or by name.
         zone: The session's time zone, for texts and dates that are compared with timestamps.
     """
-    rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
-    answer = _evaluate(predicate, _table_lookup(rows), session_zone(zone))
+    rows = _Rows(table if isinstance(table, pa.Table) else pa.table(dict(table)), zone)
+    return _evaluate_whole(predicate, rows)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of one evaluation.
+
+    Attributes:
+        table: The columns.
+        zone_name: The session's time zone.
+    """
+
+    table: pa.Table
+    zone_name: str
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Finds the columns."""
+        return table_lookup(self.table)
+
+    @cached_property
+    def zone(self) -> dt.tzinfo:
+        """The session's time zone."""
+        return session_zone(self.zone_name)
+
+    def where(self, mask: pa.Array) -> _Rows:
+        """Return some of the rows."""
+        return _Rows(self.table.filter(mask), self.zone_name)
+
+
+def _evaluate_whole(predicate: Predicate, rows: _Rows) -> pa.BooleanArray | None:
+    answer = _evaluate(predicate, rows)
     if answer is None or not isinstance(answer, pa.Scalar):
-        return None if answer is None else full_mask(answer, rows.num_rows)
-    return pa.repeat(answer, rows.num_rows)
+        return None if answer is None else full_mask(answer, rows.table.num_rows)
+    return pa.repeat(answer, rows.table.num_rows)
 
 
 def may_be_true(
@@ -87,7 +130,7 @@ def may_be_true(
     answer (spec 2.8).
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
-    lookup, tzinfo = _table_lookup(rows), session_zone(zone)
+    lookup, tzinfo = table_lookup(rows), session_zone(zone)
 
     def answer_leaf(leaf: Predicate) -> Mask:
         answer = evaluate_leaf(leaf, lookup, tzinfo)
@@ -124,18 +167,10 @@ def compare(op: ComparisonOp, column: TypedArray, value: BoundValue) -> Array:
     if isinstance(value, float):
         return _compare_floats(op, column.values, value)
     scalar = pa.scalar(value, type=column.values.type)
-    return _KERNELS[op](column.values, scalar)
+    return KERNELS[op](column.values, scalar)
 
 
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
-_KERNELS: dict[ComparisonOp, Callable[[Array, Any], Array]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 
 def _compare_floats(op: ComparisonOp, values: Array, value: float) -> Array:
@@ -146,7 +181,7 @@ def _compare_floats(op: ComparisonOp, values: Array, value: float) -> Array:
         if constant is not None:
             return _where_valid(values, constant)
         return is_nan if op in ("=", ">=") else pc.invert(is_nan)
-    answer = _KERNELS[op](values, pa.scalar(value, pa.float64()))
+    answer = KERNELS[op](values, pa.scalar(value, pa.float64()))
     return pc.or_kleene(answer, is_nan) if op in (">", ">=") else answer
 
 
@@ -154,20 +189,160 @@ def _where_valid(values: Array, constant: bool) -> Array:
     return pc.if_else(pc.is_valid(values), constant, pa.scalar(None, pa.bool_()))
 
 
-def _evaluate(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+def _evaluate(predicate: Predicate, rows: _Rows) -> Array | None:
     """Return the value as an array, or as a scalar for all rows, or None if unknown."""
+    if not any(map(_needs_functions, predicate.walk())):
+        return _evaluate_plain(predicate, rows.lookup, rows.zone)
+    if isinstance(predicate, (And, Or)):
+        return _evaluate_in_turn(predicate, rows)
+    if isinstance(predicate, (Not, IsTrue)):
+        answer = _evaluate(predicate.child, rows)
+        if answer is None:
+            return None
+        return pc.invert(answer) if isinstance(predicate, Not) else _fill_nulls(answer, False)
+    plain = evaluate_leaf(predicate, rows.lookup, rows.zone)
+    return _evaluate_own_text(predicate, rows) if plain is None else plain
+
+
+def _needs_functions(node: Predicate) -> bool:
+    return isinstance(node, (Opaque, CastComparison))
+
+
+def _evaluate_plain(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    """Evaluate a predicate without the table of functions."""
     if isinstance(predicate, BooleanLiteral):
         return pa.scalar(predicate.value, pa.bool_())
     if isinstance(predicate, (And, Or)):
         merge = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
-        answers = [_evaluate(part, lookup, zone) for part in predicate.parts]
+        answers = [_evaluate_plain(part, lookup, zone) for part in predicate.parts]
         return None if any(item is None for item in answers) else reduce(merge, answers)
     if isinstance(predicate, (Not, IsTrue)):
-        answer = _evaluate(predicate.child, lookup, zone)
+        answer = _evaluate_plain(predicate.child, lookup, zone)
         if answer is None:
             return None
         return pc.invert(answer) if isinstance(predicate, Not) else _fill_nulls(answer, False)
     return evaluate_leaf(predicate, lookup, zone)
+
+
+def _evaluate_in_turn(predicate: And | Or, rows: _Rows) -> Array | None:
+    """Evaluate the parts in turn, each only for the rows that those before it have not decided.
+
+    So `x <> 0 AND 1 / x > 2` fails for no row, as in Spark.
+    """
+    decided = isinstance(predicate, Or)
+    merge = pc.or_kleene if decided else pc.and_kleene
+    answer: Any = pa.repeat(pa.scalar(not decided), rows.table.num_rows)
+    for part in predicate.parts:
+        is_open = pc.fill_null(pc.not_equal(answer, decided), True)
+        found = _evaluate_whole(part, rows.where(is_open))
+        if found is None:
+            return None
+        whole = pa.repeat(pa.scalar(decided), rows.table.num_rows)
+        answer = merge(answer, pc.replace_with_mask(whole, is_open, one_array(found)))
+    return answer
+
+
+# Values by the table of functions
+
+_Column: TypeAlias = Callable[[tuple[str, ...]], "Value | None"]
+
+
+def _evaluate_own_text(leaf: Predicate, rows: _Rows) -> Array | None:
+    """Evaluate a condition by the table of functions, if this engine parsed its text."""
+    is_own = leaf.is_own_text if isinstance(leaf, Opaque) else isinstance(leaf, CastComparison)
+    text = leaf.sql if isinstance(leaf, Opaque) else str(leaf)
+    expression = _parse(text) if is_own else None
+    if expression is None:
+        return None
+    empty = rows.table.slice(0, 0)
+    lookup = table_lookup(empty)
+
+    def column(path: tuple[str, ...]) -> Value | None:
+        found = lookup(Column(path))
+        return None if found is None else _column_value(path, found)
+
+    try:
+        if isinstance(leaf, Opaque):
+            value = resolve_value(text, expression, column, empty, zone=rows.zone_name)
+        else:
+            value = Resolver(text, column, _no_condition, rows.zone_name).value(expression)
+    except (UnknownMeaningError, RecursionError):
+        return None
+    return value.compute(rows.table) if value.data_type == BOOLEAN else None
+
+
+def _no_condition(node: Expression) -> Value | None:  # noqa: ARG001
+    return None
+
+
+@lru_cache(maxsize=256)
+def _parse(sql: str) -> Expression | None:
+    try:
+        return parse_expression(sql)
+    except (NotSqlError, RecursionError):
+        return None
+
+
+def _column_value(path: tuple[str, ...], found: TypedArray) -> Value:
+    arrow_type = to_arrow_type(found.data_type) if is_comparable(found.data_type) else None
+
+    def compute(rows: pa.Table) -> Array:
+        column = table_lookup(rows)(Column(path))
+        if column is None:
+            raise ValueError(f"the rows have no column {path}")
+        is_other = arrow_type is not None and column.values.type != arrow_type
+        return column.values.cast(arrow_type) if is_other else column.values
+
+    return Value(found.data_type, compute, frozenset({path}))
+
+
+def resolve_value(
+    text: str, expression: Expression, column: _Column, empty: pa.Table, *, zone: str = "UTC"
+) -> Value:
+    """Resolve an expression to a typed value.
+
+    Args:
+        text: The text that the expression was parsed from.
+        expression: The expression, or a part of it.
+        column: Returns the value of a column, or of a field of a struct, or None.
+        empty: A table of no rows, with the columns.
+        zone: The session's time zone.
+
+    Raises:
+        UnknownMeaningError: Only Spark can compute it.
+    """
+
+    def condition(node: Expression) -> Value | None:
+        predicate = predicate_of(node, text)
+        return (
+            None
+            if isinstance(predicate, Opaque)
+            else condition_value(predicate, column, empty, zone)
+        )
+
+    return Resolver(text, column, condition, zone).value(expression)
+
+
+def condition_value(
+    predicate: Predicate, column: _Column, empty: pa.Table, zone: str
+) -> Value | None:
+    """Return the value of a condition, or None if it is not known here.
+
+    Args:
+        predicate: The condition.
+        column: As for `resolve_value`.
+        empty: As for `resolve_value`.
+        zone: The session's time zone.
+    """
+    found = [column(path) for path in predicate.columns()]
+    values = [value for value in found if value is not None and value.is_plain]
+    if len(values) < len(found) or evaluate(predicate, empty, zone=zone) is None:
+        return None
+
+    def compute(rows: pa.Table) -> Array:
+        return evaluate(predicate, rows, zone=zone)
+
+    return Value(BOOLEAN, compute, columns_of(values))
 
 
 def _fill_nulls(answer: Array, value: bool) -> Array:
@@ -178,7 +353,7 @@ def _fill_nulls(answer: Array, value: bool) -> Array:
 
 def _evaluate_comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
-    if column is None or not _is_comparable(column.data_type):
+    if column is None or not is_comparable(column.data_type):
         return None
     if isinstance(leaf.right, Column):
         other = lookup(leaf.right)
@@ -196,30 +371,33 @@ def _evaluate_cast_comparison(
 ) -> Array | None:
     column = lookup(leaf.column)
     plain = None if column is None else without_cast(leaf, column.data_type, zone)
-    return None if plain is None else _evaluate(plain, lookup, zone)
+    return None if plain is None else _evaluate_plain(plain, lookup, zone)
 
 
 def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> Array | None:
-    if left.data_type != right.data_type or not _is_comparable(left.data_type):
+    data_type = _exact_common_type(left.data_type, right.data_type)
+    if data_type is None or not is_comparable(data_type):
         return None
-    if left.data_type not in _FLOATS:
-        return _KERNELS[op](left.values, right.values)
-    if op in (">", ">="):
-        return _compare_columns(FLIPPED[op], right, left)
-    left_nan, right_nan = pc.is_nan(left.values), pc.is_nan(right.values)
-    answer = _KERNELS[op](left.values, right.values)
-    if op in ("=", "<>"):
-        both = pc.and_kleene(left_nan, right_nan)
-        return pc.or_kleene(answer, both) if op == "=" else pc.and_kleene(answer, pc.invert(both))
-    # In Arrow every order comparison with NaN is false. In Spark's order NaN is the greatest.
-    # A null on the left is below nothing, not even NaN.
-    below = pc.and_(right_nan, pc.is_valid(left_nan) if op == "<=" else pc.invert(left_nan))
-    return pc.or_kleene(answer, below)
+    sides = [_cast_exactly(side, data_type) for side in (left, right)]
+    return compare_values(op, sides[0], sides[1], data_type)
+
+
+def _exact_common_type(left: DataType, right: DataType) -> DataType | None:
+    """Return the type in which Spark compares the columns, with and without ANSI mode."""
+    is_exact = all(isinstance(side, DecimalType) or str(side) in INTEGERS for side in (left, right))
+    return left if left == right else common_type([left, right]) if is_exact else None
+
+
+def _cast_exactly(column: TypedArray, data_type: DataType) -> Array:
+    if column.data_type == data_type:
+        return column.values
+    value = Value(column.data_type, lambda _: column.values)
+    return widened([value], data_type)[0].compute(pa.table({}))
 
 
 def _evaluate_null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
-    if column is None or not _is_comparable(column.data_type):
+    if column is None or not is_comparable(column.data_type):
         return None
     if isinstance(leaf.right, Literal) and leaf.right.value is None:
         return pc.is_null(column.values)
@@ -240,7 +418,7 @@ def _evaluate_is_null(leaf: IsNull, lookup: Lookup) -> Array | None:
 
 def _evaluate_in(leaf: In, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.column)
-    if column is None or not _is_comparable(column.data_type):
+    if column is None or not is_comparable(column.data_type):
         return None
     listed = tuple(value for value in leaf.values if value.value is not None)
     values = bind_values(listed, column.data_type, zone)
@@ -287,77 +465,3 @@ def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
     wildcards = {"%": ".*", "_": "."}
     body = "".join(wildcards[text] if wild else re.escape(text) for wild, text in parts)
     return rf"(?s)\A{body}\z"
-
-
-def _is_comparable(data_type: DataType) -> bool:
-    """Return whether Spark compares such values: it never compares maps, not even with null."""
-    return isinstance(data_type, (PrimitiveType, DecimalType))
-
-
-def _table_lookup(table: pa.Table) -> Lookup:
-    def lookup(column: Column) -> TypedArray | None:
-        values = _top_level(table, column.path[0])
-        for name in column.path[1:]:
-            values = None if values is None else _find_child(values, name)
-        return None if values is None else _add_type(values)
-
-    return lookup
-
-
-def _top_level(table: pa.Table, name: str) -> Array | None:
-    index = _find_index(table.schema.names, name)
-    return None if index is None else table.column(index)
-
-
-def _find_child(values: Array, name: str) -> Array | None:
-    if not pa.types.is_struct(values.type):
-        return None
-    names = [values.type.field(i).name for i in range(values.type.num_fields)]
-    index = _find_index(names, name)
-    return None if index is None else pc.struct_field(values, [index])
-
-
-def _find_index(names: list[str], name: str) -> int | None:
-    """Return the index of a name, the exact match first, or None if several match."""
-    for candidates in (
-        [i for i, item in enumerate(names) if item == name],
-        [i for i, item in enumerate(names) if item.lower() == name.lower()],
-    ):
-        if candidates:
-            return candidates[0] if len(candidates) == 1 else None
-    return None
-
-
-_ARROW_NAMES = {
-    pa.int8(): "byte",
-    pa.int16(): "short",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-    pa.date32(): "date",
-}
-
-
-def _add_type(values: Array) -> TypedArray:
-    """Return the column with its Delta type. An unknown type counts as a struct."""
-    arrow_type = values.type
-    if pa.types.is_dictionary(arrow_type):
-        return _add_type(values.cast(arrow_type.value_type))
-    if arrow_type in _ARROW_NAMES:
-        return TypedArray(values, PrimitiveType(_ARROW_NAMES[arrow_type]))
-    if pa.types.is_decimal(arrow_type) and arrow_type.precision <= 38 and arrow_type.scale >= 0:
-        wide = pa.decimal128(arrow_type.precision, arrow_type.scale)
-        return TypedArray(values.cast(wide), DecimalType(arrow_type.precision, arrow_type.scale))
-    if pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns":
-        name = "timestamp_ntz" if arrow_type.tz is None else "timestamp"
-        plain = pa.timestamp("us", tz=None if arrow_type.tz is None else "UTC")
-        return TypedArray(values.cast(plain), PrimitiveType(name))
-    if str(arrow_type) == "string_view":
-        return TypedArray(values.cast(pa.large_string()), PrimitiveType("string"))
-    return TypedArray(values, StructType())

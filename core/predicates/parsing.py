@@ -36,6 +36,7 @@ from optimist.core.predicates.tree import (
     Column,
     ComparisonOp,
     Literal,
+    Not,
     Opaque,
     Predicate,
 )
@@ -196,7 +197,14 @@ class _SqlText(Translation[Expression]):
         names = [name for name in free_names(term) if not name.is_call]
         deterministic = not any(map(_is_nondeterministic, walk(term)))
         columns = frozenset(name.path for name in names)
-        return Opaque(plain_text(self._sql, term), columns, deterministic)
+        text = plain_text(self._sql, term)
+        return Opaque(text, columns, deterministic, is_own_text=True)
+
+    def applied(self, term: Expression, operation: Meaning[Expression] | None) -> Predicate:
+        found = super().applied(term, operation)
+        is_opaque = isinstance(found, Not) and isinstance(found.child, Opaque)
+        # The text of `x` in `x NOT IN (...)` has the NOT in it, so the whole is the leaf.
+        return self.opaque(term) if is_opaque and _is_negated_inside(term) else found
 
     def converted(
         self, op: ComparisonOp, term: Expression, values: Sequence[Literal]
@@ -205,6 +213,13 @@ class _SqlText(Translation[Expression]):
         if cast is None:
             return None
         return reduce(or_, [CastComparison(op, *cast, value) for value in values])
+
+
+def _is_negated_inside(term: Expression) -> bool:
+    """Tell whether a NOT stands within the text of what it negates: `x IS NOT NULL`."""
+    if not isinstance(term, Operation) or term.operator != "NOT":
+        return False
+    return (term.start, term.end) == (term.operands[0].start, term.operands[0].end)
 
 
 def _is_nondeterministic(node: Expression) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, NoReturn, TypeAlias
 from typing import Literal as OneOf
@@ -436,17 +436,20 @@ class Like(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(Predicate):
-    """A condition without a known meaning: it never prunes, and may hold for any row.
+    """A condition without a node of its own: it never prunes, and may hold for any row.
 
     Attributes:
         sql: Its SQL text.
         paths: The columns that it names.
         deterministic: Whether equal rows always get equal answers.
+        is_own_text: Whether this engine parsed the text, so that its table of functions may compute
+            the condition. Spark's conditions are never read a second time.
     """
 
     sql: str
     paths: frozenset[ColumnPath]
     deterministic: bool
+    is_own_text: bool = field(default=False, compare=False)
 
     def own_columns(self) -> frozenset[ColumnPath]:
         """See `Predicate.own_columns`."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
-from optimist.core.predicates.evaluation import TypedArray, compare
+from optimist.core.predicates.columns import TypedArray
+from optimist.core.predicates.evaluation import compare
 from optimist.core.predicates.normal_form import Mask
 from optimist.core.predicates.resolution import ResolvedColumn
 from optimist.core.predicates.tree import (

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_column_of
 from optimist.core.predicates.casts import without_cast
-from optimist.core.predicates.evaluation import TypedArray, evaluate_leaf
+from optimist.core.predicates.columns import TypedArray
+from optimist.core.predicates.evaluation import evaluate_leaf
 from optimist.core.predicates.normal_form import (
     Mask,
     combine_masks,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optimist.core.local.stored_values import NULL, Value, typed_constant
 from optimist.core.local.value_building import Sign, ValueBuilder
 from optimist.core.predicates import Predicate
+from optimist.core.predicates.functions.value import NULL, Value, typed_constant
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, data_type_from_json
 from optimist.spark.conditions.catalyst_expressions import CatalystPredicates, kind_of, type_name
 from optimist.spark.rows.store_assignment import can_up_cast

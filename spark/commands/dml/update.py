@@ -125,7 +125,7 @@ def _in_driver(
     writer: RowWriter, condition: LocalCondition | None, rows: UpdatedRows
 ) -> LocalUpdate:
     snapshot, spark = rows.target.snapshot, rows.target.spark
-    ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, snapshot.schema)
+    ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, snapshot.schema, in_session=True)
     values = LocalValues.of_table(spark, snapshot.schema)
     return LocalUpdate(writer, condition, values.assignments(rows.assignments, snapshot.schema))
 

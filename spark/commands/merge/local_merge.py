@@ -89,7 +89,7 @@ def merge_in_driver(
         watch.lap("materializeSourceTimeMs")
         local = _Translation.of(target, merge, rows).merge(rows)
         given = local.always_given(snapshot.schema)
-        ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given)
+        ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given, in_session=True)
         wanted = local.wanted_rows()
         if not shortcut.takes(snapshot.scan(wanted).files):
             raise needs_spark(merge.on, "may match rows of many files")

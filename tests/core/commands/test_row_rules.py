@@ -111,8 +111,8 @@ def test_a_row_for_which_a_constraint_is_false_or_null_is_refused_with_its_value
 @pytest.mark.parametrize(
     "sql",
     [
-        "id + 1 > 0",
-        "length(`a.b`) < 9",
+        "hash(id) > 0",
+        "soundex(`a.b`) < '9'",
         "id > 0 AND rand() < 2",
         "t > TIMESTAMP'1969-01-01 00:00:00'",
         "t IS NULL OR id > 0",

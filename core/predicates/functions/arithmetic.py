@@ -1,0 +1,320 @@
+"""Arithmetic of numbers as in Spark's ANSI mode: an overflow and a division by zero are errors.
+
+Decimals are computed with all digits, and then rounded half up to the type of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.predicates.constants import MAX_PRECISION
+from optimist.core.predicates.functions.common_types import (
+    bounded_decimal,
+    common_type,
+    decimal_digits,
+    decimal_of,
+    is_number,
+    operands,
+    widened,
+)
+from optimist.core.predicates.functions.decimals import (
+    SAFE_DIGITS,
+    rounded_decimals,
+    truncated,
+)
+from optimist.core.predicates.functions.failures import divided_by_zero, does_not_fit
+from optimist.core.predicates.functions.value import (
+    DOUBLE,
+    INTEGERS,
+    Arguments,
+    Array,
+    Value,
+    computed,
+    one_array,
+)
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
+
+__all__ = [
+    "absolute",
+    "added",
+    "divided",
+    "divided_whole",
+    "multiplied",
+    "negated",
+    "pmod",
+    "positive",
+    "remainder",
+    "sign",
+    "subtracted",
+]
+
+Kernel = Callable[[Any, Any], Any]
+_ROOM = 76
+_DIGITS_KEPT = 34
+"""Spark rounds a decimal of more digits when it changes its sign."""
+_LONG = PrimitiveType("long")
+
+
+def added(given: Arguments) -> Value | None:
+    """Add two numbers."""
+    return _arithmetic(given, pc.add_checked, _type_of_sum)
+
+
+def subtracted(given: Arguments) -> Value | None:
+    """Subtract a number from another one."""
+    return _arithmetic(given, pc.subtract_checked, _type_of_sum)
+
+
+def multiplied(given: Arguments) -> Value | None:
+    """Multiply two numbers."""
+    return _arithmetic(given, pc.multiply_checked, _type_of_product)
+
+
+def _type_of_sum(one: DecimalType, other: DecimalType) -> DecimalType:
+    scale = max(one.scale, other.scale)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return bounded_decimal(whole + scale + 1, scale)
+
+
+def _digits_of_sum(one: DecimalType, other: DecimalType) -> int:
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return whole + max(one.scale, other.scale) + 1
+
+
+def _type_of_product(one: DecimalType, other: DecimalType) -> DecimalType:
+    return bounded_decimal(one.precision + other.precision + 1, one.scale + other.scale)
+
+
+def _arithmetic(
+    given: Arguments,
+    kernel: Kernel,
+    decimal_type: Callable[[DecimalType, DecimalType], DecimalType],
+) -> Value | None:
+    if not all(map(is_number, given.types)):
+        return None
+    sides = operands(*given.values)
+    wanted = common_type(side.data_type for side in sides)
+    is_decimal = any(isinstance(side.data_type, DecimalType) for side in sides)
+    if wanted == DOUBLE or not is_decimal:
+        if wanted is None:
+            return None
+        return computed(wanted, widened(sides, wanted), checked(given.text, wanted, kernel))
+    one, other = (decimal_of(side.data_type) for side in sides)
+    result = decimal_type(one, other)
+    if decimal_type is _type_of_sum and _digits_of_sum(one, other) > _ROOM:
+        return None  # Arrow has no room for all digits
+    if kernel is pc.multiply_checked and one.precision + other.precision > MAX_PRECISION:
+        return None  # Spark rounds such a product twice
+    pair = [*widened(sides[:1], one), *widened(sides[1:], other)]
+
+    def compute(left: Array, right: Array) -> Array:
+        wide = [_with_room(left, one), _with_room(right, other)]
+        return rounded_decimals(kernel(*wide), result, given.text)
+
+    return computed(result, pair, compute)
+
+
+def _with_room(values: Array, data_type: DecimalType) -> Array:
+    return values.cast(pa.decimal256(data_type.precision, data_type.scale))
+
+
+def checked(text: str, target: DataType, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a checked kernel of Arrow: its overflow becomes the error for this expression."""
+
+    def compute(*values: Array) -> Array:
+        try:
+            return kernel(*values)
+        except pa.ArrowInvalid:
+            raise does_not_fit(text, target) from None
+
+    return compute
+
+
+# Division
+
+
+def divided(given: Arguments) -> Value | None:
+    """Divide a number by another one, as doubles or as decimals."""
+    if not all(map(is_number, given.types)):
+        return None
+    sides = operands(*given.values)
+    types = [side.data_type for side in sides]
+    is_decimal = any(isinstance(item, DecimalType) for item in types)
+    if is_decimal and common_type(types) != DOUBLE:
+        return _divided_decimals(sides, given.text)
+    return computed(DOUBLE, widened(sides, DOUBLE), _not_by_zero(given.text, _divide_doubles))
+
+
+def _divide_doubles(left: Array, right: Array) -> Array:
+    return pc.divide(left, right)
+
+
+def _not_by_zero(text: str, kernel: Kernel) -> Kernel:
+    """Wrap a division: a zero divides no number, but null divided by zero is null."""
+
+    def compute(left: Array, right: Array) -> Array:
+        is_zero = pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, _zero(right)), False))
+        if pc.any(is_zero, min_count=0).as_py():
+            raise divided_by_zero(text)
+        # Where the left side is null, the right side may still be zero.
+        return kernel(left, pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type)))
+
+    return compute
+
+
+def _zero(values: Array) -> pa.Scalar:
+    return pa.scalar(Decimal(0) if pa.types.is_decimal(values.type) else 0, values.type)
+
+
+def _divided_decimals(sides: tuple[Value, Value], text: str) -> Value | None:
+    one, other = (decimal_of(side.data_type) for side in sides)
+    scale = max(6, one.scale + other.precision + 1)
+    result = bounded_decimal(one.precision - one.scale + other.scale + scale, scale)
+    # The quotient is that of two whole numbers; it must have room, and no rounding before the last.
+    shift = result.scale - one.scale + other.scale
+    has_room = shift >= 0 and one.precision + shift + other.precision + 1 <= _ROOM
+    if not has_room or result.scale + other.precision >= MAX_PRECISION:
+        return None
+    if other.precision > SAFE_DIGITS:
+        return None
+    pair = [*widened(sides[:1], one), *widened(sides[1:], other)]
+
+    def kernel(left: Array, right: Array) -> Array:
+        dividend = _whole(left, one, shift)
+        divisor = _whole(right, other, 0)
+        quotient = _divide_whole(dividend, divisor)
+        units = quotient.cast(pa.decimal256(_ROOM, 0))
+        return _scaled_down(units, result, text)
+
+    return computed(result, pair, _not_by_zero(text, kernel))
+
+
+def _whole(values: Array, data_type: DecimalType, shift: int) -> Array:
+    """Return the digits of decimals as whole numbers, with zeros behind them."""
+    wide = values.cast(pa.decimal256(data_type.precision + shift, data_type.scale + shift))
+    return _as_whole(wide)
+
+
+def _as_whole(values: Array) -> Array:
+    """Read the digits of decimals without their points."""
+    array = one_array(values)
+    whole = pa.decimal256(array.type.precision, 0)
+    return pa.Array.from_buffers(
+        whole, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
+    )
+
+
+def _divide_whole(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Divide whole numbers, and round half away from zero."""
+    # Arrow cuts off digits of its quotient, so the remainder decides about the last one.
+    quotient = pc.divide(dividend, divisor)
+    whole = truncated(quotient, 0).cast(pa.decimal256(dividend.type.precision, 0))
+    product = pc.multiply(whole, divisor)
+    rest = pc.abs(pc.subtract(dividend, product))
+    is_up = pc.greater_equal(pc.add(rest, rest), pc.abs(divisor))
+    is_negative = pc.xor(pc.less(dividend, _zero(dividend)), pc.less(divisor, _zero(divisor)))
+    step = pc.if_else(is_negative, -1, 1).cast(pa.int8()).cast(pa.decimal256(3, 0))
+    step = pc.if_else(is_up, step, _zero(step))
+    return pc.add(whole, step)
+
+
+def _scaled_down(units: pa.Array, target: DecimalType, text: str) -> pa.Array:
+    array = one_array(units)
+    scaled = pa.decimal256(array.type.precision, target.scale)
+    values = pa.Array.from_buffers(
+        scaled, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
+    )
+    return rounded_decimals(values, target, text)
+
+
+def divided_whole(given: Arguments) -> Value | None:
+    """Divide whole numbers, without the rest."""
+    if any(str(item) not in INTEGERS for item in given.types):
+        return None
+    kernel = checked(given.text, _LONG, pc.divide_checked)
+    return computed(_LONG, widened(given.values, _LONG), _not_by_zero(given.text, kernel))
+
+
+def remainder(given: Arguments) -> Value | None:
+    """Return the rest of a division, with the sign of the first number."""
+    return _modulo(given, _rest)
+
+
+def pmod(given: Arguments) -> Value | None:
+    """Return the rest of a division, made positive by adding the second number."""
+    return _modulo(given, _positive_rest)
+
+
+def _modulo(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None:
+    wanted = common_type(given.types)
+    if wanted is None or not is_number(wanted) or isinstance(wanted, DecimalType):
+        return None
+
+    def compute(left: Array, right: Array) -> Array:
+        return _by_numpy(kernel, left, right)
+
+    return computed(wanted, widened(given.values, wanted), _not_by_zero(given.text, compute))
+
+
+def _by_numpy(kernel: Callable[[Any, Any], Any], left: Array, right: Array) -> pa.Array:
+    """Compute by NumPy what Arrow has no function for; a null on one side gives null."""
+    one, other = one_array(left), one_array(right)
+    is_known = pc.and_(pc.is_valid(one), pc.is_valid(other))
+    numbers = [pc.fill_null(item, pa.scalar(1).cast(item.type)) for item in (one, other)]
+    with np.errstate(all="ignore"):
+        found = kernel(*(item.to_numpy(zero_copy_only=False) for item in numbers))
+    return pc.if_else(is_known, pa.array(found, one.type), pa.scalar(None, one.type))
+
+
+def _rest(left: Any, right: Any) -> Any:
+    return np.fmod(left, right)
+
+
+def _positive_rest(left: Any, right: Any) -> Any:
+    is_short = left.dtype.itemsize < np.dtype(np.int32).itemsize
+    rest = np.fmod(left, right).astype(np.int32 if is_short else left.dtype)  # as Java does
+    return np.where(rest < 0, np.fmod(rest + right, right), rest).astype(left.dtype)
+
+
+# Signs
+
+
+def positive(given: Arguments) -> Value | None:
+    """Return the number itself."""
+    return given.values[0] if is_number(given.types[0]) else None
+
+
+def negated(given: Arguments) -> Value | None:
+    """Return the number with the other sign."""
+    return _signed(given, pc.negate_checked)
+
+
+def absolute(given: Arguments) -> Value | None:
+    """Return the number without its sign."""
+    return _signed(given, pc.abs_checked)
+
+
+def _signed(given: Arguments, kernel: Callable[[Any], Any]) -> Value | None:
+    data_type = given.types[0]
+    if not is_number(data_type) or decimal_digits(data_type) > _DIGITS_KEPT:
+        return None
+    return computed(data_type, given.values, checked(given.text, data_type, kernel))
+
+
+def sign(given: Arguments) -> Value | None:
+    """Return -1.0, 0.0 or 1.0, or NaN for NaN."""
+    if not is_number(given.types[0]):
+        return None
+
+    def kernel(values: Array) -> Array:
+        found = pc.sign(values)
+        # The sign of -0.0 is -0.0.
+        return pc.if_else(pc.equal(values, 0.0), values, found)
+
+    return computed(DOUBLE, widened(given.values, DOUBLE), kernel)

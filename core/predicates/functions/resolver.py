@@ -1,0 +1,176 @@
+"""Expressions of Spark's SQL, resolved to typed values by the table of functions."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from optimist.core.errors.foreign_text import shown
+from optimist.core.expressions.tree import (
+    ARITHMETIC,
+    Call,
+    Case,
+    Cast,
+    Expression,
+    Number,
+    Operation,
+)
+from optimist.core.predicates.functions import choices
+from optimist.core.predicates.functions.casts import cast_value
+from optimist.core.predicates.functions.failures import UnknownMeaningError
+from optimist.core.predicates.functions.table import call
+from optimist.core.predicates.functions.value import (
+    INTEGERS,
+    NULL,
+    Arguments,
+    Value,
+    constant_of,
+    integer_of,
+    typed_constant,
+)
+from optimist.core.predicates.parsing import column_of, literal_of, type_name_of
+from optimist.core.predicates.tree import Literal
+from optimist.core.schema.types import PrimitiveType, data_type_from_json
+
+__all__ = ["Resolver"]
+
+_TYPED_INTEGERS = ("byte", "short", "long")
+_TRUTHS = {"IS TRUE": True, "IS FALSE": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves the parts of one expression.
+
+    Attributes:
+        text: The expression, for errors.
+        column: Returns a column or a field of a struct, or None if there is none.
+        condition: Returns the value of a condition that predicates know, or None.
+        zone: The time zone of the session.
+    """
+
+    text: str
+    column: Callable[[tuple[str, ...]], Value | None]
+    condition: Callable[[Expression], Value | None]
+    zone: str = "UTC"
+
+    def value(self, node: Expression) -> Value:
+        """Return the value of an expression.
+
+        Raises:
+            UnknownMeaningError: A part of it can be computed only by Spark.
+        """
+        typed = _typed_integer(node)
+        if typed is not None:
+            return typed
+        if isinstance(node, Cast):
+            return self._cast(node)
+        constant, column = literal_of(node), column_of(node)
+        if constant is not None:
+            found = constant_of(constant, self.zone)
+            return replace(found, is_written=True) if isinstance(node, Number) else found
+        if column is not None:
+            return self._column(column.path)
+        return self._compute(node)
+
+    def _column(self, path: tuple[str, ...]) -> Value:
+        found = self.column(path)
+        if found is None:
+            raise UnknownMeaningError("names a column that there is not")
+        return found
+
+    def _compute(self, node: Expression) -> Value:
+        if isinstance(node, Operation):
+            known = None if node.operator in ARITHMETIC else self.condition(node)
+            return known or self._operation(node)
+        if isinstance(node, Case):
+            return self._case(node)
+        if isinstance(node, Call) and node.is_plain and not node.qualifiers:
+            known = self.condition(node)
+            return known or self._call(node.name, node.arguments)
+        raise UnknownMeaningError("can be computed row by row only by Spark")
+
+    def _operation(self, node: Operation) -> Value:
+        operator, operands = node.operator, node.operands
+        if operator == "BETWEEN":
+            value, low, high = map(self.value, operands)
+            sides = [self._apply(">=", [value, low]), self._apply("<=", [value, high])]
+            return self._apply("AND", sides)
+        if operator == "IS DISTINCT FROM":
+            return self._apply("NOT", [self._apply("<=>", self._all(operands))])
+        if operator in _TRUTHS:
+            truth = constant_of(Literal(_TRUTHS[operator], "boolean"))
+            return self._apply("<=>", [self.value(operands[0]), truth])
+        return self._apply(operator, self._all(operands))
+
+    def _call(self, name: str, nodes: Sequence[Expression]) -> Value:
+        if name == "if" and len(nodes) == 3:
+            condition, *results = self._all(nodes)
+            return self._chosen([condition], results)
+        if name == "isnotnull":
+            return self._apply("NOT", [self._apply("IS NULL", self._all(nodes))])
+        return self._apply(name, self._all(nodes))
+
+    def _all(self, nodes: Sequence[Expression]) -> list[Value]:
+        return [self.value(node) for node in nodes]
+
+    def _apply(self, name: str, values: Sequence[Value]) -> Value:
+        found = call(name, Arguments(values, self.text, self.zone))
+        if found is None:
+            types = ", ".join(str(value.data_type) for value in values)
+            raise UnknownMeaningError(
+                f"has {shown(name)} of {shown(types)}, which only Spark can compute"
+            )
+        return found
+
+    def _case(self, node: Case) -> Value:
+        results = self._all(node.results)
+        results.append(NULL if node.default is None else self.value(node.default))
+        conditions = self._all(node.conditions)
+        if node.value is not None:
+            value = self.value(node.value)
+            conditions = [self._apply("=", [value, item]) for item in conditions]
+        return self._chosen(conditions, results)
+
+    def _chosen(self, conditions: Sequence[Value], results: Sequence[Value]) -> Value:
+        found = choices.chosen(conditions, Arguments(results, self.text, self.zone))
+        if found is None:
+            raise UnknownMeaningError("chooses among values of types that only Spark unites")
+        is_plain = all(item.is_plain for item in results)
+        return found if is_plain else replace(found, is_plain=False)
+
+    def _cast(self, node: Cast) -> Value:
+        name = type_name_of(node.target)
+        if name is None:
+            raise UnknownMeaningError("casts to a type to which only Spark casts")
+        target, literal = data_type_from_json(name), literal_of(node)
+        inner = self.value(node.value)
+        if literal is not None and _is_of_type(literal, name):
+            return typed_constant(literal, target)
+        found = cast_value(Arguments([inner], self.text, self.zone), target, is_try=node.is_try)
+        if found is None or not inner.is_plain:
+            raise UnknownMeaningError(
+                f"casts {shown(inner.data_type)} to {shown(target)}, which only Spark can do"
+            )
+        return found
+
+
+def _is_of_type(literal: Literal, name: str) -> bool:
+    if literal.kind == "integer":
+        return name in INTEGERS
+    is_zoned = not (literal.kind == "timestamp" and isinstance(literal.value, dt.datetime))
+    return is_zoned and literal.kind == name.partition("(")[0]
+
+
+def _typed_integer(node: Expression) -> Value | None:
+    """Return the constant of `3L`, `2S` or `4Y`, possibly with signs before it."""
+    if isinstance(node, Number) and node.kind in _TYPED_INTEGERS:
+        found = typed_constant(Literal(int(node.text), "integer"), PrimitiveType(node.kind))
+        return replace(found, is_written=True)
+    sign = 1
+    while isinstance(node, Operation) and node.operator in ("-x", "+x"):
+        sign, node = -sign if node.operator == "-x" else sign, node.operands[0]
+    if not isinstance(node, Number) or node.kind not in _TYPED_INTEGERS:
+        return None
+    return integer_of(sign * int(node.text), node.kind)

@@ -1,0 +1,121 @@
+"""Rounding of numbers: decimals are rounded exactly, doubles only to whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.predicates.constants import MAX_PRECISION
+from optimist.core.predicates.functions.decimals import (
+    ROOM,
+    SAFE_DIGITS,
+    rounded_decimals,
+    rounded_half_up,
+    truncated,
+)
+from optimist.core.predicates.functions.failures import does_not_fit
+from optimist.core.predicates.functions.value import (
+    INTEGERS,
+    Arguments,
+    Array,
+    Value,
+    computed,
+    one_array,
+)
+from optimist.core.schema.types import DecimalType, PrimitiveType
+
+__all__ = ["bround", "ceil", "floor", "rounded"]
+
+_LONG = PrimitiveType("long")
+_FLOATS = ("float", "double")
+_LIMIT = 2.0**63
+_DIGITS = 74
+
+
+def ceil(given: Arguments) -> Value | None:
+    """Return the least whole number that is not less."""
+    return _to_whole(given, np.ceil, is_up=True)
+
+
+def floor(given: Arguments) -> Value | None:
+    """Return the greatest whole number that is not greater."""
+    return _to_whole(given, np.floor, is_up=False)
+
+
+def _to_whole(given: Arguments, kernel: Any, *, is_up: bool) -> Value | None:
+    if len(given.values) != 1:
+        return None
+    data_type = given.types[0]
+    if str(data_type) in INTEGERS:
+        return computed(_LONG, given.values, lambda values: values.cast(pa.int64()))
+    if str(data_type) in _FLOATS:
+        return computed(_LONG, given.values, lambda values: _as_long(kernel, values, given.text))
+    if not isinstance(data_type, DecimalType):
+        return None
+    whole = data_type.precision - data_type.scale + 1
+    target = DecimalType(min(whole, MAX_PRECISION), 0)
+    step = 1 if is_up else -1
+
+    def compute(values: Array) -> Array:
+        cut = truncated(values, 0)
+        wide = pa.decimal256(ROOM, data_type.scale)
+        is_beyond = (pc.greater if is_up else pc.less)(values.cast(wide), cut.cast(wide))
+        moved = pc.add(cut.cast(pa.decimal256(_DIGITS, 0)), pa.scalar(step, pa.decimal256(1, 0)))
+        return rounded_decimals(pc.if_else(is_beyond, moved, cut), target, given.text)
+
+    return computed(target, given.values, compute)
+
+
+def _as_long(kernel: Any, values: Array, text: str) -> pa.Array:
+    """Round to a long: NaN becomes 0, and a number beyond the longs is an error."""
+    array = one_array(values)
+    numbers = kernel(pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False).astype(np.float64))
+    if ((numbers >= _LIMIT) | (numbers < -_LIMIT)).any():
+        raise does_not_fit(text, _LONG)
+    whole = pa.array(np.where(np.isnan(numbers), 0.0, numbers).astype(np.int64))
+    return pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.int64()))
+
+
+def rounded(given: Arguments) -> Value | None:
+    """Round half away from zero."""
+    return _round(given, is_even=False)
+
+
+def bround(given: Arguments) -> Value | None:
+    """Round half to the even digit."""
+    return _round(given, is_even=True)
+
+
+def _round(given: Arguments, *, is_even: bool) -> Value | None:
+    scale = _constant_scale(given)
+    data_type = given.types[0]
+    if scale is None or scale < 0:
+        return None
+    if str(data_type) in INTEGERS:
+        return given.values[0]
+    if not isinstance(data_type, DecimalType):
+        return None
+    kept = min(scale, data_type.scale)
+    if is_even and data_type.scale - kept > SAFE_DIGITS:
+        return None
+    whole = data_type.precision - data_type.scale + 1
+    target = DecimalType(min(whole + kept, MAX_PRECISION), kept)
+
+    def compute(values: Array) -> Array:
+        wide = values.cast(pa.decimal256(ROOM, data_type.scale))
+        found = pc.round(wide, kept, round_mode="half_to_even") if is_even else wide
+        return rounded_decimals(rounded_half_up(found, kept), target, given.text)
+
+    return computed(target, given.values[:1], compute)
+
+
+def _constant_scale(given: Arguments) -> int | None:
+    if len(given.values) == 1:
+        return 0
+    literal = given.values[1].literal
+    if literal is None or literal.kind != "integer" or not isinstance(literal.value, int):
+        return None
+    return literal.value

@@ -1,0 +1,132 @@
+"""Casts of texts to other types, for the forms that have one meaning; Spark trims ASCII blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted
+from optimist.core.predicates.functions.decimals import ROOM
+from optimist.core.predicates.functions.value import BOOLEAN, DATE, DOUBLE, INTEGERS
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import DataType
+
+__all__ = ["Cast", "Read", "text_cast"]
+
+Read: TypeAlias = tuple[pa.Array, pa.Array]
+"""Values that fit, with null for others, and where there was a value that does not fit."""
+Cast: TypeAlias = Callable[[pa.Array], Read]
+
+_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+_LONGEST = 38
+_INTEGER = rf"^[+-]?[0-9]{{1,{_LONGEST}}}$"
+_LONG_INTEGER = r"^[+-]?[0-9]+$"
+_DOUBLE = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?$"
+_DATE = r"(?s)^(?P<y>[0-9]{4})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
+_NEEDS_SPARK = r"^[+-]?[0-9]{4,7}(-|$)"
+_SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "-inf": "-inf"} | {
+    "infinity": "inf",
+    "+infinity": "inf",
+    "-infinity": "-inf",
+}
+
+
+def text_cast(target: DataType, text: str) -> Cast | None:
+    """Return the cast of texts to a type, or None if only Spark has it.
+
+    Args:
+        target: The type.
+        text: The expression, for errors.
+    """
+    if str(target) in INTEGERS:
+        return lambda values: _to_integers(values, to_arrow_type(target), text)
+    if target == BOOLEAN:
+        return _to_booleans
+    if target == DATE:
+        return lambda values: _to_dates(values, text)
+    if target == DOUBLE:
+        return lambda values: _to_doubles(values, text)
+    return None
+
+
+def _trimmed(values: pa.Array) -> pa.Array:
+    return pc.utf8_trim(values, characters=_BLANKS)
+
+
+def _is_like(values: pa.Array, pattern: str) -> pa.Array:
+    return pc.fill_null(pc.match_substring_regex(values, pattern), False)
+
+
+def _where(mask: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(mask, values, pa.scalar(None, values.type))
+
+
+def _refuse_any(mask: pa.Array, text: str) -> None:
+    if pc.any(mask, min_count=0).as_py():
+        raise UsageError(
+            f"The expression {quoted(text)} meets a text that only Spark casts. Nothing was "
+            "written. Run the command with DeltaTable of optimist.spark.",
+            kind="OPTIMIST_NEEDS_SPARK",
+            value=text,
+        )
+
+
+def _to_integers(values: pa.Array, target: pa.DataType, text: str) -> Read:
+    plain = _trimmed(values)
+    is_number = _is_like(plain, _INTEGER)
+    _refuse_any(pc.and_not(_is_like(plain, _LONG_INTEGER), is_number), text)
+    digits = pc.utf8_ltrim(_where(is_number, plain), characters="+")
+    wide = digits.cast(pa.decimal256(ROOM, 0))
+    half = 1 << (target.bit_width - 1)
+    low, high = (pa.scalar(str(edge)).cast(pa.decimal256(ROOM, 0)) for edge in (-half, half - 1))
+    fits = pc.fill_null(pc.and_(pc.greater_equal(wide, low), pc.less_equal(wide, high)), False)
+    return _where(fits, wide).cast(target), pc.and_not(values.is_valid(), fits)
+
+
+def _to_booleans(values: pa.Array) -> Read:
+    words = pc.ascii_lower(_trimmed(values))
+    is_true = pc.is_in(words, value_set=pa.array(_TRUE))
+    is_known = pc.or_(is_true, pc.is_in(words, value_set=pa.array(_FALSE)))
+    return _where(is_known, is_true), pc.and_not(values.is_valid(), is_known)
+
+
+def _to_dates(values: pa.Array, text: str) -> Read:
+    plain = _trimmed(values)
+    is_date = _is_like(plain, _DATE)
+    _refuse_any(pc.and_not(_is_like(plain, _NEEDS_SPARK), is_date), text)
+    parts = pc.extract_regex(_where(is_date, plain), _DATE)
+    year, month, day = (_number_of(pc.struct_field(parts, [name])) for name in "ymd")
+    padded = pc.binary_join_element_wise(
+        pc.utf8_lpad(year.cast(pa.string()), 4, "0"),
+        *(pc.utf8_lpad(part.cast(pa.string()), 2, "0") for part in (month, day)),
+        "-",
+    )
+    found = pc.strptime(padded, format="%Y-%m-%d", unit="s", error_is_null=True)
+    # The parser takes the 31st of each month for a date of the next one.
+    dates = _where(pc.fill_null(pc.equal(pc.day(found), day), False), found).cast(pa.date32())
+    is_wrong = pc.and_(values.is_valid(), dates.is_null())
+    return dates, is_wrong
+
+
+def _number_of(part: pa.Array) -> pa.Array:
+    """Return the number of a part of a date, which is 1 if it is missing."""
+    filled = pc.if_else(pc.equal(part, ""), "1", part)
+    return filled.cast(pa.int32())
+
+
+def _to_doubles(values: pa.Array, text: str) -> Read:
+    plain = pc.ascii_lower(_trimmed(values))
+    is_number = _is_like(plain, _DOUBLE)
+    is_special = pc.is_in(plain, value_set=pa.array(list(_SPECIAL)))
+    # Java also reads forms such as `1d` and `0x1p3`.
+    _refuse_any(pc.and_not(_is_like(plain, "[0-9]"), is_number), text)
+    special = pa.array([_SPECIAL.get(str(item)) for item in plain.dictionary_encode().dictionary])
+    numbers = _where(is_number, pc.utf8_ltrim(plain, characters="+"))
+    named = pc.take(special.cast(pa.string()), plain.dictionary_encode().indices)
+    found = pc.coalesce(numbers, named).cast(pa.float64())
+    return found, pc.and_not(values.is_valid(), pc.or_(is_number, is_special))

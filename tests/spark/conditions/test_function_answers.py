@@ -1,0 +1,27 @@
+"""A sample of the recorded answers of Spark, asked again of this Spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_answers import CONFS, spark_answers
+
+_FILE = Path(__file__).parents[2] / "core" / "predicates" / "spark_answers.json.gz"
+_ONE_IN = 23
+
+
+@pytest.mark.again
+def test_a_sample_of_the_record_is_still_what_spark_answers(
+    spark: SparkSession, conf: Callable[..., None]
+) -> None:
+    record = json.loads(gzip.decompress(_FILE.read_bytes()))
+    chosen = dict(list(record.items())[::_ONE_IN])
+    conf(**CONFS)
+    found = spark_answers(spark, list(chosen))
+    assert {sql: list(answer) for sql, answer in found.items()} == chosen
