@@ -87,7 +87,7 @@ class RowWriter:
         change: Change,
         *,
         columns: StructType | None = None,
-        added: pa.Table | None = None,
+        added: Iterable[pa.Table] | None = None,
     ) -> WrittenFiles:
         """Write the rows of some files again, after `change` has changed them.
 
@@ -99,7 +99,7 @@ class RowWriter:
             change: Called for each batch. With row tracking, the batch ends with the row id
                 columns, which it must return.
             columns: The columns that `change` needs; None for all columns of the table.
-            added: New rows to write, too.
+            added: New rows to write, too, made while they are written.
 
         Raises:
             TableError: A file is outside the table, or can't be read.
@@ -109,11 +109,10 @@ class RowWriter:
         groups = list(_group_files(parts, files["size"].to_pylist()))
         streams: list[Iterable[Written]] = []
         streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
-        if added is not None and added.num_rows:
-            for item in self._id_columns if streams else ():
-                added = added.append_column(item.name, pa.nulls(added.num_rows, pa.int64()))
+        if added is not None:
+            ids = self._id_columns.names if streams else ()
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
-            streams.append(chain(last, [(INSERTED, added)]))
+            streams.append(chain(last, ((INSERTED, _with_no_ids(rows, ids)) for rows in added)))
         return self._write_streams(streams, groups)
 
     def copy(
@@ -183,9 +182,9 @@ class RowWriter:
         groups = [range(files.num_rows), *[range(0)] * (num_files - 1)]
         return self._write_streams(list(map(read_rows_for, range(num_files))), groups)
 
-    def write(self, rows: pa.Table) -> WrittenFiles:
+    def write(self, rows: Iterable[pa.Table]) -> WrittenFiles:
         """Write new rows of a command that changes nothing else, without change files."""
-        return self._write_streams([[(KEPT, rows)]], [[]]) if rows.num_rows else WrittenFiles()
+        return self._write_streams([((KEPT, part) for part in rows)], [[]])
 
     @property
     def records_changes(self) -> bool:
@@ -323,6 +322,13 @@ def _split_into_runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
             run, num_bytes = [], 0
     if run:
         yield run
+
+
+def _with_no_ids(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return new rows with columns for the ids of rows, which they do not have yet."""
+    for name in names:
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.int64()))
+    return rows
 
 
 def _repeat_kind(kind: str | None, count: int) -> pa.ChunkedArray | None:

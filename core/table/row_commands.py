@@ -223,8 +223,8 @@ class RowCommands(TableHandle):
 
         Args:
             source: The rows that the table's are compared with, as `append` takes them.
-            predicate: When two rows match: names of columns that both have, or SQL text, equalities
-                of columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
+            predicate: When two rows match: names of columns that both have, or SQL text
+                (`t.id = s.id AND t.day < 5`). Equalities of columns make it fast.
             target_alias: What expressions call the table's rows.
             source_alias: What they call the source's.
 

@@ -6,40 +6,27 @@ Only the key columns are joined, encoded so that equal values have equal bytes: 
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from functools import reduce
-from operator import and_, or_
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.data.column_shape import value_at
-from optimist.core.data.row_numbers import row_numbers
-from optimist.core.errors import UsageError
-from optimist.core.errors.foreign_text import quoted
-from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.merge.scope import Sides
-from optimist.core.predicates import Predicate
-from optimist.core.predicates.builder import literal
-from optimist.core.predicates.text import quote_path
-from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, NullSafeEqual
-from optimist.core.requests.arguments import at_least_one, ensure_text
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["ColumnKey", "SourceKeys", "column_key", "join_keys", "target_predicate"]
+__all__ = ["ColumnKey", "KeyGroups", "Path", "column_key", "common_type"]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
-_UNORDERED = ("boolean", "binary", *_FLOATS)
-_RANGES = 64
-"""At most so many values, or ranges of values, tell which files can hold matching rows."""
+_PAIRS = 1 << 20
+"""At most so many pairs of rows are in memory at a time."""
 
 Path = tuple[str, ...]
 
@@ -55,46 +42,8 @@ class ColumnKey(JoinKey[Path]):
     data_type: DataType = field(kw_only=True)
 
 
-def join_keys(on: str | Sequence[str], sides: Sides) -> tuple[tuple[ColumnKey, ...], str]:
-    """Return the keys that a condition asks for, and the condition as SQL.
-
-    Args:
-        on: Names of columns that both sides have, or SQL text: equalities, joined by AND.
-        sides: The columns of both sides.
-
-    Raises:
-        UsageError: It is anything else (kind `OPTIMIST_NEEDS_SPARK`), or names no such column.
-    """
-    if not isinstance(on, str):
-        for name in at_least_one(on, "predicate"):
-            ensure_text(name, "predicate")
-        aliases = (sides.target_alias, sides.source_alias)
-        pairs = [[quote_path((alias, name)) for alias in aliases] for name in on]
-        on = " AND ".join(" = ".join(pair) for pair in pairs)
-    parts = Predicate.parse(on).conjuncts()
-    return tuple(_key_of(part, sides, on) for part in parts), on
-
-
-def _key_of(part: Predicate, sides: Sides, text: str) -> ColumnKey:
-    key = None
-    is_equality = isinstance(part, Comparison) and part.op == "="
-    if isinstance(part, (Comparison, NullSafeEqual)) and isinstance(part.right, Column):
-        paths = (part.left.path, part.right.path)
-        if is_equality or isinstance(part, NullSafeEqual):
-            key = column_key(paths, sides, is_null_safe=not is_equality)
-    if key is None:
-        raise UsageError(
-            f"The part {quoted(part)} of the condition {quoted(text)} is not an equality of a "
-            "column of the table and a column of the source that can be compared without Spark. "
-            f"{RUN_WITH_SPARK}",
-            kind="OPTIMIST_NEEDS_SPARK",
-            part=str(part),
-        )
-    return key
-
-
 def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> ColumnKey | None:
-    """Return the key for two columns, or None if only Spark can compare them.
+    """Return the key for two columns, or None if they are no key: only Spark can compare them.
 
     Args:
         paths: The columns, as clauses for matches name them.
@@ -105,13 +54,13 @@ def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> Co
     if len(found) != 2:
         return None
     target, source = found[sides.target_alias], found[sides.source_alias]
-    data_type = _common_type(target.data_type, source.data_type)
+    data_type = common_type(target.data_type, source.data_type)
     if data_type is None or not (target.has_plain_order and source.has_plain_order):
         return None
     return ColumnKey(target.path, source.path, is_null_safe, data_type=data_type)
 
 
-def _common_type(target: DataType, source: DataType) -> DataType | None:
+def common_type(target: DataType, source: DataType) -> DataType | None:
     """Return the type in which Spark compares two types, or None if it is not exact for both."""
     names = {str(target), str(source)}
     if names <= set(_INTEGERS):
@@ -127,60 +76,113 @@ def _common_type(target: DataType, source: DataType) -> DataType | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceKeys:
-    """The keys of the source's rows, brought once into the form in which they are joined.
+class _Level:
+    """The values of one key, and the codes of these values together with those of earlier keys.
 
     Attributes:
-        keys: What must be equal.
-        rows: The values of the keys, and the row numbers as the column `source`.
-        is_unique: Whether there is one key, and each value of it stands in one row.
+        key: The key.
+        values: The values, each once.
+        codes: The codes that there are, in order; the place of a code here is its group's number.
     """
 
-    keys: tuple[ColumnKey, ...]
-    rows: pa.Table
-    is_unique: bool
+    key: ColumnKey
+    values: pa.Array
+    codes: np.ndarray
 
     @classmethod
-    def of(cls, source: pa.Table, keys: tuple[ColumnKey, ...]) -> SourceKeys:
-        """Encode the keys of a source."""
-        rows = _encode_keys(source, [(key.source, key) for key in keys], "source")
-        is_one = rows.column_names == ["source", "key0"]
-        return cls(keys, rows, is_one and len(pc.unique(rows["key0"])) == rows.num_rows)
+    def of(cls, key: ColumnKey, values: pa.Array, above: np.ndarray) -> _Level:
+        """Give numbers to the values of the source, whose rows are in groups by earlier keys."""
+        distinct = pc.unique(values)
+        level = cls(key, distinct if key.is_null_safe else distinct.drop_null(), above[:0])
+        codes = level._combined(values, above)
+        return cls(key, level.values, np.unique(codes[codes >= 0]))
 
-    def matching(self, target: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """Return the pairs of matching rows, as row numbers of the table and of the source."""
-        left = _encode_keys(target, [(key.target, key) for key in self.keys], "target")
-        first, numbers = _one_array(self.rows["key0"]), _one_array(self.rows["source"])
-        if self.is_unique:
-            found = _one_array(pc.index_in(left["key0"], value_set=first))
-            matching = _one_array(left["target"].filter(pc.is_valid(found)))
-            return matching, numbers.take(found.drop_null())
-        # Few rows of a file match, and to join them alone takes a fraction of the time.
-        left = left.filter(pc.is_in(left["key0"], value_set=first))
-        names = [name for name in left.column_names if name != "target"]
-        pairs = left.join(self.rows, names, join_type="inner", use_threads=False)
-        return _one_array(pairs["target"]), _one_array(pairs["source"])
+    def groups(self, values: pa.Array, above: np.ndarray) -> np.ndarray:
+        """Return the group of each row, -1 for a row that is in none.
+
+        Args:
+            values: The values of the key.
+            above: The groups of the rows by earlier keys.
+        """
+        codes = self._combined(values, above)
+        if not len(self.codes):
+            return np.full_like(codes, -1)
+        if self.codes[-1] == len(self.codes) - 1:  # every code up to there is one of them
+            return np.where(codes < len(self.codes), codes, -1)
+        found = np.searchsorted(self.codes, codes)
+        found[found == len(self.codes)] = 0
+        return np.where(self.codes[found] == codes, found, -1)
+
+    def _combined(self, values: pa.Array, above: np.ndarray) -> np.ndarray:
+        found = pc.index_in(values, value_set=self.values, skip_nulls=not self.key.is_null_safe)
+        number = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.where((above < 0) | (number < 0), -1, above * len(self.values) + number)
 
 
-def _encode_keys(
-    rows: pa.Table, columns: Sequence[tuple[Path, ColumnKey]], number: str
-) -> pa.Table:
-    """Return the keys in joinable form and the row numbers, without rows that cannot match.
+@dataclass(frozen=True, slots=True)
+class KeyGroups:
+    """Rows of the source in groups of equal keys. Without keys all rows are one group.
 
-    Args:
-        rows: The rows of one side.
-        columns: The columns of this side, each with its key.
-        number: The name for the column of the row numbers.
+    Attributes:
+        levels: The keys.
+        order: The numbers of the rows, group by group.
+        starts: Where each group begins in `order`.
+        sizes: How many rows each group has.
     """
-    encoded: dict[str, Any] = {number: row_numbers(rows.num_rows)}
-    for at, (path, key) in enumerate(columns):
-        values = _joinable(value_at(rows, path), key.data_type)
-        if key.is_null_safe:
-            encoded[f"null{at}"] = pc.is_null(values)
-            values = pc.fill_null(values, _filler(values.type))
-        encoded[f"key{at}"] = values
-    table = pa.table(encoded)
-    return table.drop_null() if any(column.null_count for column in table.columns) else table
+
+    levels: tuple[_Level, ...]
+    order: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, source: pa.Table, numbers: np.ndarray, keys: Sequence[ColumnKey]) -> KeyGroups:
+        """Group rows of the source.
+
+        Args:
+            source: The rows.
+            numbers: Their numbers.
+            keys: What must be equal.
+        """
+        groups = np.zeros(len(numbers), np.int64)
+        levels = []
+        for key in keys:
+            values = _joinable(value_at(source, key.source), key.data_type)
+            levels.append(_Level.of(key, values, groups))
+            groups = levels[-1].groups(values, groups)
+        order = np.argsort(groups, kind="stable")[np.count_nonzero(groups < 0) :]
+        count = len(levels[-1].codes) if levels else min(1, len(order))
+        sizes = np.bincount(groups[order], minlength=count)
+        return cls(tuple(levels), numbers[order], np.cumsum(sizes) - sizes, sizes)
+
+    def pairs(
+        self, target: pa.Table, is_wanted: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the pairs of rows with equal keys, a bounded number at a time.
+
+        Args:
+            target: Rows of the table.
+            is_wanted: Which of them can match; None for all.
+
+        Yields:
+            The indices of the table's rows, and the numbers of the source's.
+        """
+        if not len(self.sizes):
+            return
+        groups = np.zeros(target.num_rows, np.int64)
+        for level in self.levels:
+            values = value_at(target, level.key.target)
+            groups = level.groups(_joinable(values, level.key.data_type), groups)
+        rows = np.flatnonzero(groups >= 0 if is_wanted is None else (groups >= 0) & is_wanted)
+        groups = groups[rows]
+        sizes, starts = self.sizes[groups], self.starts[groups]
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        for first in range(0, total, _PAIRS):
+            places = np.arange(first, min(first + _PAIRS, total))
+            hit = np.searchsorted(ends, places, side="right")
+            within = places - (ends[hit] - sizes[hit])
+            yield rows[hit], self.order[starts[hit] + within]
 
 
 def _joinable(values: Any, data_type: DataType) -> pa.Array:
@@ -193,64 +195,5 @@ def _joinable(values: Any, data_type: DataType) -> pa.Array:
     return numbers.view(pa.int64())
 
 
-def _filler(arrow_type: pa.DataType) -> pa.Scalar:
-    """Return a value to fill in for null, which the column beside it marks as null."""
-    if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
-        return pa.scalar(b"").cast(arrow_type)
-    if pa.types.is_decimal(arrow_type):
-        return pa.scalar(Decimal(0), arrow_type)
-    number = pa.int32() if pa.types.is_date(arrow_type) else pa.int64()
-    return pa.scalar(0, number).cast(arrow_type)
-
-
 def _one_array(values: Any) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def target_predicate(source: pa.Table, keys: Sequence[ColumnKey]) -> Predicate:
-    """Return a predicate that is true for every row that can match the source."""
-    if not source.num_rows:
-        return Predicate.FALSE
-    parts = [part for key in keys if (part := _key_predicate(source, key)) is not None]
-    return reduce(and_, parts) if parts else Predicate.TRUE
-
-
-def _key_predicate(source: pa.Table, key: ColumnKey) -> Predicate | None:
-    """Return the predicate of one key, or None if it says nothing."""
-    values = value_at(source, key.source)
-    column = Column(key.target)
-    is_null = IsNull(column) if key.is_null_safe and values.null_count else None
-    if values.null_count == len(values):
-        return Predicate.FALSE if is_null is None else is_null
-    if str(key.data_type) in _UNORDERED:
-        return None
-    ordered = pc.unique(values.drop_null()).sort()
-    try:
-        literals = [_literal(value) for value in _bounds(ordered)]
-    except ValueError:  # no text, or no time that Python knows
-        return None
-    lows, highs = literals[::2], literals[1::2]
-    if len(ordered) <= _RANGES:
-        wanted: Predicate = In(column, tuple(lows))
-    else:
-        pairs = zip(lows, highs, strict=True)
-        wanted = reduce(or_, (_between(column, low, high) for low, high in pairs))
-    return wanted if is_null is None else wanted | is_null
-
-
-def _literal(value: object) -> Literal:
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        return Literal(value, "timestamp_ntz")
-    return literal(value)
-
-
-def _between(column: Column, low: Literal, high: Literal) -> Predicate:
-    return Comparison(">=", column, low) & Comparison("<=", column, high)
-
-
-def _bounds(ordered: pa.Array) -> Iterator[object]:
-    """Split sorted values into runs, and yield the least and the greatest value of each run."""
-    size = -(-len(ordered) // _RANGES)
-    for start in range(0, len(ordered), size):
-        yield ordered[start].as_py()
-        yield ordered[min(start + size, len(ordered)) - 1].as_py()

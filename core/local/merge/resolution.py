@@ -16,9 +16,11 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.computed_columns import with_defaults
 from optimist.core.local.conditions import RUN_WITH_SPARK
-from optimist.core.local.merge.keys import ColumnKey, join_keys, target_predicate
+from optimist.core.local.merge.join import JoinBranch, join_branches
+from optimist.core.local.merge.read_rows import target_predicate
 from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
 from optimist.core.local.merge.scope import Sides
+from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.text import quote_path
 from optimist.core.requests.merge_clauses import Kind
@@ -40,14 +42,14 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
     """A MERGE whose expressions this process evaluates.
 
     Attributes:
-        keys: The columns that must be equal.
+        branches: The conditions of which ON is an OR.
         sides: The columns of the table and of the source.
         source: The rows of the source.
     """
 
-    keys: tuple[ColumnKey, ...]
+    branches: tuple[JoinBranch, ...]
     sides: Sides
-    source: pa.Table
+    source: SourceRows
 
     @classmethod
     def of(
@@ -68,13 +70,15 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
                 argument="source_alias",
             )
         sides = Sides(request.target_alias, schema, request.source_alias, source)
-        keys, on = join_keys(request.on, sides)
+        branches, on = join_branches(request.on, sides)
         clauses = (_resolve(number, item, sides) for number, item in enumerate(request.clauses))
-        return cls(on, tuple(clauses), keys, sides, request.source)
+        return cls(on, tuple(clauses), branches, sides, SourceRows(request.source))
 
     def wanted_rows(self) -> Predicate | None:
         """Return a predicate that is true for every row that can change, or None for all rows."""
-        return None if self.searches_all_rows else target_predicate(self.source, self.keys)
+        if self.searches_all_rows:
+            return None
+        return target_predicate(self.branches, self.source.table, self.sides)
 
     def numbered(self, schema: StructType) -> tuple[str, ...]:
         """Return the identity columns in which new rows get numbers.
@@ -103,7 +107,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
 
     def columns_for_search(self) -> frozenset[str]:
         """Return the table's columns that decide which rows match and which clauses they get."""
-        found = {key.target[0] for key in self.keys}
+        found = set().union(*(item.target_columns(self.sides) for item in self.branches))
         for item in self.clauses:
             if item.condition is not None and item.kind != "NOT MATCHED":
                 found |= self.sides.target_names(item.kind, item.condition.columns())
@@ -118,6 +122,12 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
                 for value in item.assignments.values.values():
                     found |= self.sides.target_names(item.kind, value.columns)
         return frozenset(found)
+
+    def source_columns(self, clause: LocalResolvedClause) -> frozenset[str]:
+        """Return the source's columns of which a clause makes new values."""
+        values = () if clause.assignments is None else clause.assignments.values.values()
+        paths = frozenset[tuple[str, ...]]().union(*(item.columns for item in values))
+        return self.sides.source_names(clause.kind, paths)
 
     def clauses_of_rows(
         self, kind: Kind, rows: Callable[[], pa.Table], num_rows: int

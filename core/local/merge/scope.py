@@ -136,8 +136,17 @@ class Sides:
 
     def target_names(self, kind: Kind, paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
         """Return the table's top-level columns among the columns that a clause names."""
+        return self._names_of(self.target_alias, kind, paths)
+
+    def source_names(self, kind: Kind, paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
+        """Return the source's top-level columns among the columns that a clause names."""
+        return self._names_of(self.source_alias, kind, paths)
+
+    def _names_of(
+        self, alias: str, kind: Kind, paths: frozenset[tuple[str, ...]]
+    ) -> frozenset[str]:
         found = map(self.scopes[kind].find, paths)
-        return frozenset(column.path[0] for side, column in found if side == self.target_alias)
+        return frozenset(column.path[0] for side, column in found if side == alias)
 
     def rows(
         self, kind: Kind, *, target: pa.Table | None = None, source: pa.Table | None = None

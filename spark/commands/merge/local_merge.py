@@ -22,6 +22,7 @@ from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.local.merge.join import JoinBranch
 from optimist.core.local.merge.keys import ColumnKey, column_key
 from optimist.core.local.merge.merge_target import LocalMergeTarget
 from optimist.core.local.merge.resolution import (
@@ -30,6 +31,7 @@ from optimist.core.local.merge.resolution import (
     ensure_insertable,
 )
 from optimist.core.local.merge.scope import Sides
+from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.value_building import needs_spark
 from optimist.core.requests.merge_clauses import Kind
@@ -135,8 +137,9 @@ class _Translation:
 
     def merge(self, source: pa.Table) -> LocalResolvedMerge:
         clauses = tuple(map(self._clause, self.spark_merge.clauses))
-        rows = arrow_rows(source, self.sides.source)
-        return LocalResolvedMerge(self.spark_merge.on, clauses, self._keys(), self.sides, rows)
+        rows = SourceRows(arrow_rows(source, self.sides.source))
+        branches = (JoinBranch(self._keys()),)
+        return LocalResolvedMerge(self.spark_merge.on, clauses, branches, self.sides, rows)
 
     def _keys(self) -> tuple[ColumnKey, ...]:
         values, sides = self._values("MATCHED"), self.spark_merge.sides

@@ -64,7 +64,7 @@ def rank(value: Any) -> tuple[bool, Any]:
     return (is_nan, 0 if is_nan else value)
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
     "<": lambda a, b: a < b,
@@ -96,7 +96,7 @@ def leaves(prefix: str = "", wrap: Callable[[Row], Row] = lambda row: row) -> An
     def compared(column: str, op: str, literal: tuple[str, Any]) -> Condition:
         def rule(row: Row) -> bool | None:
             value = value_of(wrap(row), column)
-            return None if value is None else _OPERATORS[op](rank(value), rank(literal[1]))
+            return None if value is None else OPERATORS[op](rank(value), rank(literal[1]))
 
         return Condition(f"{prefix}{column} {op} {literal[0]}", rule)
 
@@ -109,7 +109,7 @@ def leaves(prefix: str = "", wrap: Callable[[Row], Row] = lambda row: row) -> An
     comparisons = columns.flatmap(
         lambda column: st.builds(
             functools.partial(compared, column),
-            st.sampled_from(sorted(_OPERATORS)),
+            st.sampled_from(sorted(OPERATORS)),
             st.sampled_from(_LITERALS[column]),
         )
     )

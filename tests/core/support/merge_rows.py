@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from command_rows import (
     ASSIGNMENTS,
+    OPERATORS,
     ROW_TYPE,
     Assigned,
     Condition,
@@ -68,6 +69,41 @@ EQUALITIES = [
     Join("t.n.a = src.p", lambda t, s: equal(value_of(t, "n.a"), s["p"])),
     Join("t.n.`b.c` <=> src.s", lambda t, s: same(value_of(t, "n.`b.c`"), s["s"])),
 ]
+
+
+def compared(column: str, op: str, *, is_flipped: bool) -> Condition:
+    """A comparison of a column of the table with the same column of the source."""
+
+    def rule(row: Row) -> bool | None:
+        own, other = value_of(row["t"], column), value_of(row["src"], column)
+        if op == "<=>":
+            return same(own, other)
+        if None in (own, other):
+            return None
+        one, two = (other, own) if is_flipped else (own, other)
+        return OPERATORS[op](rank(one), rank(two))
+
+    names = ("src", "t") if is_flipped else ("t", "src")
+    return Condition(f" {op} ".join(f"{name}.{column}" for name in names), rule)
+
+
+def joined_by(condition: Condition) -> Join:
+    return Join(condition.sql, lambda own, other: condition.rule({"t": own, "src": other}))
+
+
+def joins() -> Any:
+    """Any ON: equalities, ranges, terms over one side or both, with AND, OR and NOT."""
+    pair = st.builds(
+        compared,
+        st.sampled_from(["id", "p", "`x.y`", "d", "s", "n.a", "n.`b.c`"]),
+        st.sampled_from(["=", "=", "<=>", *OPERATORS]),
+        is_flipped=st.booleans(),
+    )
+    return st.sampled_from(EQUALITIES) | conditions(pair | pair | side("t") | side("src")).map(
+        joined_by
+    )
+
+
 BOTH = [
     Assigned("id", "src.id", lambda row: row["src"]["id"]),
     Assigned("`x.y`", "t.p", lambda row: as_float(row["t"]["p"])),

@@ -1,0 +1,109 @@
+"""MERGE on conditions that are more than equalities: what is read, and what is a conflict."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from local_tables import live_rows, metrics_of, opened, sixty_rows
+from optimist.core.errors import DeltaConcurrentModificationException
+
+ROWS = pa.table({"id": [3, 45], "s": ["new", "new"]})
+SEARCHED = [
+    ("t.id = s.id AND t.id < 20", 1),
+    ("t.id = s.id AND t.p = 1", 2),
+    ("t.id = s.id AND s.id > 10", 1),
+    ("t.id = s.id AND s.s = 'none'", 0),
+    ("t.id = s.id OR t.s = s.s", 2),
+    ("t.id >= s.id AND t.id > 30", 2),
+    ("t.id <=> s.id", 2),
+    ("s.id < t.id AND t.id < 20", 1),
+    ("t.id <= s.id AND s.id < 10", 1),
+    ("t.id <> s.id", 3),
+    ("FALSE", 0),
+    ("TRUE", 3),
+    ("s.id IS NULL", 0),
+]
+
+
+@pytest.mark.parametrize(("on", "num_files"), SEARCHED)
+def test_only_files_with_rows_that_can_match_are_searched(tmp_path, on, num_files):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    steps = []
+    merge = log.merge(ROWS, on).when_not_matched_insert({"id": "s.id"}, "s.id < 0")
+    merge.execute(progress=steps.append)
+    assert [step.num_files for step in steps] == [num_files] * num_files
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_a_term_over_the_table_alone_is_what_a_merge_has_read(tmp_path, has_vectors):
+    log = sixty_rows(tmp_path / "t", has_vectors=has_vectors)
+    source = pa.table({"id": [3, 70], "s": ["a", "c"]})
+    merge = log.merge(source, "t.id = s.id AND t.p < 5").when_matched_update({"s": "s.s"})
+    merge = merge.when_not_matched_insert({"id": "s.id"})
+
+    def intrude(p):
+        rows = pa.table({"id": [70], "p": pa.array([p], pa.int32()), "s": ["new"]})
+        return lambda done: log.append(rows) if done.step == "search" else None
+
+    with pytest.raises(DeltaConcurrentModificationException):
+        merge.execute(progress=intrude(1))
+    log.delete("id = 70")
+    done = merge.execute(progress=intrude(9))
+    assert (done.num_updated, done.num_inserted) == (1, 1)
+    assert sorted(row["p"] or 0 for row in live_rows(log) if row["id"] == 70) == [0, 9]
+
+
+def test_a_range_join_changes_each_row_by_the_one_range_that_holds_it(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    ranges = pa.table({"low": [10, 25], "high": [12, 26], "name": ["ten", "more"]})
+    merge = log.merge(ranges, "t.id BETWEEN s.low AND s.high AND t.p <> 2")
+    done = merge.when_matched_update({"s": "name"}).execute()
+    assert done.num_updated == 3
+    changed = [row for row in live_rows(log) if row["s"] in ("ten", "more")]
+    assert sorted((row["id"], row["s"]) for row in changed) == [
+        (10, "ten"),
+        (12, "ten"),
+        (25, "more"),
+    ]
+
+
+def test_rows_that_the_table_excludes_are_not_matched_by_source(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    source = pa.table({"id": [3, 4]})
+    merge = log.merge(source, "t.id = s.id AND t.p = 0").when_matched_update({"s": "'hit'"})
+    merge = merge.when_not_matched_by_source_update({"s": "'gone'"}, "t.id < 10")
+    done = merge.when_not_matched_insert({"id": "s.id + 100"}).execute()
+    assert (done.num_updated, done.num_inserted) == (10, 1)
+    hits = [row["id"] for row in live_rows(log) if row["s"] == "hit"]
+    assert hits == [3]
+    assert log.to_arrow("id = 104").num_rows == 1
+
+
+def test_a_row_that_a_pair_of_an_or_finds_twice_changes_once(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=True)
+    log.append(pa.table({"a": [1, 2, 3], "b": [1, 5, 6], "n": [0, 0, 0]}))
+    source = pa.table({"a": [1, 9], "b": [1, 5]})
+    merge = log.merge(source, "(t.a = s.a OR t.b = s.b) AND t.n = 0")
+    assert merge.when_matched_update({"n": "n + 1"}).execute().num_updated == 2
+    assert sorted((row["a"], row["n"]) for row in live_rows(log)) == [(1, 1), (2, 1), (3, 0)]
+    assert metrics_of(log, "numTargetRowsMatchedUpdated") == (2,)
+
+
+def test_a_column_with_the_name_of_an_alias_skips_no_file_of_another_column(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.append(pa.table({"id": [1], "t": [{"id": 7}], "n": [0]}))
+    log.append(pa.table({"id": [7], "t": [{"id": 1}], "n": [0]}))
+    merge = log.merge(pa.table({"k": [1, 7]}), "t.id = s.k AND t.id < 5 AND t.t.id > 5")
+    assert merge.when_matched_update({"n": "1"}).execute().num_updated == 1
+    assert sorted((row["id"], row["n"]) for row in live_rows(log)) == [(1, 1), (7, 0)]
+
+
+def test_a_condition_that_names_no_column_of_the_table_finds_its_rows(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    merge = log.merge(pa.table({"k": [1, None]}), "s.k IS NULL").when_not_matched_insert(
+        {"id": "k"}
+    )
+    done = merge.when_matched_delete("t.id >= 2").when_not_matched_by_source_delete().execute()
+    assert (done.num_deleted, done.num_inserted) == (58, 1)
+    assert sorted(row["id"] for row in live_rows(log)) == [0, 1, 1]
