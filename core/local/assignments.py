@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.errors.foreign_text import shown
-from optimist.core.local.stored_values import Value, stored_as
+from optimist.core.local.nested_values import shaped_as
+from optimist.core.local.stored_values import Value
 from optimist.core.local.values import parse_assigned
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.resolution import ResolvedColumn, column_not_found, resolve_column
@@ -38,10 +39,13 @@ class LocalAssignments:
     Attributes:
         schema: The table's schema.
         values: The new values by the paths of their targets, in the table's spelling.
+        partial: Structs of which fields are assigned, with the structs that the new values come
+            from: the result is null only where both are.
     """
 
     schema: StructType
     values: Mapping[_Path, Value]
+    partial: Mapping[_Path, Value] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -51,6 +55,7 @@ class LocalAssignments:
         *,
         seen: StructType | None = None,
         zone: str = "UTC",
+        may_lack_fields: bool = False,
     ) -> LocalAssignments:
         """Resolve assignments.
 
@@ -60,6 +65,7 @@ class LocalAssignments:
             seen: The columns that the values may name, under their aliases; None for the table's
                 columns.
             zone: The time zone for timestamps without one.
+            may_lack_fields: Whether structs may lack fields of their targets; those become null.
 
         Raises:
             UsageError: Nothing is assigned, or something twice, or only Spark can compute a value
@@ -78,7 +84,9 @@ class LocalAssignments:
             target = _resolve_target(name, schema)
             ensure_apart([*values, target.path])
             parsed = parse_assigned(value, seen or schema, zone=zone)
-            values[target.path] = stored_as(parsed, target.data_type, name)
+            values[target.path] = shaped_as(
+                parsed, target.data_type, name, may_lack_fields=may_lack_fields
+            )
         return cls(schema, values)
 
     @property
@@ -108,13 +116,19 @@ class LocalAssignments:
         if not any(target[: len(path)] == path for target in self.values):
             return current
         parts = [
-            self._build_column((*path, field.name), pc.struct_field(current, [at]), rows)
-            for at, field in enumerate(current.type)
+            self._build_column((*path, inner.name), pc.struct_field(current, [at]), rows)
+            for at, inner in enumerate(current.type)
         ]
-        pieces = [
-            part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts
-        ]
-        return pa.StructArray.from_arrays(pieces, fields=list(current.type))
+        pieces = [_one_array(part) for part in parts]
+        origin = self.partial.get(path)
+        mask = None
+        if origin is not None:
+            mask = _one_array(pc.and_(pc.is_null(current), pc.is_null(origin.compute(rows))))
+        return pa.StructArray.from_arrays(pieces, fields=list(current.type), mask=mask)
+
+
+def _one_array(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _resolve_target(name: str, schema: StructType) -> ResolvedColumn:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from optimist.core.commands.command import Changes, Work, run_command
 from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.commands.merge.clauses import ensure_order
+from optimist.core.commands.merge.evolution import evolve_schema
 from optimist.core.commands.merge.run import changes_of_merge, merge_rows
 from optimist.core.commands.row_changes import (
     changes_of_delete,
@@ -132,18 +133,24 @@ def merge(
     """Merge rows into the table and commit (see `DeltaLog.merge`)."""
 
     def work(pending: UncommittedFiles) -> Changes:
-        watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
-        source_schema = with_variants(from_arrow_schema(request.source.schema), schema)
+        watch, before = Stopwatch(txn.table.clock), txn.snapshot.schema
+        source_schema = with_variants(from_arrow_schema(request.source.schema), before)
         ensure_no_duplicate_columns(
             source_schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the source"
         )
-        plain = replace(request, source=arrow_rows(request.source, source_schema))
+        evolves = request.evolves_schema or txn.table.options.schema_auto_merge_enabled
+        rows = arrow_rows(request.source, source_schema)
+        plain = replace(request, source=rows, evolves_schema=evolves)
         ensure_order(plain.clauses)
-        resolved = LocalResolvedMerge.of(plain, schema, source_schema)
+        if evolves:
+            evolve_schema(txn, source_schema, plain.clauses, None, is_plain=True)
+        schema = txn.table_metadata.schema
+        sides = plain.sides(before, source_schema)
+        resolved = LocalResolvedMerge.of(plain, sides, schema)
         ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
         writer = RowWriter(_local_target(txn, options, "MERGE"), pending)
-        rows = LocalMergeTarget(writer, resolved)
-        done = merge_rows(rows, resolved.wanted_rows(), pending, watch)
+        target = LocalMergeTarget(writer, resolved)
+        done = merge_rows(target, resolved.wanted_rows(), pending, watch)
         return changes_of_merge(done, resolved, txn.table, watch)
 
     return _run_command(txn, work, options)

@@ -24,6 +24,7 @@ from optimist.core.data.change_files import (
     RowFiles,
     change_spec,
 )
+from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet.parquet_reader import Positions, read_located_batches
@@ -286,15 +287,30 @@ class RowWriter:
 
     def _rows_to_store(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
         """Return the rows with the values for files, checked if they are new."""
+        schema, rows = self._schema, self._in_schema(rows)
         if not (is_new and self.is_checked):
             return rows
-        schema = self.target.snapshot.schema
         own = rows.select(list(schema.names))
         stored = as_stored(own, schema, self.target.snapshot.partition_columns)
         ensure_rules_kept(stored, self.target.txn.metadata, schema)
         for name in rows.column_names[len(schema) :]:
             stored = stored.append_column(name, rows[name])
         return stored
+
+    @property
+    def _schema(self) -> StructType:
+        """The table's schema after the command."""
+        return self.target.txn.table_metadata.schema
+
+    def _in_schema(self, rows: pa.Table) -> pa.Table:
+        """Return rows that were read before the command changed the schema in the new one."""
+        if self._schema == self.target.snapshot.schema:
+            return rows
+        found = arrow_rows(rows, self._schema)
+        for name in self._id_columns.names:
+            if name in rows.column_names:
+                found = found.append_column(name, rows[name])
+        return found
 
 
 def _read_rows_ahead(rows: Iterable[Written]) -> Iterator[Written]:

@@ -25,7 +25,7 @@ from optimist.core.sql.statements import (
     Update,
 )
 from optimist.core.statements.aliases import column_without, text_without
-from optimist.core.statements.context import OpenTable, StatementContext, begin, needs_spark
+from optimist.core.statements.context import OpenTable, StatementContext, begin
 from optimist.core.statements.result_rows import NO_ROWS, affected_rows, merged_rows
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -65,11 +65,9 @@ def merge(context: StatementContext, log: OpenTable, statement: Merge) -> pa.Tab
     """Run MERGE with a source of rows in memory, or of a table.
 
     Raises:
-        UsageError: The source is a query, or the schema is to evolve (kind `OPTIMIST_NEEDS_SPARK`).
+        UsageError: The source is a query (kind `OPTIMIST_NEEDS_SPARK`).
         OptimistError: See `LocalMerge.execute`.
     """
-    if statement.evolves_schema:
-        raise needs_spark("MERGE WITH SCHEMA EVOLUTION", "Or add the columns first.")
     alias = statement.alias or _last_part(statement.table) or _TARGET
     source_alias = statement.source_alias or _SOURCE
     if isinstance(statement.source, TableName):
@@ -84,7 +82,8 @@ def merge(context: StatementContext, log: OpenTable, statement: Merge) -> pa.Tab
             txn.read_whole_table()
         rows = context.rows(statement.source, "MERGE")
         on = statement.condition.sql
-        request = LocalMergeRequest(rows, on, alias, source_alias, clauses)
+        evolves = statement.evolves_schema
+        request = LocalMergeRequest(rows, on, alias, source_alias, clauses, evolves)
         return merge_rows(txn, request, _OPTIONS)
 
     done = _run(log, run)

@@ -76,6 +76,14 @@ class LocalMerge:
         """Delete rows of the table that match no row of the source."""
         return self._with("NOT MATCHED BY SOURCE", "delete", predicate)
 
+    def with_schema_evolution(self) -> LocalMerge:
+        """Add the columns and fields that clauses assign and only the source has to the table.
+
+        Clauses for all columns then take those that the source has. Its structs can lack fields: an
+        UPDATE keeps the table's values there, and an INSERT writes null.
+        """
+        return LocalMerge(replace(self._request, evolves_schema=True), self._run)
+
     def execute(
         self,
         *,

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.local.merge.resolution import LocalResolvedClause, LocalResolvedMerge
 from optimist.core.schema.arrow_types import to_arrow_schema
@@ -78,13 +79,11 @@ def with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
 
     Columns that carry the ids of the rows follow.
     """
-    columns = [
-        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in to_arrow_schema(schema)
-    ]
-    carried = [name for name in rows.column_names if name not in schema.names]
-    columns += [rows[name] for name in carried]
-    return pa.table(columns, names=[*schema.names, *carried])
+    found = arrow_rows(rows, schema)
+    for name in rows.column_names:
+        if name not in schema.names:
+            found = found.append_column(name, rows[name])
+    return found
 
 
 def is_clause(numbers: pa.Array, clause: LocalResolvedClause) -> pa.BooleanArray:

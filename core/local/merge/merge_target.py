@@ -79,7 +79,8 @@ class LocalMergeTarget:
 
     @property
     def _schema(self) -> StructType:
-        return self.writer.target.snapshot.schema
+        """The table's schema after the MERGE."""
+        return self.txn.table_metadata.schema
 
     @contextmanager
     def search(self, candidates: pa.Table) -> Iterator[LocalRowsToMerge]:
@@ -132,7 +133,8 @@ class LocalMergeTarget:
             return writer.rewrite(only_chosen(chosen), "MERGE", rows.changed_rows, added=inserted)
         needed, added = self.merge.columns_for_update(self._schema), iter(inserted)
         if needed or writer.target.snapshot.has_active("rowTracking"):
-            columns = StructType(tuple(item for item in self._schema if item.name in needed))
+            before = writer.target.snapshot.schema
+            columns = StructType(tuple(item for item in before if item.name in needed))
             files = only_chosen(chosen)
         else:  # the new values are made of the source alone
             columns, files = self._schema, files_table([])

@@ -8,8 +8,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from optimist.core.errors import UsageError
+from optimist.core.local.merge.scope import Sides
 from optimist.core.predicates import Predicate
 from optimist.core.requests.merge_clauses import Clause
+from optimist.core.schema.types import StructType
 
 __all__ = ["LocalClause", "LocalMergeRequest"]
 
@@ -28,6 +31,7 @@ class LocalMergeRequest:
         target_alias: The name of the table's rows in expressions.
         source_alias: The name of the source's rows in expressions.
         clauses: The clauses. A row gets the first one for its kind whose condition is true.
+        evolves_schema: Whether columns that only the source has become columns of the table.
     """
 
     source: pa.Table
@@ -35,3 +39,19 @@ class LocalMergeRequest:
     target_alias: str = "t"
     source_alias: str = "s"
     clauses: tuple[LocalClause, ...] = ()
+    evolves_schema: bool = False
+
+    def sides(self, target: StructType, source: StructType) -> Sides:
+        """Return the columns of both sides, under their aliases.
+
+        Raises:
+            UsageError: Both have the same alias (kind `OPTIMIST_INVALID_ARGUMENT`).
+        """
+        if self.target_alias.lower() == self.source_alias.lower():
+            raise UsageError(
+                "The table and the source of the MERGE have the same alias. Nothing was written. "
+                "Give them different ones.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="source_alias",
+            )
+        return Sides(self.target_alias, target, self.source_alias, source)

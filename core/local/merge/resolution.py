@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.commands.merge.clauses import missing_source_column, nested_insert
+from optimist.core.commands.merge.all_columns import AllColumns
+from optimist.core.commands.merge.clauses import nested_insert
 from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
@@ -21,6 +22,7 @@ from optimist.core.local.merge.read_rows import target_predicate
 from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
 from optimist.core.local.merge.scope import Sides
 from optimist.core.local.merge.source_rows import SourceRows
+from optimist.core.local.values import parse_assigned
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.text import quote_path
 from optimist.core.requests.merge_clauses import Kind
@@ -52,26 +54,22 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
     source: SourceRows
 
     @classmethod
-    def of(
-        cls, request: LocalMergeRequest, schema: StructType, source: StructType
-    ) -> LocalResolvedMerge:
-        """Resolve the expressions against the table's schema and the source's.
+    def of(cls, request: LocalMergeRequest, sides: Sides, schema: StructType) -> LocalResolvedMerge:
+        """Resolve the expressions against the columns of both sides.
+
+        Args:
+            request: The MERGE.
+            sides: The columns that expressions can name.
+            schema: The table's schema after the MERGE.
 
         Raises:
             SchemaError: A column does not exist, or a constant does not fit it.
             UsageError: An expression does not parse, or only Spark can evaluate it (kind
                 `OPTIMIST_NEEDS_SPARK`).
         """
-        if request.target_alias.lower() == request.source_alias.lower():
-            raise UsageError(
-                "The table and the source of the MERGE have the same alias. Nothing was written. "
-                "Give them different ones.",
-                kind="OPTIMIST_INVALID_ARGUMENT",
-                argument="source_alias",
-            )
-        sides = Sides(request.target_alias, schema, request.source_alias, source)
         branches, on = join_branches(request.on, sides)
-        clauses = (_resolve(number, item, sides) for number, item in enumerate(request.clauses))
+        resolver = _Resolver(sides, schema, request.evolves_schema)
+        clauses = (resolver.clause(at, item) for at, item in enumerate(request.clauses))
         return cls(on, tuple(clauses), branches, sides, SourceRows(request.source))
 
     def wanted_rows(self) -> Predicate | None:
@@ -153,37 +151,65 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         return found
 
 
-def _resolve(number: int, clause: LocalClause, sides: Sides) -> LocalResolvedClause:
-    scope, given = sides.scopes[clause.kind], clause.condition
-    condition = None if given is None else scope.predicate(given)
-    assignments = None
-    if clause.action != "delete":
-        values = clause.values
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """Resolves the clauses of one MERGE.
+
+    Attributes:
+        sides: The columns that expressions can name.
+        schema: The table's schema after the MERGE.
+        evolves_schema: Whether the source can have other columns and fields than the table.
+    """
+
+    sides: Sides
+    schema: StructType
+    evolves_schema: bool
+
+    def clause(self, number: int, clause: LocalClause) -> LocalResolvedClause:
+        scope, given = self.sides.scopes[clause.kind], clause.condition
+        condition = None if given is None else scope.predicate(given)
+        assignments = None
+        if clause.action != "delete":
+            assignments = self._assignments(clause)
+        if assignments is not None and clause.action == "insert":
+            ensure_none_inserted(self.schema, assignments.targets)
+            _ensure_whole_columns(assignments)
+            assignments = with_defaults(assignments)
+        elif assignments is not None:
+            ensure_none_updated(self.schema, assignments.targets)
+        text = None if given is None else str(given)
+        return ResolvedClause(number, clause.kind, clause.action, condition, text, assignments)
+
+    def _assignments(self, clause: LocalClause) -> LocalAssignments:
+        seen, values = self.sides.scopes[clause.kind].schema, clause.values
+        partial: Mapping[tuple[str, ...], tuple[str, ...]] = {}
         if values is None:
-            values = _all_columns(clause, sides)
-        assignments = LocalAssignments.of(values, sides.target, seen=scope.schema)
-    if assignments is not None and clause.action == "insert":
-        ensure_none_inserted(sides.target, assignments.targets)
-        _ensure_whole_columns(assignments)
-        assignments = with_defaults(assignments)
-    elif assignments is not None:
-        ensure_none_updated(sides.target, assignments.targets)
-    text = None if given is None else str(given)
-    return ResolvedClause(number, clause.kind, clause.action, condition, text, assignments)
+            found = self._all_columns(clause)
+            values, partial = _as_sql(found.values, self.sides.source_alias), found.partial
+        assignments = LocalAssignments.of(
+            values, self.schema, seen=seen, may_lack_fields=self.evolves_schema
+        )
+        structs = _as_sql(partial, self.sides.source_alias)
+        origins = (parse_assigned(value, seen) for value in structs.values())
+        return replace(assignments, partial=dict(zip(partial, origins, strict=True)))
+
+    def _all_columns(self, clause: LocalClause) -> AllColumns:
+        source = self.sides.source
+        return AllColumns.of(
+            clause,
+            source.names,
+            source,
+            self.schema,
+            remedy="Name the columns that the clause sets, or call with_schema_evolution.",
+            evolves_schema=self.evolves_schema,
+        )
 
 
-def _all_columns(clause: LocalClause, sides: Sides) -> Mapping[str, str]:
-    """Return the assignments of `UPDATE SET *` or `INSERT *`."""
-    numbered = {item.name for item in identity_columns(sides.target)}
-    values = {}
-    for name in sides.target.names:
-        found = sides.source.find(name)
-        if found is not None:
-            values[quote_path((name,))] = quote_path((sides.source_alias, found.name))
-        elif name not in numbered:
-            remedy = "Name the columns that the clause sets."
-            raise missing_source_column(name, clause, sides.source.names, remedy)
-    return values
+def _as_sql(
+    paths: Mapping[tuple[str, ...], tuple[str, ...]], source_alias: str
+) -> dict[str, object]:
+    """Return the paths of the source's values as SQL, by the names of what gets them."""
+    return {quote_path(path): quote_path((source_alias, *found)) for path, found in paths.items()}
 
 
 def ensure_insertable(assignments: LocalAssignments) -> None:

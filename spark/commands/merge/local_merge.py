@@ -81,7 +81,8 @@ def merge_in_driver(
         What was done; None where Spark has to do it.
     """
     shortcut, snapshot, source = target.shortcut, target.snapshot, merge.sides.source
-    if not shortcut.max_bytes or merge.bound:
+    is_evolving = target.txn.metadata != snapshot.metadata
+    if not shortcut.max_bytes or merge.bound or is_evolving:
         return None
     if not (_is_in_plan(source) or shortcut.takes(snapshot.files)):
         return None

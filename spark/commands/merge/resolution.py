@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.merge.all_columns import AllColumns
 from optimist.core.commands.merge.clauses import nested_insert
 from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
 from optimist.core.errors import UsageError
@@ -25,7 +27,6 @@ from optimist.core.schema.identity_columns import (
 )
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.dml.target import Target
-from optimist.spark.commands.merge.all_columns import AllColumns
 from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.bound_condition import BoundCondition, rebound
@@ -34,8 +35,9 @@ from optimist.spark.conditions.fixed_now import FixedNow
 from optimist.spark.conditions.subquery_text import SubqueryText, reading_only
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.row_shape import quoted as quoted_name
 from optimist.spark.rows.touched_files import aliased
-from optimist.spark.spark_schema import VOID
+from optimist.spark.spark_schema import VOID, from_spark_schema
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["SparkResolvedClause", "SparkResolvedMerge", "SparkSides"]
@@ -208,10 +210,7 @@ class _Resolver:
         schema, alias = self.sql.schema, self.target.alias
         values, partial = clause.values, None
         if clause.takes_all_columns:
-            every = AllColumns.of(
-                clause, self.sides.source, schema, alias, evolves_schema=self.evolves_schema
-            )
-            values, partial = every.values, every.partial
+            values, partial = self._all_columns(clause)
         is_insert = clause.action == "insert"
         if is_insert:
             _ensure_insertable(values or {}, schema, alias)
@@ -230,6 +229,31 @@ class _Resolver:
         ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
         ensure_kept(schema, assignments.columns)
         return assignments
+
+    def _all_columns(
+        self, clause: MergeClause
+    ) -> tuple[dict[str, Column], dict[tuple[str, ...], Column]]:
+        """Return the values of a clause that takes all columns, and those of partial structs."""
+        source, alias = self.sides.source, self.target.alias
+        keeps_fields = self.evolves_schema and clause.action == "update"
+        every = AllColumns.of(
+            clause,
+            source.columns,
+            from_spark_schema(source.schema) if keeps_fields else StructType(()),
+            self.sql.schema,
+            remedy="Name the columns that the clause sets, or call withSchemaEvolution.",
+            evolves_schema=self.evolves_schema,
+        )
+
+        def column(path: tuple[str, ...]) -> Column:
+            return reduce(Column.getField, path[1:], source[quoted_name(path[0])])
+
+        def target(path: tuple[str, ...]) -> str:
+            above = () if alias is None or len(path) == 1 else (alias,)
+            return ".".join(map(quoted_name, (*above, *path)))
+
+        values = {target(path): column(found) for path, found in every.values.items()}
+        return values, {path: column(found) for path, found in every.partial.items()}
 
 
 def _refused_outer_join(text: str) -> UsageError:

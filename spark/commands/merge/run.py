@@ -29,6 +29,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes
 from optimist.core.commands.merge.clauses import ensure_order
+from optimist.core.commands.merge.evolution import evolve_schema
 from optimist.core.commands.merge.run import changes_of_merge
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -36,7 +37,6 @@ from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.dml.row_rewrite import run
 from optimist.spark.commands.dml.target import Target
-from optimist.spark.commands.merge.evolution import evolve_schema
 from optimist.spark.commands.merge.local_merge import merge_in_driver
 from optimist.spark.commands.merge.merge_target import merge_on_spark
 from optimist.spark.commands.merge.request import MergeRequest

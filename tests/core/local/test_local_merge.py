@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_rows import as_table, counted, rows_strategy
+from command_rows import ROW_TYPE, as_table, counted, rows_strategy
 from local_tables import (
     PROPERTIES,
     Fate,
@@ -25,7 +25,17 @@ from local_tables import (
     opened,
     sixty_rows,
 )
-from merge_rows import CLAUSES, SEVERAL, SeveralMatchesError, joins, merged, with_clause
+from merge_rows import (
+    CLAUSES,
+    SEVERAL,
+    SOURCE_TYPE,
+    SeveralMatchesError,
+    joins,
+    merged,
+    schema_after,
+    with_clause,
+    with_more,
+)
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
@@ -59,14 +69,17 @@ def pieces_of_few_rows() -> Iterator[None]:
     CLAUSES,
     PROPERTIES,
     st.booleans(),
+    st.booleans(),
 )
 @pytest.mark.parametrize("fate", list(Fate))
 def test_merge_gives_the_rows_of_the_model(
-    tmp_path_factory, fate, files, source, join, found, properties, in_pieces
+    tmp_path_factory, fate, files, rows, join, found, properties, in_pieces, evolves
 ):
+    source, schema = (with_more(rows), SOURCE_TYPE) if evolves else (rows, ROW_TYPE)
     log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
     model, before, changes = live_rows(log), log.snapshot().version, []
-    merge = log.merge(as_table(source), join.given, source_alias="src")
+    merge = log.merge(as_table(source, schema), join.given, source_alias="src")
+    merge, schema = merge.with_schema_evolution() if evolves else merge, ROW_TYPE
     for clause in found:
         merge = with_clause(merge, clause)
     try:
@@ -90,9 +103,11 @@ def test_merge_gives_the_rows_of_the_model(
             expected = after.metrics(source)
             assert metrics_of(log, *expected) == tuple(expected.values())
         model, changes = after.rows, after.changes
-    assert counted(live_rows(log)) == counted(model)
+        schema = schema_after(found) if evolves else ROW_TYPE
+    assert list(log.snapshot().schema.names) == schema.names
+    assert counted(live_rows(log), schema) == counted(model, schema)
     if properties:
-        assert changes_since(log, before) == counted_changes(changes)
+        assert changes_since(log, before, schema) == counted_changes(changes, schema)
 
 
 @pytest.mark.parametrize("has_vectors", [True, False])

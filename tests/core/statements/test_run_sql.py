@@ -451,8 +451,6 @@ class TestRefusals:
         "text",
         [
             "MERGE INTO this USING (SELECT 1 id) s ON this.id = s.id WHEN MATCHED THEN DELETE",
-            "MERGE WITH SCHEMA EVOLUTION INTO this USING u ON this.id = u.id "
-            "WHEN MATCHED THEN DELETE",
             "DELETE FROM this WHERE id = rand()",
             "UPDATE this SET s = upper(s)",
             "VACUUM this USING INVENTORY (SELECT 1)",

@@ -9,12 +9,14 @@ assigned value does not matter for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import SchemaAction, SchemaWrite, decide_schema
 from optimist.core.protocol.widening import WideningRule, allowed_widening
+from optimist.core.requests.merge_clauses import Clause
 from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import (
     ArrayType,
@@ -24,7 +26,6 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.merge.request import MergeClause
 
 __all__ = ["evolve_schema"]
 
@@ -32,8 +33,10 @@ __all__ = ["evolve_schema"]
 def evolve_schema(
     txn: OptimisticTransaction,
     source: StructType,
-    clauses: Sequence[MergeClause],
+    clauses: Sequence[Clause[Any, Mapping[str, Any]]],
     alias: str | None,
+    *,
+    is_plain: bool = False,
 ) -> None:
     """Add the columns that the clauses assign and only the source has to the table's schema.
 
@@ -42,6 +45,8 @@ def evolve_schema(
         source: The schema of the source.
         clauses: The clauses. One that takes all columns brings all of the source's.
         alias: The table's alias. A name that begins with it means a column that the table has.
+            None where assigned names have no alias.
+        is_plain: Whether a method of `DeltaLog` asks, for the words of errors.
 
     Raises:
         SchemaError: The table cannot have the new columns.
@@ -55,7 +60,7 @@ def evolve_schema(
     decision = decide_schema(
         snapshot.schema,
         snapshot.partition_columns,
-        SchemaWrite(wanted, merge_schema=True),
+        SchemaWrite(wanted, merge_schema=True, is_plain=is_plain),
         constraints=snapshot.properties.constraints,
         may_widen=may_widen,
     )
@@ -65,7 +70,7 @@ def evolve_schema(
 
 
 def _assigned(
-    clauses: Sequence[MergeClause], table: StructType, alias: str | None
+    clauses: Sequence[Clause[Any, Mapping[str, Any]]], table: StructType, alias: str | None
 ) -> Iterator[tuple[str, ...]]:
     """Yield the assigned columns and fields of structs that can come from the source's schema.
 
