@@ -12,6 +12,7 @@ from optimist.core.imports import names_by_need, own_version
 
 if TYPE_CHECKING:
     __version__: str
+    from optimist.core.changes.change_scan import ChangeScan
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddFile",
+    "ChangeScan",
     "ClonedTable",
     "Column",
     "ColumnChange",
@@ -84,6 +86,7 @@ __all__ = [
 
 _MODULES = {
     "AddFile": "optimist.core.protocol.actions",
+    "ChangeScan": "optimist.core.changes.change_scan",
     "ClonedTable": "optimist.core.maintenance.copies.clone",
     "Column": "optimist.core.requests.table_definition",
     "ColumnChange": "optimist.core.requests.columns",

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 # Values that users only ever get are reached by what gives them.
 GIVEN_BY = {
+    "ChangeScan": "scan_changes",
     "ClonedTable": "clone",
     "CommitRecord": "history",
     "CommitResolution": "resolve_commit",
@@ -46,7 +47,8 @@ GIVEN_BY = {
     "FileSelection": "file_selections",
 }
 PAGES_THAT_RUN = (
-    "alter", "api", "commit", "create", "drop-in", "skipping", "sql", "streams", "transactions",
+    "alter", "api", "change-feed", "commit", "create", "drop-in", "skipping", "sql", "streams",
+    "transactions",
 )  # fmt: skip
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [

@@ -21,7 +21,6 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
-from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from optimist.core.protocol.gates import ensure_readable
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -29,7 +28,6 @@ from optimist.core.schema.generated_columns import without_expressions
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
 from optimist.core.snapshot.time_travel import list_commit_files
 
@@ -37,7 +35,6 @@ __all__ = [
     "ChangeFeed",
     "DescribedVersion",
     "change_feed",
-    "change_rows",
     "changes_of",
     "ensure_recorded",
     "feed_schema",
@@ -201,23 +198,6 @@ def ensure_recorded(metadata: Metadata, table_path: str, version: int, versions:
         start=first,
         end=last,
     )
-
-
-def change_rows(
-    table: TableRef,
-    feed: ChangeFeed,
-    predicate: str | Predicate | None = None,
-    columns: Sequence[str] | None = None,
-) -> pa.Table:
-    """Read the rows of a feed for which a predicate is true, in this process.
-
-    Raises:
-        TableError: A file is gone or damaged.
-        UsageError, SchemaError: See `DeltaLog.to_arrow`.
-    """
-    access = table.data_access()
-    tables = [to_arrow(make_view, predicate, columns, access=access) for make_view in feed.views]
-    return pa.concat_tables(tables)
 
 
 @dataclass(frozen=True, slots=True)

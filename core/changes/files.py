@@ -30,13 +30,13 @@ from optimist.core.log.file_table import FILES_SCHEMA, add_files, canonical_path
 from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.schema.types import PrimitiveType, StructField
 
-__all__ = ["FEED_COLUMNS", "FileCollector", "RowCounter", "as_inserted"]
+__all__ = ["COMMIT_VERSION", "FEED_COLUMNS", "FileCollector", "RowCounter", "as_inserted"]
 
-_VERSION = "_commit_version"
+COMMIT_VERSION = "_commit_version"
 _TIME = "_commit_timestamp"
 FEED_COLUMNS = (
     StructField(CHANGE_TYPE, PrimitiveType("string")),
-    StructField(_VERSION, PrimitiveType("long")),
+    StructField(COMMIT_VERSION, PrimitiveType("long")),
     StructField(_TIME, PrimitiveType("timestamp")),
 )
 """The columns that the feed adds after the table's own, in order."""
@@ -177,7 +177,7 @@ def _make_stamp(version: int, time_ms: int) -> _Stamp:
             version=version,
         ) from None
     text = serialize_partition_value(time, PrimitiveType("timestamp"))
-    return {_VERSION: str(version), _TIME: text}
+    return {COMMIT_VERSION: str(version), _TIME: text}
 
 
 def _with_change_type(file: AddFile, kind: str, stamp: _Stamp) -> AddFile:

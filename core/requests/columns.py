@@ -19,10 +19,12 @@ from optimist.core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "ColumnChange",
+    "ColumnChanges",
     "ColumnName",
     "NewColumn",
     "NewColumns",
     "Position",
+    "column_changes",
     "new_columns",
     "path_of",
 ]
@@ -148,6 +150,36 @@ class ColumnChange(Position):
         return _field(self.path[-1], self.data_type, True, None)
 
 
+_Type: TypeAlias = DataType | str | pa.DataType
+ColumnChanges: TypeAlias = "Mapping[str, _Type] | Iterable[ColumnChange | tuple[str, _Type]]"
+"""Columns to be changed, in any of the ways that `column_changes` takes."""
+
+
+def column_changes(given: ColumnChanges, argument: str = "changes") -> tuple[ColumnChange, ...]:
+    """Return the columns to be changed that a caller gives in any of several ways.
+
+    Args:
+        given: A mapping of names to types, or a list of `ColumnChange` or of such pairs.
+        argument: What the caller calls them, for the error.
+
+    Raises:
+        ArgumentTypeError: They are none of these (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`).
+    """
+    items = given.items() if isinstance(given, Mapping) else given
+    return tuple(_column_change(item, argument) for item in at_least_one(items, argument))
+
+
+def _column_change(given: object, argument: str) -> ColumnChange:
+    if isinstance(given, ColumnChange):
+        return given
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
+        return ColumnChange(given[0], data_type=delta_type(given[1], argument))
+    raise wrong_type(
+        argument, given, "a dict of names and new types, or a list of ColumnChange or such pairs"
+    )
+
+
 def new_columns(given: NewColumns, argument: str = "columns") -> tuple[NewColumn, ...]:
     """Return the columns to be added that a caller gives in any of several ways.
 
@@ -168,7 +200,7 @@ def _new_column(given: NewColumn | ColumnLike, argument: str) -> NewColumn:
     if isinstance(given, NewColumn):
         return given
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
-        return NewColumn(given[0], delta_type(given[1]))
+        return NewColumn(given[0], delta_type(given[1], argument))
     column = column_given(given, argument)
     if column.generated_as is not None or column.identity is not None:
         raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -28,11 +28,23 @@ from optimist.core.snapshot.row_filter import (
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.snapshot.scan import Scan
 
-__all__ = ["RowRequest", "count_rows", "read_rows", "stream_rows", "to_arrow"]
+__all__ = [
+    "READ_AHEAD",
+    "RowRequest",
+    "count_rows",
+    "part_reader",
+    "read_rows",
+    "size_of",
+    "stream_rows",
+    "take_first",
+    "to_arrow",
+]
+
+READ_AHEAD = AheadLimits(streams=8, cost=96 << 20, held_bytes=16 << 20)
+"""How far the rows of a table are read ahead of the caller."""
 
 _BATCH_ROWS = 131_072
 _WINDOW = 256
-_LIMITS = AheadLimits(streams=8, cost=96 << 20, held_bytes=16 << 20)
 
 
 def to_arrow(
@@ -78,7 +90,7 @@ def count_rows(
     named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
     request = RowRequest(scan.predicate, wanted, in_order=False)
-    found = _read_ahead(view, scan, request, access, _LIMITS)
+    found = _read_ahead(view, scan, request, access, READ_AHEAD)
     return counted.rows + sum(int(batch.num_rows) for batch in found)
 
 
@@ -138,14 +150,14 @@ def stream_rows(
     """
     if request.limit is None:
         predicate = None if request.predicate == Predicate.TRUE else request.predicate
-        return _read_ahead(view, view.scan(predicate), request, access, _LIMITS)
+        return _read_ahead(view, view.scan(predicate), request, access, READ_AHEAD)
     scan = view.scan(request.predicate, limit=request.limit)
     # Where the log can't tell how many rows match, whether the next file is needed is only known
     # after the one before it.
     doubtful = pc.is_in(scan.files["path"], view.count(request.predicate).undecided["path"])
-    limits = replace(_LIMITS, streams=1) if pc.any(doubtful, min_count=0).as_py() else _LIMITS
+    limits = replace(READ_AHEAD, streams=1) if pc.any(doubtful, min_count=0).as_py() else READ_AHEAD
     found = _read_ahead(view, scan, request, access, limits)
-    return _take_first(found, request.limit)
+    return take_first(found, request.limit)
 
 
 def _read_ahead(
@@ -156,18 +168,28 @@ def _read_ahead(
     limits: AheadLimits,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
-    read = with_columns_of(scan.predicate, request.columns, view.schema)
+    wanted = replace(request, predicate=scan.predicate)
+    parts = _costed_parts(file_parts(view.data_paths, scan.files))
+    return stream_ahead(
+        part_reader(view, wanted, access), parts, size_of, limits, in_order=request.in_order
+    )
+
+
+def part_reader(
+    view: FilesView, request: RowRequest, access: DataAccess | None
+) -> Callable[[FilePart], Iterator[pa.RecordBatch]]:
+    """Return the function that yields the requested rows of one data file of a view."""
+    read = with_columns_of(request.predicate, request.columns, view.schema)
     layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
     names = list(request.columns.names)
 
     def open_part(part: FilePart) -> Iterator[pa.RecordBatch]:
         for batch in read_batches(part, layout):
-            kept = _filter_batch(batch, scan.predicate)
+            kept = _filter_batch(batch, request.predicate)
             if kept.num_rows:
                 yield kept.select(names)
 
-    parts = _costed_parts(file_parts(view.data_paths, scan.files))
-    return stream_ahead(open_part, parts, _size_of, limits, in_order=request.in_order)
+    return open_part
 
 
 def _costed_parts(files: pa.Table) -> Iterator[tuple[FilePart, int]]:
@@ -177,11 +199,13 @@ def _costed_parts(files: pa.Table) -> Iterator[tuple[FilePart, int]]:
             yield part, max(0, part.file_size or 0)
 
 
-def _size_of(batch: pa.RecordBatch) -> int:
+def size_of(batch: pa.RecordBatch) -> int:
+    """Return the bytes of a batch."""
     return int(batch.nbytes)
 
 
-def _take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+def take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """Yield the first rows, and take no more batches than that needs."""
     missing = limit
     while missing > 0 and (batch := next(batches, None)) is not None:
         yield batch.slice(0, missing)

@@ -83,7 +83,7 @@ class RowScan:
         """
         # The whole stream is one operation: its threads share this budget.
         with within_budget(self._clock, self._budget_s):
-            return stream_rows(self._view, self._request, access=self._access)
+            return self._stream(self._request)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.to_batches()
@@ -140,12 +140,20 @@ class RowScan:
             asked, predicate=_both(asked.predicate, predicate), columns=wanted, limit=limit
         )
         with within_budget(self._clock, self._budget_s):
-            return stream_rows(self._view, narrowed, access=self._access)
+            return self._stream(narrowed)
+
+    def _stream(self, request: RowRequest) -> Iterator[pa.RecordBatch]:
+        """Return the requested rows."""
+        return stream_rows(self._view, request, access=self._access)
+
+    def _count(self, predicate: Predicate) -> int:
+        """Count the rows for which a predicate is true."""
+        return count_rows(self._view, predicate, access=self._access)
 
     def count(self) -> int:
         """Count the rows. Files are read only if the log can't tell."""
         with within_budget(self._clock, self._budget_s):
-            found = count_rows(self._view, self._request.predicate, access=self._access)
+            found = self._count(self._request.predicate)
         limit = self._request.limit
         return found if limit is None else min(found, limit)
 

@@ -11,7 +11,8 @@ from optimist.core.imports import names_by_need
 
 if TYPE_CHECKING:
     from optimist.core.changes.bounds import ChangeBounds
-    from optimist.core.changes.feed import change_feed, change_rows
+    from optimist.core.changes.change_scan import scan_changes
+    from optimist.core.changes.feed import change_feed
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.commands.create.create import create_table
     from optimist.core.commands.manifests import generate_manifests
@@ -74,7 +75,6 @@ __all__ = [
     "VacuumRequest",
     "VersionSource",
     "change_feed",
-    "change_rows",
     "clone",
     "columns_by_footers",
     "convert",
@@ -92,6 +92,7 @@ __all__ = [
     "recompute_statistics",
     "restore",
     "run_over",
+    "scan_changes",
     "start_options",
     "update",
     "vacuum",
@@ -123,7 +124,6 @@ _MODULES = {
     "VacuumRequest": "optimist.core.maintenance.vacuum.vacuum",
     "VersionSource": "optimist.core.maintenance.copies.clone_source",
     "change_feed": "optimist.core.changes.feed",
-    "change_rows": "optimist.core.changes.feed",
     "clone": "optimist.core.maintenance.copies.clone",
     "columns_by_footers": "optimist.core.maintenance.optimize.dropped_columns",
     "convert": "optimist.core.maintenance.convert.convert",
@@ -142,6 +142,7 @@ _MODULES = {
     "recompute_statistics": "optimist.core.local.recomputed_statistics",
     "restore": "optimist.core.maintenance.copies.restore",
     "run_over": "optimist.core.table.sql_statements",
+    "scan_changes": "optimist.core.changes.change_scan",
     "update": "optimist.core.local.commands",
     "vacuum": "optimist.core.maintenance.vacuum.vacuum",
     "write": "optimist.core.local.write",

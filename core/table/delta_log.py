@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
     ArgumentTypeError,
@@ -35,8 +33,7 @@ from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.plugins.table_place import place_of
-from optimist.core.predicates import Predicate
-from optimist.core.requests.arguments import Rows, several
+from optimist.core.requests.arguments import Rows
 from optimist.core.runtime.budget import one_operation
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import Options
@@ -50,6 +47,7 @@ from optimist.core.snapshot.time_travel import (
     version_at_timestamp,
 )
 from optimist.core.table import by_need
+from optimist.core.table.change_reads import ChangeReads
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.table.compaction_turn import CompactsOne, compacts_by_itself
 from optimist.core.table.handle_cache import HandleCache
@@ -77,7 +75,7 @@ __all__ = ["DeltaLog"]
 _LOG = logging.getLogger(__name__)
 
 
-class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
+class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:
@@ -320,51 +318,6 @@ class DeltaLog(RowCommands, RowReads, TableCommands, MaintenanceCommands):
     @property
     def _options_given(self) -> Mapping[str, str]:
         return self.store.options if self._given is None else self._given
-
-    @one_operation
-    def changes(
-        self,
-        predicate: str | Predicate | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        starting_version: int | None = None,
-        ending_version: int | None = None,
-        starting_timestamp: Timestamp | None = None,
-        ending_timestamp: Timestamp | None = None,
-    ) -> pa.Table:
-        """Return the rows inserted, updated or deleted in a range of versions (spec 10.11).
-
-        The rows have the table's columns as they are at the end of the run, and then `_change_type`
-        (`insert`, `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
-        `_commit_timestamp`. The order of the rows is not defined.
-
-        Args:
-            predicate: Only rows for which it is true; it may name the three columns, too.
-            columns: The columns wanted, in this order; None asks for all.
-            starting_version: The first version.
-            ending_version: The last version; the newest one if no end is given.
-            starting_timestamp: Instead of `starting_version`: a time, as for `snapshot`. It means
-                the first commit made at that time or later.
-            ending_timestamp: Instead of `ending_version`: the last commit made at that time or
-                before.
-
-        Raises:
-            UsageError: No start, both kinds of start or end, or an end before the start.
-            TableError: The run is outside the log, the change data feed
-                (`delta.enableChangeDataFeed`) was off in a part of it (kind
-                `DELTA_MISSING_CHANGE_DATA`), or a file is gone.
-            SchemaError: Columns were dropped, renamed or given other types in the run.
-        """
-        predicate = None if predicate is None else Predicate.of(predicate)
-        bounds = by_need.ChangeBounds(
-            optional_whole(starting_version, "starting_version"),
-            optional_whole(ending_version, "ending_version"),
-            optional_epoch_ms(starting_timestamp, "starting_timestamp"),
-            optional_epoch_ms(ending_timestamp, "ending_timestamp"),
-        )
-        feed = by_need.change_feed(self.table, self.snapshot(), bounds)
-        wanted = None if columns is None else several(columns, "columns")
-        return by_need.change_rows(self.table, feed, predicate, wanted)
 
     def follow(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ from pyspark.sql import types as st
 from optimist.core.commands.alter.alteration import Change
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.requests.arguments import several
-from optimist.core.requests.columns import ColumnChange, NewColumn, NewColumns
+from optimist.core.requests.columns import ColumnChange, ColumnChanges, NewColumn, NewColumns
 from optimist.core.schema.types import StructType
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
@@ -22,8 +22,6 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.spark_schema import sql_of_spark_type
 
 __all__ = ["SparkTableChanges", "changes_of"]
-
-_Request = TypeVar("_Request", NewColumn, ColumnChange)
 
 
 def changes_of(spark: SparkSession, log: TableHandle) -> TableChanges:
@@ -48,15 +46,15 @@ class SparkTableChanges(TableChanges):
 
     def add_columns(self, columns: NewColumns) -> CommitResult:
         """See `TableChanges.add_columns`."""
-        return super().add_columns(_new_with_types_as_sql(columns))
+        return super().add_columns(_with_types_as_sql(columns, "columns"))
 
-    def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
+    def change_columns(self, changes: ColumnChanges) -> CommitResult:
         """See `TableChanges.change_columns`."""
         return super().change_columns(_with_types_as_sql(changes, "changes"))
 
     def replace_columns(self, columns: NewColumns) -> CommitResult:
         """See `TableChanges.replace_columns`."""
-        return super().replace_columns(_new_with_types_as_sql(columns))
+        return super().replace_columns(_with_types_as_sql(columns, "columns"))
 
     def perform(self, change: Change) -> CommitResult | None:
         """See `TableChanges.perform`."""
@@ -64,15 +62,17 @@ class SparkTableChanges(TableChanges):
             return super().perform(change)
 
 
-def _new_with_types_as_sql(given: NewColumns) -> NewColumns:
-    is_schema = isinstance(given, Mapping | pa.Schema | StructType)
-    return given if is_schema else _with_types_as_sql(given, "columns")
+def _with_types_as_sql(given: Any, argument: str) -> Any:
+    """Return columns that a caller gives with SQL in place of Spark's types."""
+    if isinstance(given, pa.Schema | StructType):
+        return given
+    items = given.items() if isinstance(given, Mapping) else several(given, argument)
+    return [_with_type_as_sql(each) for each in items]
 
 
-def _with_types_as_sql(given: Iterable[_Request], argument: str) -> list[_Request]:
-    return [
-        replace(each, data_type=sql_of_spark_type(each.data_type))
-        if isinstance(each, NewColumn | ColumnChange) and isinstance(each.data_type, st.DataType)
-        else each
-        for each in several(given, argument)
-    ]
+def _with_type_as_sql(given: Any) -> Any:
+    if isinstance(given, NewColumn | ColumnChange) and isinstance(given.data_type, st.DataType):
+        return replace(given, data_type=sql_of_spark_type(given.data_type))
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], st.DataType):
+        return given[0], sql_of_spark_type(given[1])
+    return given

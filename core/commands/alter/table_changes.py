@@ -19,15 +19,16 @@ from optimist.core.commands.alter.row_numbering import (
     number_files,
     support_row_ids,
 )
-from optimist.core.errors.argument_types import ensure_kind, whole_number
+from optimist.core.errors.argument_types import whole_number
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.requests.arguments import at_least_one, ensure_text, several, wrong_type
 from optimist.core.requests.arguments import names as name_list
 from optimist.core.requests.columns import (
-    ColumnChange,
+    ColumnChanges,
     ColumnName,
     NewColumns,
+    column_changes,
     new_columns,
     path_of,
 )
@@ -177,16 +178,18 @@ class TableChanges:
             )
         )
 
-    def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
+    def change_columns(self, changes: ColumnChanges) -> CommitResult:
         """Change types, NOT NULL, comments, defaults and positions of columns (CHANGE COLUMN).
 
         A type can only become wider, and only with type widening. Small integers can become wider
         without it. NOT NULL and new types of columns are checked against the existing rows and
         rules.
+
+        Args:
+            changes: A list of `ColumnChange`; for types alone also `{"n": "bigint"}`, or pairs of
+                name and type.
         """
-        wanted = at_least_one(changes, "changes")
-        for change in wanted:
-            ensure_kind(change, "changes", ColumnChange, "a list of ColumnChange")
+        wanted = column_changes(changes)
         return self._commit_change(lambda txn: change_columns(txn, wanted, self._checks))
 
     def replace_columns(self, columns: NewColumns) -> CommitResult:

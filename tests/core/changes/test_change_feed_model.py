@@ -32,6 +32,10 @@ def test_the_feed_is_what_the_model_says_for_every_range(feed_table, commits, is
     names = ["_commit_version", "_change_type", "id"]
     found = log.changes(columns=names, starting_version=first, ending_version=end)
     assert Counter(tuple(row.values()) for row in found.to_pylist()) == history.changes(first, end)
+    stream = log.scan_changes(columns=names, starting_version=first, ending_version=end)
+    told = Counter(tuple(row.values()) for batch in stream for row in batch.to_pylist())
+    assert told == history.changes(first, end)
+    assert stream.count() == told.total()
     assert sorted(log.to_arrow()["id"].to_pylist()) == history.live_ids()
 
 
