@@ -47,8 +47,8 @@ GIVEN_BY = {
     "FileSelection": "file_selections",
 }
 PAGES_THAT_RUN = (
-    "alter", "api", "change-feed", "commit", "create", "drop-in", "skipping", "sql", "streams",
-    "transactions",
+    "alter", "api", "change-feed", "commit", "create", "drop-in", "local", "skipping", "sql",
+    "streams", "transactions",
 )  # fmt: skip
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [
@@ -155,21 +155,6 @@ def test_several_operations_become_one_commit_as_the_page_shows_it(
     page = (ROOT / "docs" / "transactions.md").read_text(encoding="utf-8")
     exec(blocks(page)[0].replace("/data/people", str(tmp_path / "people")), {})
     assert capsys.readouterr().out == "3\n1 2\n"
-
-
-def test_columns_change_and_tables_are_made_as_the_pages_show_it(tmp_path: Path) -> None:
-    flights, people = tmp_path / "flights", tmp_path / "people"
-    pos = pa.array([{"lat": 1.0, "alt": 3}], pa.struct({"lat": pa.float64()}))
-    row = {"tail": ["N1"], "delay": pa.array([1], pa.int32()), "carrier": ["AA"], "month": [1]}
-    log = DeltaLog.for_path(str(flights))
-    log.append(pa.table({**row, "pos": pos}))
-    log.alter.set_properties({"delta.enableTypeWidening": "true"})
-    page = (ROOT / "docs" / "alter.md").read_text(encoding="utf-8")
-    exec(blocks(page)[0].replace("/data/flights", str(flights)), {})
-    assert "long" in str(log.snapshot().schema)
-    page = (ROOT / "docs" / "create.md").read_text(encoding="utf-8")
-    exec(blocks(page)[0].replace("/data/people", str(people)), {})
-    assert DeltaLog.for_path(str(people)).snapshot().version == 0
 
 
 def test_statements_run_as_the_page_shows_it(
