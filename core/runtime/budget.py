@@ -38,6 +38,7 @@ __all__ = [
     "is_budget_spent",
     "limited_to",
     "one_operation",
+    "short_errors",
     "shortened",
     "try_limit_s",
     "within_budget",
@@ -46,6 +47,7 @@ __all__ = [
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client")
+_Item = TypeVar("_Item")
 _Error = TypeVar("_Error", bound=OptimistError)
 
 _LOG = logging.getLogger(__name__)
@@ -266,6 +268,14 @@ def shortened(error: _Error, doing: str) -> _Error:
     """
     _LOG.debug("The operation %s failed.", doing, exc_info=error)
     return error.with_traceback(None)
+
+
+def short_errors(items: Iterator[_Item], doing: str) -> Iterator[_Item]:
+    """Yield the items. An error of a store leaves the iterator as it leaves `one_operation`."""
+    try:
+        yield from items
+    except (StorageError, ConfigError) as error:
+        raise shortened(error, doing) from None
 
 
 def current_budget() -> Budget | None:

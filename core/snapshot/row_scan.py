@@ -15,7 +15,7 @@ import pyarrow as pa
 from optimist.core.imports import import_by_need
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate
-from optimist.core.runtime.budget import within_budget
+from optimist.core.runtime.budget import short_errors, within_budget
 from optimist.core.runtime.clock import Clock
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot.files_view import FilesView
@@ -83,7 +83,7 @@ class RowScan:
         """
         # The whole stream is one operation: its threads share this budget.
         with within_budget(self._clock, self._budget_s):
-            return self._stream(self._request)
+            return short_errors(self._stream(self._request), "scan")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.to_batches()

@@ -34,7 +34,7 @@ from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.plugins.table_place import place_of
 from optimist.core.requests.arguments import Rows
-from optimist.core.runtime.budget import one_operation
+from optimist.core.runtime.budget import one_operation, short_errors
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
@@ -264,6 +264,7 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             raise table_not_found(self.table)
         return snapshot
 
+    @one_operation
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
         """Start a transaction on a version, by default the newest. The table need not exist.
 
@@ -376,9 +377,8 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
         planner = by_need.StreamPlanner.of(
             self.table, parsed, self.snapshot, log_of, tracked_by=by_need.FollowedSchemas
         )
-        return by_need.follow(
-            planner, position, wait_s, by_need.Allowed(parsed, self._options_given)
-        )
+        allowed = by_need.Allowed(parsed, self._options_given)
+        return short_errors(by_need.follow(planner, position, wait_s, allowed), "follow")
 
     @one_operation
     def sql(

@@ -14,6 +14,7 @@ from optimist.core.log.timestamps import Timestamp
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
+from optimist.core.runtime.budget import one_operation
 from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import table_not_found
@@ -21,7 +22,7 @@ from optimist.core.table.row_commands import RowCommands
 from optimist.core.table.row_reads import RowReads
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 from optimist.core.transaction.several import SeveralSteps
 from optimist.core.transaction.step import not_a_step
 
@@ -64,12 +65,13 @@ class TableTransaction(RowCommands, RowReads):
         user_metadata: str | None = None,
     ) -> None:
         self.table = log.table
-        self.result: CommitResult | None = None
+        self.result: CommitResult | MaybeNone = None
         self._log = log
         self._begin = begin
         self._user_metadata = user_metadata
         self._txn: SeveralSteps | None = None
 
+    @one_operation
     def __enter__(self) -> TableTransaction:
         if self._txn is not None:
             raise not_open("has begun before")
@@ -83,6 +85,7 @@ class TableTransaction(RowCommands, RowReads):
         self._txn = self._begin()
         return self
 
+    @one_operation
     def __exit__(
         self,
         kind: type[BaseException] | None,

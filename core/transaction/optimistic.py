@@ -17,8 +17,8 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -26,11 +26,13 @@ from pyroaring import BitMap64
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors.argument_types import ensure_kind
 from optimist.core.log.many_files import ManyFiles
+from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.runtime.budget import within_budget
+from optimist.core.runtime.budget import one_operation
+from optimist.core.runtime.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import prepare
@@ -89,6 +91,16 @@ class OptimisticTransaction:
     def __repr__(self) -> str:
         path = without_secrets(self.table.table_path)
         return f"{type(self).__name__}({path!r}, read_version={self.read_version})"
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that it goes by."""
+        return self.table.clock
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+        return self.table.options
 
     @property
     def txn_id(self) -> str:
@@ -295,6 +307,7 @@ class OptimisticTransaction:
         if all(known.name != hook.name for known in self._hooks):
             self._hooks.append(hook)
 
+    @one_operation
     def commit(
         self,
         actions: Sequence[Action],
@@ -326,9 +339,10 @@ class OptimisticTransaction:
         """
         ensure_kind(actions, "actions", Iterable, "a list of actions")
         ensure_kind(operation, "operation", Operation, "an Operation")
-        with self._closing():
-            return self._committer.commit(self._request(actions, operation, tags, written=written))
+        self._close()
+        return self._committer.commit(self._request(actions, operation, tags, written=written))
 
+    @one_operation
     def commit_if_needed(
         self,
         actions: Sequence[Action],
@@ -342,10 +356,11 @@ class OptimisticTransaction:
         Returns:
             The result, or None when nothing was written.
         """
-        with self._closing():
-            request = self._request(actions, operation, tags, written=written)
-            return self._committer.commit_if_needed(request)
+        self._close()
+        request = self._request(actions, operation, tags, written=written)
+        return self._committer.commit_if_needed(request)
 
+    @one_operation
     def commit_large(
         self,
         actions: Sequence[Action],
@@ -370,9 +385,9 @@ class OptimisticTransaction:
             ConcurrentWriteException: Another commit took the version. Nothing was committed.
             UsageError: The transaction is one of several operations. Nothing was committed.
         """
-        with self._closing():
-            request = self._request(actions, operation, tags, files=files, written=written)
-            return self._committer.commit_large(request)
+        self._close()
+        request = self._request(actions, operation, tags, files=files, written=written)
+        return self._committer.commit_large(request)
 
     def is_commit_lock_enabled(self) -> bool:
         """Return whether commits take the lock: by the option, else if partial writes are visible.
@@ -420,13 +435,7 @@ class OptimisticTransaction:
         if self._is_closed:
             raise ended_transaction(self._committer)
 
-    @contextmanager
-    def _closing(self) -> Iterator[None]:
-        """Close the transaction, which is used only once, whether or not its commit succeeds.
-
-        The whole commit is one operation, with one budget for a store that does not answer.
-        """
+    def _close(self) -> None:
+        """Close the transaction, which is used only once, whether or not its commit succeeds."""
         self._ensure_open()
         self._is_closed = True
-        with within_budget(self.table.clock, self.table.options.storage_budget_s):
-            yield
