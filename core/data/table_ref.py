@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.names import log_path_of
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
@@ -42,6 +43,8 @@ class TableRef:
     clock: Clock
     data_paths: DataPaths
     lease: Lease | None = None
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

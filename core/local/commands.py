@@ -22,6 +22,7 @@ from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
@@ -38,7 +39,7 @@ from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["CommandOptions", "RowsChanged", "delete", "merge", "update"]
 
@@ -56,11 +57,13 @@ class RowsChanged:
         num_copied: The number of rows that were written again unchanged.
     """
 
-    commit: CommitResult | None = None
+    commit: CommitResult | MaybeNone = None
     num_deleted: int | None = 0
     num_updated: int = 0
     num_inserted: int = 0
     num_copied: int = 0
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from optimist.core.data.storage.storage_errors import storage_errors
 from optimist.core.data.storage.unreadable_files import UNREADABLE, read_surely
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.local.target import LocalTarget
 from optimist.core.log.file_table import add_files
 from optimist.core.predicates import Predicate, ensure_columns
@@ -43,7 +44,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import ensure_exact
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["Recomputed", "recompute_statistics"]
 
@@ -60,9 +61,11 @@ class Recomputed:
         num_changed: The number of files with new statistics.
     """
 
-    commit: CommitResult | None
+    commit: CommitResult | MaybeNone
     num_files: int
     num_changed: int
+
+    __repr__ = short_repr
 
 
 def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None) -> Recomputed:

@@ -111,6 +111,9 @@ class LogStore(ABC):
         self.options: Mapping[str, str] = Options(options)
         self._created = CreatedTags()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # options may be secrets; `describe` tells more
+
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with exactly these bytes, if and only if it is absent.

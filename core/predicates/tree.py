@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import ClassVar, NoReturn, TypeAlias
 from typing import Literal as OneOf
 
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.predicates.misuse import no_predicate, no_truth_value
 from optimist.core.predicates.text import like_pattern, quote_literal, quote_path, sql_type
 from optimist.core.values.unicode_text import ensure_unicode
@@ -43,6 +44,8 @@ __all__ = [
     "Predicate",
     "StartsWith",
 ]
+
+_SHOWN = 180
 
 ComparisonOp: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">="]
 LiteralKind: TypeAlias = OneOf[
@@ -184,6 +187,9 @@ class Predicate:
     def __invert__(self) -> Predicate:
         return Not(self)
 
+    def __repr__(self) -> str:
+        return f"Predicate({quoted(str(self), _SHOWN)})"
+
     def __bool__(self) -> NoReturn:
         # `a and b` asks for the truth of `a`, and would be `b` alone. So does `1 < col < 5`.
         raise no_truth_value(str(self))
@@ -242,7 +248,7 @@ def _operand_columns(*operands: Operand) -> frozenset[ColumnPath]:
     return frozenset(operand.path for operand in operands if isinstance(operand, Column))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BooleanLiteral(Predicate):
     """TRUE, FALSE, or NULL (None)."""
 
@@ -256,7 +262,7 @@ Predicate.TRUE = BooleanLiteral(True)
 Predicate.FALSE = BooleanLiteral(False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class And(Predicate):
     """All parts hold. Build it with `&`, which keeps nested ANDs flat."""
 
@@ -270,7 +276,7 @@ class And(Predicate):
         return " AND ".join(_in_parentheses(part, And, Or) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Or(Predicate):
     """At least one part holds. Build it with `|`, which keeps nested ORs flat."""
 
@@ -284,7 +290,7 @@ class Or(Predicate):
         return " OR ".join(_in_parentheses(part, And, Or) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Not(Predicate):
     """The negation of the child; null stays null."""
 
@@ -298,7 +304,7 @@ class Not(Predicate):
         return f"NOT ({self.child})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IsTrue(Predicate):
     """`child <=> TRUE`: false where the child is null."""
 
@@ -312,7 +318,7 @@ class IsTrue(Predicate):
         return f"({self.child}) IS TRUE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Predicate):
     """`left op right`, with a literal always on the right."""
 
@@ -328,7 +334,7 @@ class Comparison(Predicate):
         return f"{self.left} {self.op} {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CastComparison(Predicate):
     """`CAST(column AS target) op right`. `casts.without_cast` removes the cast if it can.
 
@@ -349,7 +355,7 @@ class CastComparison(Predicate):
         return f"CAST({self.column} AS {sql_type(self.target)}) {self.op} {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NullSafeEqual(Predicate):
     """`left <=> right`: never null, and null equals null."""
 
@@ -364,7 +370,7 @@ class NullSafeEqual(Predicate):
         return f"{self.left} <=> {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IsNull(Predicate):
     """`column IS NULL`."""
 
@@ -378,7 +384,7 @@ class IsNull(Predicate):
         return f"{self.column} IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class In(Predicate):
     """`column IN (values)`, with at least one value. Values may be null."""
 
@@ -393,7 +399,7 @@ class In(Predicate):
         return f"{self.column} IN ({', '.join(str(value) for value in self.values)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StartsWith(Predicate):
     """`startswith(column, prefix)`."""
 
@@ -411,7 +417,7 @@ class StartsWith(Predicate):
         return f"startswith({self.column}, {quote_literal(self.prefix, 'string')})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Like(Predicate):
     """`column LIKE pattern`, where `%` matches any run of characters and `_` any one character.
 
@@ -434,7 +440,7 @@ class Like(Predicate):
         return f"{self.column} LIKE {quote_literal(like_pattern(self.parts), 'string')}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Opaque(Predicate):
     """A condition without a node of its own: it never prunes, and may hold for any row.
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 from optimist.core.errors import TableError, UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.errors.kinds import MALFORMED_ACTION, MALFORMED_COMMIT
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.values.field_types import Count, Int, Long, SmallCount, TableFormat, fitting
 from optimist.core.values.foreign_json import parse_log_json
 from optimist.core.values.unicode_text import ensure_unicode, is_unicode
@@ -73,6 +74,8 @@ class Protocol:
     writer_features: tuple[str, ...] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
@@ -89,6 +92,8 @@ class Metadata:
     configuration: Mapping[str, str] = field(default_factory=dict)
     created_time: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,8 @@ class AddFile:
     default_row_commit_version: Long | None = None
     clustering_provider: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def remove(self, deletion_timestamp_ms: int, *, data_change: bool = True) -> RemoveFile:
         """Return the remove action for this file, with its full metadata."""
@@ -150,6 +157,8 @@ class RemoveFile:
     default_row_commit_version: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class AddCDCFile:
@@ -163,6 +172,8 @@ class AddCDCFile:
     data_change: bool = False
     tags: Mapping[str, str | None] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,8 @@ class CommitInfo:
     engine_info: str | None = None
     txn_id: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from optimist.core.errors import ConfigError
 from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.protocol.property_values import (
     CODEC,
     COLUMN_LIST,
@@ -234,6 +235,8 @@ class TableProperties:
     """CHECK constraints: name to SQL text (see `constraint_keys`)."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
     """Properties in the log whose value does not parse, as texts (see `TableProperty.careful`)."""
+
+    __repr__ = short_repr
 
     @property
     def unparsed_binding(self) -> Mapping[str, str]:

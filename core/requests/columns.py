@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.arguments import at_least_one, wrong_type
 from optimist.core.requests.table_definition import ColumnLike, column_given, delta_type
@@ -91,6 +92,8 @@ class NewColumn(Position):
     comment: str | None = None
     default: str | None = None
 
+    __repr__ = short_repr
+
     @property
     def path(self) -> Path:
         """The way to it."""
@@ -132,6 +135,8 @@ class ColumnChange(Position):
     comment: str | None = None
     default: str | None = None
     drop_default: bool = False
+
+    __repr__ = short_repr
 
     @property
     def path(self) -> Path:

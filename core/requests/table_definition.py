@@ -17,6 +17,7 @@ from optimist.core.errors.argument_types import (
     wrong_type,
 )
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.schema.arrow_types import from_arrow_schema
@@ -120,6 +121,8 @@ class Column:
     identity: Identity | None = None
     default: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def field(self) -> StructField:
         """Return the column as a field of a table's schema.

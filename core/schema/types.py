@@ -14,6 +14,7 @@ from typing import TypeAlias
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.errors.kinds import UNKNOWN_TYPE
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.values.foreign_json import NestedTooDeepError, parse_json
 
 __all__ = [
@@ -55,6 +56,7 @@ PRIMITIVE_NAMES = (
     "variant",
     "void",
 )
+_SHOWN = 180
 MAX_TYPE_DEPTH = 30
 """The deepest allowed nesting of structs, arrays and maps within a column.
 
@@ -129,6 +131,8 @@ class StructField:
     nullable: bool = True
     metadata: Mapping[str, object] = field(default_factory=dict)
 
+    __repr__ = short_repr
+
     @property
     def physical_name(self) -> str:
         """The name in data files, statistics and partition values (spec 10.8)."""
@@ -146,6 +150,9 @@ class StructType:
 
     def __len__(self) -> int:
         return len(self.fields)
+
+    def __repr__(self) -> str:
+        return f"StructType({quoted(str(self), _SHOWN)})"
 
     def __str__(self) -> str:
         return f"struct<{','.join(f'{item.name}:{item.data_type}' for item in self.fields)}>"

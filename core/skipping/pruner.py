@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_column_of
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.columns import TypedArray
 from optimist.core.predicates.evaluation import evaluate_leaf
@@ -101,6 +102,8 @@ class RowCount:
 
     rows: int
     undecided: pa.Table
+
+    __repr__ = short_repr
 
     @property
     def total(self) -> int | None:

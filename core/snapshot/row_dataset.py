@@ -59,6 +59,9 @@ class RowDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no 
         self._table = table
         self._batches = batches
 
+    def __repr__(self) -> str:
+        return f"RowDataset({len(self.schema)} columns)"
+
     def scanner(self, columns: Any = None, filter: Any = None, **options: Any) -> ds.Scanner:
         """Return a scanner of the rows, which reads only the files and columns that it needs.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.forking import ForkSafeLock
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate, SplitPredicate, ensure_columns, split_conjuncts
@@ -31,6 +32,8 @@ class Scan:
     files: pa.Table
     predicate: Predicate
     split: SplitPredicate
+
+    __repr__ = short_repr
 
 
 class Scanner:

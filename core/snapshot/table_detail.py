@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.snapshot import Snapshot
@@ -50,6 +51,8 @@ class TableDetail:
     min_reader_version: int
     min_writer_version: int
     table_features: tuple[str, ...]
+
+    __repr__ = short_repr
 
 
 def table_detail(snapshot: Snapshot) -> TableDetail:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.errors import UsageError
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import read_rows
@@ -36,6 +37,8 @@ class FollowedCommit:
     num_files: int
     _views: tuple[FilesView, ...] = field(repr=False)
     _access: DataAccess | None = field(repr=False)
+
+    __repr__ = short_repr
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows batch by batch.

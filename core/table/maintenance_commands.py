@@ -155,7 +155,7 @@ class MaintenanceCommands(TableHandle):
     @one_operation
     def restore(
         self, version: int | None = None, timestamp: Timestamp | None = None
-    ) -> RestoredTable | None:
+    ) -> RestoredTable | MaybeNone:
         """Make the table what it was at an older version or time, in one commit.
 
         No version is lost, so a RESTORE can be undone by another one. Rows are neither read nor

@@ -87,7 +87,7 @@ class TableCommands(TableHandle):
         collect_statistics: bool = True,
         source_format: str = _PARQUET,
         metadata_file: str | None = None,
-    ) -> CommitResult | None:
+    ) -> CommitResult | MaybeNone:
         """Make a Delta table of the Parquet files at the path, where they are, in one commit.
 
         Only the files' footers are read. Nobody may write to the directory meanwhile.

@@ -10,7 +10,7 @@ from optimist.core.transaction.hooks.hooks import HookOutcome
 __all__ = ["CommitResult", "MaybeNone"]
 
 MaybeNone: TypeAlias = Any
-"""None, but only in a case that the caller has asked for, such as a replay or `if_not_exists`.
+"""None, but only in a case that the documentation of the result names, such as a replay.
 
 Type checkers let a caller use the result without a test for None.
 """
@@ -36,6 +36,10 @@ class CommitResult:
     elapsed_ms: int
     isolation_level: str
     hooks: tuple[HookOutcome, ...] = ()
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed_hooks)} hooks failed" if self.failed_hooks else ""
+        return f"CommitResult(version={self.version}, attempts={self.attempts}{failed})"
 
     @property
     def failed_hooks(self) -> tuple[HookOutcome, ...]:

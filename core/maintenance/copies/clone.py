@@ -30,6 +30,7 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.file_table import with_column
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.maintenance.copies.clone_source import CloneContent, CloneSource
@@ -93,6 +94,8 @@ class ClonedTable:
     num_copied_files: int = 0
     removed_files_size: int = 0
     copied_files_size: int = 0
+
+    __repr__ = short_repr
 
 
 def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | None:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.file_table import table_keys
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.maintenance.copies.files_there import ensure_files_there
@@ -68,6 +69,8 @@ class RestoredTable:
     num_restored_files: int
     removed_files_size: int
     restored_files_size: int
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors.short_repr import short_repr
 from optimist.core.maintenance.optimize.arrangements import Arrangement, Clustering, ZOrdering
 from optimist.core.maintenance.optimize.compacted_bin import CompactedBin
 from optimist.core.maintenance.optimize.cubes import Cubes
@@ -100,6 +101,8 @@ class Optimized:
     cubes: CubeCounts | None
     started_ms: int
     ended_ms: int
+
+    __repr__ = short_repr
 
 
 def optimized(

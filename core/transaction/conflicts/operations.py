@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from optimist.core.errors.short_repr import short_repr
+
 __all__ = [
     "BACKFILLS",
     "DATA_CHANGING",
@@ -77,6 +79,8 @@ class Operation:
     parameters: Mapping[str, object] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     user_metadata: str | None = None
+
+    __repr__ = short_repr
 
     @property
     def changes_data(self) -> bool:
