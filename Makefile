@@ -139,7 +139,7 @@ test-newest:
 coverage:
 	@$(PYTHON) bootstrap.py --no-java dev
 	$(RUN) -m pytest -n $(JOBS) --dist loadscope --cov --cov-report=term:skip-covered \
-		-k "not fork" $(or $(TESTS),$(AT_THE_BOUNDS) tests/odd tests/hostile)
+		-k "not fork" $(or $(TESTS),$(AT_THE_BOUNDS) tests/deltalake_api tests/odd tests/hostile)
 
 test-fsspec:
 	@$(PYTHON) bootstrap.py --no-java --venv build/fsspec test-fsspec

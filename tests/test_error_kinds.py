@@ -20,7 +20,11 @@ from optimist.core.errors import kinds as error_kinds
 from optimist.core.errors.kinds import CLASS_OF_KIND
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = [name for name in ("cli", "core", "locks", "logstores", "spark") if (ROOT / name).is_dir()]
+ROOMS = [
+    name
+    for name in ("cli", "core", "deltalake_api", "locks", "logstores", "spark")
+    if (ROOT / name).is_dir()
+]
 CLASSES = {
     name: item
     for name, item in vars(errors).items()

@@ -11,7 +11,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "docs" / "spec"
 CHAPTERS = sorted(SPEC.glob("[0-9][0-9]-*.md"))
-PLACES = ("cli", "core", "locks", "logstores", "spark", "tests", "integration", "examples", "docs")
+PLACES = (
+    "cli",
+    "core",
+    "deltalake_api",
+    "locks",
+    "logstores",
+    "spark",
+    "tests",
+    "integration",
+    "examples",
+    "docs",
+)
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 GLUE = re.compile(r"(?:,|;)?\s+(?:and\s+|to\s+)?(?P<kind>steps?\s+|vectors?\s+)?")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("cli", "core", "locks", "logstores", "spark")
+ROOMS = ("cli", "core", "deltalake_api", "locks", "logstores", "spark")
 WIDTH = 100
 FREE = 40
 """Columns that a line inside a paragraph may leave empty although the next word would fit."""

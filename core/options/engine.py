@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from optimist.core.options.commit_keys import parse_commit_keys
 from optimist.core.options.fields import option, own_keys, parse_fields, unknown_option
 from optimist.core.options.handles import options_given
 from optimist.core.options.values import (
@@ -84,6 +85,9 @@ class EngineOptions:
     )
     commit_info_enabled: bool = _key(True, parse_bool, delta="commitInfo.enabled")
     user_metadata: str | None = _key(None, str, delta="commitInfo.userMetadata")
+    commit_info_extra: Mapping[str, object] | None = _key(
+        None, parse_commit_keys, own="commitInfo.extra"
+    )
     history_metrics_enabled: bool = _key(True, parse_bool, delta="history.metricsEnabled")
     partition_column_validity_enabled: bool = _key(
         True, parse_bool, delta="partitionColumnValidity.enabled"

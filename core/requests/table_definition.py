@@ -246,6 +246,7 @@ class TableDefinition:
             that they have in the log (`delta.constraints.NAME`).
         comment: What the table is, for people.
         mode: What to do if there is a table, and what if there is none.
+        name: What the table calls itself, for people; catalogs have names of their own.
         is_new_name: A catalog makes a new name for the place. A table that is there already is then
             taken as it is, whatever the mode, if it has what is defined here.
         is_managed: A catalog keeps the place, and removes it with the name.
@@ -258,6 +259,7 @@ class TableDefinition:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     mode: CreateMode = CreateMode.CREATE
+    name: str | None = None
     is_new_name: bool = False
     is_managed: bool = False
     is_local: bool = False

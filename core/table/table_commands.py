@@ -38,6 +38,7 @@ class TableCommands(TableHandle):
         cluster_by: Sequence[str | Sequence[str]] | None = None,
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
+        name: str | None = None,
         mode: str = "create",
         user_metadata: str | None = None,
     ) -> CommitResult | MaybeNone:
@@ -54,6 +55,7 @@ class TableCommands(TableHandle):
                 struct, or paths.
             properties: The table properties.
             comment: What the table is, for people.
+            name: What the table calls itself in `detail`. Catalogs have names of their own.
             mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`.
             user_metadata: Text for the history.
 
@@ -67,6 +69,7 @@ class TableCommands(TableHandle):
             DeltaConcurrentModificationException: Another commit came first; nothing was written.
         """
         ensure_optional_text(comment, "comment")
+        ensure_optional_text(name, "name")
         ensure_optional_text(user_metadata, "user_metadata")
         definition = TableDefinition(
             columns_given(columns),
@@ -75,6 +78,7 @@ class TableCommands(TableHandle):
             properties_given(properties),
             comment,
             CreateMode.of(mode),
+            name,
             is_local=True,
         )
         return by_need.create_table(self.start_transaction, definition, user_metadata=user_metadata)

@@ -46,6 +46,7 @@ def build_commit_info(  # noqa: PLR0913 - one keyword per key of commitInfo
         tags=dict(tags) if tags else None,
         engine_info=engine_info(options),
         txn_id=txn_id,
+        extra=dict(options.commit_info_extra or {}),
     )
 
 

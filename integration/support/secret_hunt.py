@@ -7,7 +7,9 @@ from pathlib import Path
 
 SECRET = "TopSecret/Zm9v+0123=="
 _ROOT = Path(__file__).resolve().parents[2]
-_ROOMS = tuple(str(_ROOT / room) for room in ("cli", "core", "locks", "logstores", "spark"))
+_ROOMS = tuple(
+    str(_ROOT / room) for room in ("cli", "core", "deltalake_api", "locks", "logstores", "spark")
+)
 
 
 def assert_untold(error: BaseException) -> None:

@@ -283,6 +283,7 @@ def _set_metadata(
     metadata = Metadata(
         id="",
         schema_string=schema_to_json(schema),
+        name=definition.name,
         description=definition.comment,
         partition_columns=definition.partition_columns(schema),
         configuration=_with_canonical_constraints(

@@ -1,0 +1,269 @@
+"""`TableAlterer`, the changes of a table except its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from optimist.core import ColumnChange, TableChanges
+from optimist.core.errors import ProtocolError
+from optimist.core.errors.foreign_text import listed
+from optimist.core.protocol.actions import Protocol
+from optimist.core.protocol.gates import with_features
+from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.deltalake.arguments import COMMIT_FIRST, call_of
+from optimist.deltalake.exceptions import errors_translated, not_supported
+from optimist.deltalake.features import TableFeatures
+from optimist.deltalake.handles import Call
+from optimist.deltalake.quoting import in_spark_sql
+from optimist.deltalake.schema import Field, StructType, core_schema
+from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+
+if TYPE_CHECKING:
+    from optimist.deltalake.table import DeltaTable
+
+__all__ = ["TableAlterer"]
+
+_Commit = CommitProperties | None
+_Hooks = PostCommitHookProperties | None
+_COMMENT = "comment"
+
+
+class TableAlterer:
+    """The methods of `DeltaTable.alter`, each of which makes one commit.
+
+    All of them take the properties of the commit, by name or in the place where older callers of
+    deltalake give them.
+
+    Args:
+        table: The table.
+    """
+
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
+
+    def __repr__(self) -> str:
+        return f"TableAlterer({self.table!r})"
+
+    def add_feature(
+        self,
+        feature: TableFeatures | list[TableFeatures],
+        allow_protocol_versions_increase: bool = False,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Add features to the table's protocol.
+
+        Args:
+            feature: One or several.
+            allow_protocol_versions_increase: Whether the versions may rise, to 3 and 7.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+
+        Raises:
+            DeltaProtocolError: The versions would rise.
+        """
+        call = _call("add_feature", args, commit_properties, post_commithook_properties)
+        given = feature if isinstance(feature, list) else [feature]
+        names = [item.in_protocol for item in given]
+        with errors_translated():
+            if not allow_protocol_versions_increase:
+                _ensure_versions_stay(self.table._log.protocol, names)
+            properties = {FEATURE_PREFIX + name: "supported" for name in names}
+            self._change(call, lambda alter: alter.set_properties(properties))
+
+    def add_columns(
+        self,
+        fields: Field | list[Field],
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Add nullable columns.
+
+        Args:
+            fields: One or several columns.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("add_columns", args, commit_properties, post_commithook_properties)
+        columns = core_schema(StructType([fields] if isinstance(fields, Field) else fields))
+        if any(GENERATION_EXPRESSION in item.metadata for item in columns):
+            raise not_supported("A generated column in add_columns", "Make a new table with it.")
+        if len(columns):
+            self._change(call, lambda alter: alter.add_columns(columns))
+
+    def add_constraint(
+        self,
+        constraints: dict[str, str],
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Add a CHECK constraint, which all rows of the table satisfy.
+
+        Args:
+            constraints: The name, with SQL over the columns of one row. Several are an error, since
+                each is a commit of its own.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("add_constraint", args, commit_properties, post_commithook_properties)
+        if len(constraints) != 1:
+            raise ValueError("Give one constraint in a call: each is a commit of its own.")
+        ((name, expression),) = constraints.items()
+        self._change(call, lambda alter: alter.add_constraint(name, in_spark_sql(expression)))
+
+    def drop_constraint(
+        self,
+        name: str,
+        raise_if_not_exists: bool = True,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Drop a CHECK constraint.
+
+        Args:
+            name: Its name.
+            raise_if_not_exists: Whether it is an error if there is none.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("drop_constraint", args, commit_properties, post_commithook_properties)
+        self._change(
+            call, lambda alter: alter.drop_constraint(name, if_exists=not raise_if_not_exists)
+        )
+
+    def drop_column_not_null(
+        self,
+        column_name: str,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Let a column have nulls.
+
+        Args:
+            column_name: The column.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = Call(commit_properties, post_commithook_properties)
+        found = next(
+            (item for item in self.table.schema().fields if item.name == column_name), None
+        )
+        if found is not None and found.nullable:
+            raise ValueError(f"The column {column_name!r} may be null already.")
+        change = ColumnChange((column_name,), nullable=True)
+        self._change(call, lambda alter: alter.change_columns([change]))
+
+    def set_table_properties(
+        self,
+        properties: dict[str, str],
+        raise_if_not_exists: bool = True,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Set table properties.
+
+        Args:
+            properties: The values by name.
+            raise_if_not_exists: Whether a name of Delta's that is unknown is an error.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("set_table_properties", args, commit_properties, post_commithook_properties)
+        options = {} if raise_if_not_exists else {"allow_arbitrary_properties": True}
+        self._change(call, lambda alter: alter.set_properties(properties), options)
+
+    def set_table_name(
+        self,
+        name: str,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Raise an error: a catalog gives a table its name."""
+        del name, args, commit_properties, post_commithook_properties
+        raise not_supported("alter.set_table_name()", "Name the table in a catalog.")
+
+    def set_table_description(
+        self,
+        description: str,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Set what the table is, for people.
+
+        Args:
+            description: The text.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("set_table_description", args, commit_properties, post_commithook_properties)
+        self._change(call, lambda alter: alter.set_comment(description))
+
+    def set_column_metadata(
+        self,
+        column: str,
+        metadata: dict[str, str],
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> None:
+        """Set the comment of a column; no other metadata can be set.
+
+        Args:
+            column: The column.
+            metadata: The comment, under `comment`.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("set_column_metadata", args, commit_properties, post_commithook_properties)
+        if set(metadata) != {_COMMENT}:
+            raise not_supported("Metadata of a column but its comment", f"Set only {_COMMENT!r}.")
+        change = ColumnChange((column,), comment=metadata[_COMMENT])
+        self._change(call, lambda alter: alter.change_columns([change]))
+
+    def _change(
+        self,
+        call: Call,
+        change: Callable[[TableChanges], object],
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        call.ensure_no_app_txn("alter")
+        with errors_translated():
+            change(call.handle(self.table._log, **(options or {})).alter)
+        self.table._catch_up()
+
+
+def _call(method: str, args: tuple[Any, ...], commit: _Commit, hooks: _Hooks) -> Call:
+    return call_of(
+        method, args, COMMIT_FIRST, commit_properties=commit, post_commithook_properties=hooks
+    )
+
+
+def _ensure_versions_stay(protocol: Protocol, names: list[str]) -> None:
+    after = with_features(protocol, names)
+    if (after.min_reader_version, after.min_writer_version) > (
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+    ):
+        raise ProtocolError(
+            f"The features {listed(names)} need a protocol of reader {after.min_reader_version} "
+            f"and writer {after.min_writer_version}. Nothing was written. Set "
+            "allow_protocol_versions_increase=True.",
+            kind="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+            features=tuple(names),
+        )

@@ -1,0 +1,80 @@
+"""Arguments that deltalake still takes in two ways, by position and by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from optimist.core.errors.argument_types import wrong_type
+from optimist.deltalake.handles import Call
+
+__all__ = ["COMMIT_FIRST", "HOOKS_FIRST", "by_position", "call_of", "deprecated", "rows_given"]
+
+COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
+HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
+
+
+def deprecated(text: str) -> None:
+    """Warn the caller's caller of an argument that deltalake will drop."""
+    warnings.warn(text, DeprecationWarning, stacklevel=4)
+
+
+def by_position(
+    method: str, given: Sequence[Any], order: Sequence[str], by_name: dict[str, Any]
+) -> dict[str, Any]:
+    """Return arguments by name, of which some may be given by position.
+
+    Args:
+        method: The method's name.
+        given: The values that came by position.
+        order: The names that they have, in order.
+        by_name: The values that came by name; None where none came.
+
+    Raises:
+        TypeError: There are too many, or one came in both ways.
+    """
+    if not given:
+        return by_name
+    if len(given) > len(order):
+        raise TypeError(f"{method}() takes at most {len(order)} of {', '.join(order)}")
+    deprecated(f"Give the arguments {', '.join(order)} of {method}() by name.")
+    taken = dict(zip(order, given, strict=False))
+    for name in taken:
+        if by_name.get(name) is not None:
+            raise TypeError(f"{method}() got multiple values for '{name}'")
+    return {**by_name, **taken}
+
+
+def call_of(
+    method: str,
+    given: Sequence[Any],
+    order: Sequence[str] = COMMIT_FIRST,
+    *,
+    writer: Any = None,
+    **by_name: Any,
+) -> Call:
+    """Return what a command was given besides its own arguments (see `by_position`)."""
+    found = by_position(method, given, order, by_name)
+    return Call(found["commit_properties"], found["post_commithook_properties"], writer)
+
+
+def rows_given(data: Any, argument: str) -> pa.RecordBatchReader | pa.Table:
+    """Return rows of Arrow: a table, a stream, one batch, or a list of batches.
+
+    Raises:
+        ArgumentTypeError: They are none of these (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(data)])
+    if isinstance(data, Sequence) and not isinstance(data, str) and data:
+        return pa.Table.from_batches([pa.record_batch(each) for each in data])
+    if hasattr(data, "scanner"):  # a dataset of pyarrow
+        return data.scanner().to_reader()
+    raise wrong_type(argument, data, "rows of Arrow, such as a pyarrow.Table")

@@ -1,0 +1,134 @@
+"""deltalake's filters, lists of `(column, operator, value)`, as predicates."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from optimist.core.data.partition_values import parse_partition_value
+from optimist.core.errors import SchemaError
+from optimist.core.errors.foreign_text import listed, quoted
+from optimist.core.predicates import Predicate, col
+from optimist.core.predicates.builder import ColumnBuilder
+from optimist.core.predicates.text import quote_path
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.deltalake.quoting import optional_spark_sql
+
+__all__ = ["Filters", "predicate_of"]
+
+_Literal: TypeAlias = tuple[str, str, Any]
+Filters: TypeAlias = str | Sequence[_Literal] | Sequence[Sequence[_Literal]]
+"""SQL, or tuples joined by AND, or lists of these, joined by OR."""
+
+_COMPARISONS: Mapping[str, Callable[[ColumnBuilder, object], Predicate]] = {
+    "=": ColumnBuilder.__eq__,
+    "!=": ColumnBuilder.__ne__,
+    "<": ColumnBuilder.__lt__,
+    "<=": ColumnBuilder.__le__,
+    ">": ColumnBuilder.__gt__,
+    ">=": ColumnBuilder.__ge__,
+}
+_OPERATORS = (*_COMPARISONS, "in", "not in")
+
+
+def predicate_of(filters: Filters | None, schema: StructType) -> str | Predicate | None:
+    """Return the predicate that filters mean, or None without any.
+
+    A value is compared by the column's type, also where it is given as text. The empty text stands
+    for null.
+
+    Args:
+        filters: SQL with the quotes of deltalake, or tuples.
+        schema: The table's columns.
+
+    Raises:
+        ValueError: A filter has another form, or a value does not fit its column.
+        SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND`).
+    """
+    if filters is None or isinstance(filters, str):
+        return optional_spark_sql(filters)
+    given: list[Any] = list(filters)
+    if not given:
+        return None
+    if all(isinstance(item, tuple) for item in given):
+        given = [given]
+    elif not all(isinstance(item, list) for item in given):
+        raise ValueError(
+            "Filters are tuples of column, operator and value, or lists of such tuples, not both."
+        )
+    groups = [_conjunction(group, schema) for group in given]
+    found = groups[0]
+    for group in groups[1:]:
+        found = found | group
+    return found
+
+
+def _conjunction(group: Sequence[_Literal], schema: StructType) -> Predicate:
+    if not group:
+        raise ValueError("A list of filters is empty. Give no filter at all to match all files.")
+    found = Predicate.TRUE
+    for column, operator, value in group:
+        one = _comparison(_column(column, schema), operator, value)
+        found = one if found == Predicate.TRUE else found & one
+    return found
+
+
+def _column(name: str, schema: StructType) -> StructField:
+    found = next((item for item in schema if item.name == name), None)
+    if found is None:
+        raise SchemaError(
+            f"The table has no column {quoted(name)}. Its columns are: {listed(schema.names)}.",
+            kind="DELTA_COLUMN_NOT_FOUND",
+            column=name,
+        )
+    return found
+
+
+def _comparison(item: StructField, operator: str, value: Any) -> Predicate:
+    column = col(quote_path((item.name,)))
+    if operator in ("in", "not in"):
+        values = _values(value)
+        known = [each for each in (_value(one, item) for one in values) if each is not None]
+        found = column.isin(known)
+        return found if operator == "in" else ~found
+    if operator not in _COMPARISONS:
+        raise ValueError(f"The operator {operator!r} is unknown. Use one of {_OPERATORS}.")
+    if isinstance(value, list | tuple | set):
+        raise ValueError(f"The operator {operator!r} takes one value, not {value!r}.")  # noqa: TRY004
+    wanted = _value(value, item)
+    if wanted is not None:
+        return _COMPARISONS[operator](column, wanted)
+    if operator == "=":
+        return column.is_null()
+    if operator == "!=":
+        return ~column.is_null()
+    raise ValueError(f"A null can't be compared by {operator!r}. Use '=' or '!='.")
+
+
+def _values(given: Any) -> Iterable[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"in and not in take a list of values, not {given!r}.")  # noqa: TRY004
+    return given
+
+
+def _value(given: Any, item: StructField) -> Any:
+    """Return a value of the column's type, or None for null."""
+    text = _text(given)
+    if item.data_type == PrimitiveType("string"):
+        return text or None
+    return parse_partition_value(text, item.data_type, column=item.name)
+
+
+def _text(given: Any) -> str:
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, str):
+        return given
+    if isinstance(given, dt.datetime):
+        return given.isoformat(sep=" ")
+    if isinstance(given, dt.date):
+        return given.isoformat()
+    if isinstance(given, int | float):
+        return str(given)
+    raise ValueError(f"A filter can't have the value {given!r}. Give text, a number or a date.")

@@ -1,0 +1,121 @@
+"""The commands of `DeltaTable` that look after the table's files and its log."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import pyarrow as pa
+
+from optimist.core.log_upkeep.cleanup import LogCleaner
+from optimist.core.log_upkeep.compaction import write_compaction
+from optimist.deltalake.arguments import HOOKS_FIRST, by_position, call_of
+from optimist.deltalake.exceptions import errors_translated, not_supported, refuse_given
+from optimist.deltalake.table_reads import TableReads
+from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+from optimist.deltalake.vacuum import vacuum_table
+
+__all__ = ["TableUpkeep"]
+
+_Commit = CommitProperties | None
+_Hooks = PostCommitHookProperties | None
+
+
+class TableUpkeep(TableReads):
+    """The methods of `DeltaTable` that change no row."""
+
+    @abstractmethod
+    def _catch_up(self) -> None:
+        """Load the newest version after a command."""
+
+    def vacuum(
+        self,
+        retention_hours: int | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+        full: bool | None = None,
+        keep_versions: list[int] | None = None,
+    ) -> list[str]:
+        """Delete the files that no version needs any more, or only list them.
+
+        Args:
+            retention_hours: How long removed files are kept; None for the table's property.
+            dry_run: Whether nothing is deleted.
+            enforce_retention_duration: Whether a shorter time than the table's is an error.
+            *args: The arguments that follow, by position, as older callers give them.
+            commit_properties: How the commits are made.
+            post_commithook_properties: What happens after them.
+            full: Whether the directory is listed, so that files that no commit names go, too.
+            keep_versions: Not supported.
+
+        Returns:
+            The paths of the files, relative to the table.
+        """
+        order = (*HOOKS_FIRST, "full", "keep_versions")
+        by_name = {
+            "commit_properties": commit_properties,
+            "post_commithook_properties": post_commithook_properties,
+            "full": full,
+            "keep_versions": keep_versions,
+        }
+        given = by_position("vacuum", args, order, by_name)
+        is_full = bool(given.pop("full"))
+        refuse_given("keep_versions", given.pop("keep_versions"), "Use a longer retention.")
+        if retention_hours is not None and retention_hours < 0:
+            raise ValueError(f"retention_hours is {retention_hours}, and must not be negative.")
+        call = call_of("vacuum", (), **given)
+        call.ensure_no_app_txn("vacuum")
+        with errors_translated():
+            options: dict[str, Any] = {"vacuum_ignores_retention_window": False}
+            if not enforce_retention_duration:
+                options["retention_duration_check_enabled"] = False
+            log = call.handle(self._log, **options)
+            found = vacuum_table(log, retention_hours, dry_run=dry_run, is_full=is_full)
+        self._catch_up()
+        return found
+
+    def generate(self) -> None:
+        """Write lists of the newest version's files, for engines that read no Delta."""
+        with errors_translated():
+            self._log.generate()
+
+    def create_checkpoint(self) -> None:
+        """Write a checkpoint of the newest version."""
+        with errors_translated():
+            self._log.checkpoint()
+
+    def compact_logs(self, starting_version: int, ending_version: int) -> None:
+        """Write one file for a range of commits, from which readers open the table faster."""
+        if not 0 <= starting_version < ending_version:
+            raise ValueError("starting_version must be less than ending_version, and not negative.")
+        with errors_translated():
+            log = self._log
+            write_compaction(log.store, log.log_path, starting_version, ending_version)
+
+    def cleanup_metadata(self) -> None:
+        """Delete the files of the log that have expired (`delta.logRetentionDuration`)."""
+        with errors_translated():
+            log = self._log
+            newest = log.snapshot()
+            LogCleaner().clean_up(log.store, newest, options=log.options, clock=log.clock)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Raise an error: the rows that vectors delete are left out by every read here."""
+        raise not_supported("deletion_vectors()", "Read the rows, or DeltaLog.files().")
+
+    def repair(
+        self,
+        dry_run: bool = False,
+        *args: Any,
+        commit_properties: _Commit = None,
+        post_commithook_properties: _Hooks = None,
+    ) -> dict[str, Any]:
+        """Raise an error: a file that is gone is not taken out of the table in silence."""
+        del dry_run, args, commit_properties, post_commithook_properties
+        raise not_supported(
+            "repair()",
+            "Restore a version whose files are there: restore(ignore_missing_files=True).",
+        )

@@ -1,0 +1,86 @@
+"""`convert_to_deltalake`: Parquet files where they are become a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optimist.core.errors import UsageError
+from optimist.core.options.handles import options_given
+from optimist.deltalake.arguments import COMMIT_FIRST, call_of
+from optimist.deltalake.exceptions import errors_translated, not_supported, refuse_given
+from optimist.deltalake.handles import open_log
+from optimist.deltalake.schema import Schema, core_schema
+from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["convert_to_deltalake"]
+
+_STRATEGIES = ("hive", "directory")
+_MODES = ("error", "ignore")
+
+
+def convert_to_deltalake(
+    uri: str | Path,
+    mode: str = "error",
+    partition_by: Schema | None = None,
+    partition_strategy: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *args: Any,
+    collect_stats: bool = True,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> None:
+    """Make a Delta table of the Parquet files at a path.
+
+    Args:
+        uri: The path or URL.
+        mode: What to do if there is a table: `error` or `ignore`.
+        partition_by: The columns that the directories name.
+        partition_strategy: `hive`, for directories such as `p=1`; `directory` is not supported.
+        name: Not supported.
+        description: Not supported; set it with `alter.set_table_description`.
+        configuration: Not supported; set properties with `alter.set_table_properties`.
+        storage_options: As for `DeltaTable`.
+        *args: The properties of the commit, by position, as older callers give them.
+        collect_stats: Whether statistics are taken from the files' footers.
+        commit_properties: How the commit is made.
+        post_commithook_properties: What happens after it.
+
+    Raises:
+        DeltaError: There are no files, or there is a table, or the files don't go together.
+    """
+    if partition_by is not None and partition_strategy is None:
+        raise ValueError("partition_by needs a partition_strategy.")
+    if partition_strategy not in (None, *_STRATEGIES):
+        raise ValueError(f"partition_strategy is one of {', '.join(_STRATEGIES)}.")
+    if partition_strategy == "directory":
+        raise not_supported("partition_strategy='directory'", "Name directories as in p=1.")
+    if mode not in _MODES:
+        raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
+    refuse_given("name", name, "Leave it out; a catalog gives a table its name.")
+    refuse_given("description", description, "Use alter.set_table_description after it.")
+    refuse_given("configuration", configuration, "Use alter.set_table_properties after it.")
+    call = call_of(
+        "convert_to_deltalake",
+        args,
+        COMMIT_FIRST,
+        commit_properties=commit_properties,
+        post_commithook_properties=post_commithook_properties,
+    )
+    call.ensure_no_app_txn("convert")
+    with errors_translated():
+        storage_options = options_given(storage_options)  # no crash report shows a value
+        columns = () if partition_by is None else core_schema(partition_by)
+        log = call.handle(open_log(uri, storage_options))
+        done = log.convert(columns, collect_statistics=collect_stats)
+        if done is None and mode == "error":
+            raise UsageError(
+                f"There is a Delta table at {log.table_path} already. Nothing was written. Use "
+                "mode='ignore' to keep it.",
+                kind="DELTA_TABLE_ALREADY_EXISTS",
+                table=log.table_path,
+            )

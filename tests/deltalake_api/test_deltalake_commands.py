@@ -1,0 +1,344 @@
+"""Each command of `DeltaTable` leaves the table that deltalake leaves, and tells the same of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import deltalake as real
+import deltalake.schema as real_schema
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import optimist.deltalake as ours
+import optimist.deltalake.schema as our_schema
+from optimist.core import DeltaLog
+from optimist.deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    NotSupportedError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
+
+ROWS = pa.table({"k": [1, 2, 3, 4], "p": ["a", "a", "b", "b"], "v": [1.0, None, 3.0, 4.0]})
+MORE = pa.table({"k": [3, 9], "p": ["b", "z"], "v": [30.0, 90.0]})
+COUNTS = ("rows", "files")
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows as the real deltalake reads them."""
+    return real.DeltaTable(path).to_pyarrow_table().sort_by("k").to_pylist()
+
+
+def counts(told: dict[str, Any]) -> dict[str, Any]:
+    """The metrics that count rows and files, not times."""
+    scanned = ("num_target_files_scanned", "num_target_files_skipped_during_scan")
+    return {k: v for k, v in told.items() if k.endswith(COUNTS) and k not in scanned}
+
+
+def merged(table: Any, **options: Any) -> Any:
+    return table.merge(MORE, "t.k = s.k", source_alias="s", target_alias="t", **options)
+
+
+COMMANDS: dict[str, Callable[[Any], Any]] = {
+    "delete": lambda t: t.delete("k > 2"),
+    "delete of nothing": lambda t: t.delete("k > 99"),
+    "delete of all": lambda t: t.delete(),
+    "delete of a partition": lambda t: t.delete("p = 'a'"),
+    "update": lambda t: t.update({"k": "k + 10", "p": "'q'"}, predicate="k = 1"),
+    "update of all": lambda t: t.update(updates={"v": "k"}),
+    "update by values": lambda t: t.update(new_values={"p": "new", "v": 7.5}, predicate="k = 2"),
+    "upsert": lambda t: merged(t).when_matched_update_all().when_not_matched_insert_all().execute(),
+    "merge but a column": lambda t: (
+        merged(t)
+        .when_matched_update_all(except_cols=["p"])
+        .when_not_matched_insert_all(except_cols=["v"])
+        .execute()
+    ),
+    "merge by SQL": lambda t: (
+        merged(t)
+        .when_matched_update({"v": "s.v"}, predicate="t.v > 1")
+        .when_not_matched_insert({"k": "s.k", "p": "s.p"}, predicate="s.k > 5")
+        .when_not_matched_by_source_update({"v": "0.0"}, predicate="t.k = 1")
+        .execute()
+    ),
+    "merge that deletes": lambda t: (
+        merged(t).when_matched_delete().when_not_matched_by_source_delete("t.k = 4").execute()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("partitions", [None, ["p"]], ids=["plain", "partitioned"])
+def test_a_command_changes_the_rows_that_deltalake_changes(
+    tmp_path: Path, name: str, partitions: list[str] | None
+) -> None:
+    told = {}
+    for module in (real, ours):
+        path = tmp_path / module.__name__
+        module.write_deltalake(path, ROWS, partition_by=partitions)
+        table = module.DeltaTable(path)
+        told[module] = counts(COMMANDS[name](table))
+        if told[module].get("num_removed_files", 1):
+            assert table.version() == 1
+    assert rows_of(tmp_path / ours.__name__) == rows_of(tmp_path / real.__name__)
+    rows = {k: v for k, v in told[ours].items() if k.endswith("rows") and "copied" not in k}
+    assert rows.items() <= {**told[real], "num_output_rows": rows.get("num_output_rows")}.items()
+
+
+@pytest.mark.parametrize("module", [real, ours], ids=["real", "ours"])
+def test_writes_of_each_mode_leave_the_same_rows(tmp_path: Path, module: ModuleType) -> None:
+    write = module.write_deltalake
+    write(tmp_path, ROWS, configuration={"delta.appendOnly": "false"})
+    write(str(tmp_path), MORE.to_batches(), mode="append")
+    assert [row["k"] for row in rows_of(tmp_path)] == [1, 2, 3, 3, 4, 9]
+    write(module.DeltaTable(tmp_path), MORE, mode="overwrite", predicate="k = 3 or k = 9")
+    assert [row["k"] for row in rows_of(tmp_path)] == [1, 2, 3, 4, 9]
+    write(tmp_path, ROWS, mode="ignore")
+    wider = MORE.append_column("w", pa.array([1, 2]))
+    write(tmp_path, wider, mode="append", schema_mode="merge")
+    assert len(rows_of(tmp_path)) == 7
+    write(tmp_path, pa.table({"k": [5]}), mode="overwrite", schema_mode="overwrite")
+    assert rows_of(tmp_path) == [{"k": 5}]
+    with pytest.raises(module.exceptions.DeltaError):
+        write(tmp_path, ROWS)
+    table = module.DeltaTable(tmp_path)
+    assert table.metadata().configuration == {"delta.appendOnly": "false"}
+
+
+def test_writes_through_a_table_move_it_to_the_new_version(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    DeltaLog.for_path(tmp_path).append(MORE)
+    assert (table.version(), table.count()) == (0, 4), "a table stays where it is"
+    ours.write_deltalake(table, MORE, mode="append")
+    assert (table.version(), table.count()) == (2, 8)
+
+
+def test_small_files_become_few(tmp_path: Path) -> None:
+    told = {}
+    for module in (real, ours):
+        path = tmp_path / module.__name__
+        for start in range(4):
+            module.write_deltalake(path, ROWS.slice(start, 1), mode="append", partition_by=["p"])
+        table = module.DeltaTable(path)
+        told[module] = table.optimize.compact(partition_filters=[("p", "=", "a")])
+        assert len(table.file_uris()) == 3
+        table.optimize.z_order(["k"])
+    assert rows_of(tmp_path / ours.__name__) == rows_of(tmp_path / real.__name__)
+    for name in ("numFilesAdded", "numFilesRemoved", "partitionsOptimized", "totalFilesSkipped"):
+        assert told[ours][name] == told[real][name], name
+    with pytest.raises(ValueError, match="column"):
+        ours.DeltaTable(tmp_path / ours.__name__).optimize.z_order([])
+    with pytest.raises(ValueError, match="target_size"):
+        ours.DeltaTable(tmp_path / ours.__name__).optimize.compact(target_size=1 << 63)
+
+
+def test_restore_vacuum_and_the_log(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    table.delete("k = 1")
+    table.delete("k = 2")
+    assert table.restore(0) == {"numRemovedFile": 1, "numRestoredFile": 1}
+    assert (table.version(), table.count()) == (3, 4)
+    assert table.restore(table.version()) == {"numRemovedFile": 0, "numRestoredFile": 0}
+    with pytest.raises(ValueError, match="retention"):
+        table.vacuum(retention_hours=0)
+    dead = table.vacuum(retention_hours=0, enforce_retention_duration=False)
+    assert len(dead) == 2
+    assert all((tmp_path / name).is_file() for name in dead)
+    stray = tmp_path / "stray.parquet"
+    pq.write_table(ROWS, stray)
+    gone = table.vacuum(0, False, False, full=True)
+    assert set(gone) == {*dead, "stray.parquet"}
+    assert not any((tmp_path / name).exists() for name in gone)
+    table.create_checkpoint()
+    assert (tmp_path / "_delta_log" / "_last_checkpoint").is_file()
+    table.compact_logs(0, 2)
+    assert (tmp_path / "_delta_log" / f"{0:020}.{2:020}.compacted.json").is_file()
+    table.cleanup_metadata()
+    table.generate()
+    assert (tmp_path / "_symlink_format_manifest" / "manifest").is_file()
+    assert len(rows_of(tmp_path)) == 4
+
+
+def test_changes_of_the_table_are_those_of_deltalake(tmp_path: Path) -> None:
+    for module, schema in ((real, real_schema), (ours, our_schema)):
+        path = tmp_path / module.__name__
+        fields = [schema.Field("k", "long", nullable=False), schema.Field("p", "string")]
+        table = module.DeltaTable.create(
+            path,
+            schema.Schema(fields),
+            name="people",
+            description="all of them",
+            partition_by="p",
+            configuration={"delta.appendOnly": "false", "delta.logRetentionDuration": None},
+        )
+        table.alter.add_columns(schema.Field("n", "string"))
+        table.alter.add_columns([])
+        table.alter.add_constraint({"positive": "k > 0"})
+        table.alter.drop_constraint("none", raise_if_not_exists=False)
+        table.alter.drop_column_not_null("k")
+        table.alter.set_table_description("others")
+        table.alter.set_column_metadata("n", {"comment": "a name"})
+        table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+        assert (table.metadata().name, table.metadata().description) == ("people", "others")
+        with pytest.raises(module.exceptions.DeltaError):
+            module.write_deltalake(
+                table, pa.table({"k": [0], "p": ["a"], "n": ["x"]}), mode="append"
+            )
+        with pytest.raises(module.exceptions.DeltaError):
+            table.alter.drop_constraint("none")
+    mine, theirs = (module.DeltaTable(tmp_path / module.__name__) for module in (ours, real))
+    assert mine.schema().to_json() == theirs.schema().to_json()
+    assert mine.metadata().configuration == theirs.metadata().configuration
+
+
+def test_features_join_the_protocol_only_when_versions_may_rise(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    with pytest.raises(DeltaProtocolError, match="allow_protocol_versions_increase"):
+        table.alter.add_feature(ours.TableFeatures.DeletionVectors)
+    table.alter.add_feature([ours.TableFeatures.DeletionVectors], True)
+    assert table.protocol().reader_features == ["deletionVectors"]
+    assert {item.in_protocol for item in ours.TableFeatures} >= {"v2Checkpoint", "timestampNtz"}
+
+
+def test_the_history_keeps_what_the_caller_says(tmp_path: Path) -> None:
+    ours.write_deltalake(
+        tmp_path,
+        ROWS,
+        commit_properties=ours.CommitProperties(
+            {"userName": "ada", "job": {"id": 5}, "userMetadata": "first"}, max_commit_retries=3
+        ),
+    )
+    table = ours.DeltaTable(tmp_path)
+    (commit,) = table.history()
+    assert commit["userName"] == "ada"
+    assert (commit["job"], commit["userMetadata"]) == ({"id": 5}, "first")
+    assert real.DeltaTable(tmp_path).history()[0]["job"] == {"id": 5}
+    table.delete("k = 1", commit_properties=ours.CommitProperties({"job": 2}))
+    assert table.history(1)[0]["job"] == 2
+    with pytest.warns(DeprecationWarning, match="by name"):
+        table.delete("k = 2", None, None, ours.CommitProperties({"job": 3}))
+    assert table.history(1)[0]["job"] == 3
+
+
+@pytest.mark.parametrize(
+    "custom",
+    [{"txnId": "x"}, {"operation": "x"}, {1: 2}, [("a", 1)], {"a": float("nan")}, {"a": {1}}],
+)
+def test_metadata_that_a_commit_can_not_have_is_refused(tmp_path: Path, custom: Any) -> None:
+    with pytest.raises(ValueError, match="custom_metadata"):
+        ours.write_deltalake(tmp_path, ROWS, commit_properties=ours.CommitProperties(custom))
+    assert not ours.DeltaTable.is_deltatable(tmp_path)
+
+
+def test_a_repeated_write_of_an_application_is_skipped(tmp_path: Path) -> None:
+    once = ours.CommitProperties(app_transactions=[ours.Transaction("job", 1)])
+    for _ in range(2):
+        ours.write_deltalake(tmp_path, ROWS, mode="append", commit_properties=once)
+    table = ours.DeltaTable(tmp_path)
+    assert (table.count(), table.transaction_version("job")) == (4, 1)
+    twice = ours.CommitProperties(app_transactions=[ours.Transaction("a", 1)] * 2)
+    with pytest.raises(NotSupportedError, match="several"):
+        table.delete(commit_properties=twice)
+    with pytest.raises(NotSupportedError, match="app_transactions"):
+        table.restore(0, commit_properties=once)
+
+
+def test_parquet_files_become_a_table(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError):
+        ours.convert_to_deltalake(tmp_path)
+    (tmp_path / "p=1").mkdir()
+    pq.write_table(ROWS.drop(["p"]), tmp_path / "p=1" / "one.parquet")
+    schema = our_schema.Schema([our_schema.Field("p", "integer")])
+    ours.convert_to_deltalake(tmp_path, partition_by=schema, partition_strategy="hive")
+    assert {row["p"] for row in rows_of(tmp_path)} == {1}
+    ours.convert_to_deltalake(tmp_path, mode="ignore")
+    with pytest.raises(DeltaError):
+        ours.convert_to_deltalake(tmp_path)
+    with pytest.raises(ValueError, match="partition_strategy"):
+        ours.convert_to_deltalake(tmp_path, partition_by=schema)
+
+
+def test_generated_columns_of_a_schema_are_computed(tmp_path: Path) -> None:
+    fields = [
+        our_schema.Field("k", "long"),
+        our_schema.Field("twice", "long", metadata={"delta.generationExpression": '"k" * 2'}),
+    ]
+    table = ours.DeltaTable.create(tmp_path, our_schema.Schema(fields))
+    ours.write_deltalake(table, pa.table({"k": [4]}), mode="append")
+    assert table.to_pyarrow_table().to_pylist() == [{"k": 4, "twice": 8}]
+    with pytest.raises(NotSupportedError, match="generated"):
+        table.alter.add_columns(fields[1])
+
+
+def test_an_error_is_of_the_class_that_deltalake_has(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError) as missing:
+        ours.DeltaTable(tmp_path / "none")
+    assert isinstance(missing.value, FileNotFoundError)
+    assert missing.value.kind == "PATH_NOT_FOUND"
+    assert pickle.loads(pickle.dumps(missing.value)).fields == missing.value.fields
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    with pytest.raises(SchemaMismatchError, match="nope"):
+        table.delete("nope = 1")
+    with pytest.raises(SchemaMismatchError):
+        ours.write_deltalake(tmp_path, pa.table({"other": [1]}), mode="append")
+    with pytest.raises(DeltaError, match="DELTA_VERSION_NOT_FOUND"):
+        ours.DeltaTable(tmp_path, version=99)
+    with pytest.raises(ValueError, match="updates"):
+        table.update()
+    with pytest.raises(TypeError, match="new_values"):
+        table.update({"v": 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="new_values"):
+        table.update(new_values={"v": object()})
+    for error in (CommitFailedError, SchemaMismatchError, DeltaProtocolError, TableNotFoundError):
+        assert issubclass(error, DeltaError)
+
+
+def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    zip_them = ours.WriterProperties(compression="gzip", compression_level=3)
+    calls: list[Callable[[], Any]] = [
+        table.repair,
+        table.deletion_vectors,
+        lambda: table.alter.set_table_name("x"),
+        lambda: table.alter.set_column_metadata("k", {"other": "x"}),
+        lambda: table.vacuum(keep_versions=[0]),
+        lambda: table.to_pyarrow_dataset(as_large_types=True),
+        lambda: table.update({"v": "1"}, error_on_type_mismatch=False),
+        lambda: table.optimize.compact(min_commit_interval=dt.timedelta(0)),
+        lambda: table.delete(writer_properties=zip_them),
+        lambda: table.delete(
+            post_commithook_properties=ours.PostCommitHookProperties(create_checkpoint=False)
+        ),
+        lambda: ours.write_deltalake(tmp_path / "new", ROWS, name="x"),
+        lambda: ours.convert_to_deltalake(tmp_path, partition_strategy="directory"),
+    ]
+    for call in calls:
+        with pytest.raises(NotSupportedError) as error:
+            call()
+        assert isinstance(error.value, NotImplementedError)
+        assert error.value.kind == "OPTIMIST_NOT_BUILT_YET"
+    assert table.history()[0]["version"] == 0
+    table.delete("k = 1", writer_properties=ours.WriterProperties(compression="ZSTD"))
+    assert table.version() == 1
+
+
+def test_the_page_of_those_who_come_from_deltalake_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "deltalake.md"
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
+    exec(code.replace("/data/prices", str(tmp_path / "prices")), {})
+    assert capsys.readouterr().out == "1\n2 2\n"
