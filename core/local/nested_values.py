@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from optimist.core.data.column_shape import arrow_rows
-from optimist.core.local.stored_values import INTEGERS, Value, stored_as
+from optimist.core.local.stored_values import stored_as
+from optimist.core.predicates.functions.value import INTEGERS, Value
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import (
     ArrayType,
