@@ -6,7 +6,6 @@ An answer is either exactly Spark's answer, or None for "unknown". Nothing here 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
@@ -33,6 +32,7 @@ from optimist.core.predicates.functions.value import (
 )
 from optimist.core.predicates.normal_form import Mask, combine_masks, full_mask, positive_form
 from optimist.core.predicates.parsing import predicate_of
+from optimist.core.predicates.text import like_regex
 from optimist.core.predicates.tree import (
     And,
     BooleanLiteral,
@@ -458,10 +458,4 @@ def _evaluate_like(leaf: Like, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     if column is None or column.data_type != PrimitiveType("string"):
         return None
-    return pc.match_substring_regex(column.values, pattern=_like_regex(leaf.parts))
-
-
-def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
-    wildcards = {"%": ".*", "_": "."}
-    body = "".join(wildcards[text] if wild else re.escape(text) for wild, text in parts)
-    return rf"(?s)\A{body}\z"
+    return pc.match_substring_regex(column.values, pattern=like_regex(leaf.parts))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from decimal import Decimal
 from functools import lru_cache
 
 __all__ = [
     "like_parts",
     "like_pattern",
+    "like_regex",
     "quote_identifier",
     "quote_literal",
     "quote_path",
@@ -91,6 +93,13 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...]
         else:
             _append_part(parts, char in "%_", char)
     return tuple(parts)
+
+
+def like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
+    """Return the regular expression, in RE2's grammar, that matches the same texts."""
+    wildcards = {"%": ".*", "_": "."}
+    body = "".join(wildcards[text] if wild else re.escape(text) for wild, text in parts)
+    return rf"(?s)\A{body}\z"
 
 
 def like_pattern(parts: tuple[tuple[bool, str], ...]) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates.functions.common_types import is_number, widened
-from optimist.core.predicates.functions.dates import days_of, ensure_years
+from optimist.core.predicates.functions.dates import UTC, days_of, ensure_years
 from optimist.core.predicates.functions.decimals import ROOM, rounded_half_up, truncated
 from optimist.core.predicates.functions.failures import does_not_fit, wrong_text
 from optimist.core.predicates.functions.text_casts import Cast, Read, text_cast
@@ -36,7 +36,6 @@ _FLOATS = ("float", "double")
 _LONG_BITS = 64
 _DIGITS_KEPT = 34
 """Spark rounds a decimal of more digits before it cuts off those behind the point."""
-UTC = ("UTC", "Etc/UTC", "Z")
 
 
 def cast_value(given: Arguments, target: DataType, *, is_try: bool = False) -> Value | None:

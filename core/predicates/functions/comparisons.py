@@ -5,7 +5,7 @@ NaN equals NaN and is greater than every other number; -0.0 equals 0.0. Texts co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -13,16 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.predicates.constants import cast_literal
 from optimist.core.predicates.functions.common_types import operands, widened, widest
 from optimist.core.predicates.functions.value import (
     BOOLEAN,
+    DATE,
     NULL,
+    STRING,
     VOID,
     Arguments,
     Array,
     Value,
     computed,
     one_array,
+    typed_constant,
 )
 from optimist.core.predicates.tree import FLIPPED, ComparisonOp
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
@@ -76,7 +80,7 @@ def compare_values(op: ComparisonOp, left: Array, right: Array, data_type: DataT
 
 def compared(op: ComparisonOp, given: Arguments) -> Value | None:
     """Compare two values."""
-    sides = operands(*given.values)
+    sides = operands(*_with_dates(given.values))
     data_type = widest(sides)
     if data_type == VOID:
         return _no_answer()
@@ -88,6 +92,19 @@ def compared(op: ComparisonOp, given: Arguments) -> Value | None:
         widened(sides, wanted),
         lambda left, right: compare_values(op, left, right, wanted),
     )
+
+
+def _with_dates(values: Sequence[Value]) -> Sequence[Value]:
+    """Read a constant text beside a date as a date."""
+    if DATE not in [value.data_type for value in values]:
+        return values
+    return [_as_date(value) for value in values]
+
+
+def _as_date(value: Value) -> Value:
+    is_text = value.literal is not None and value.data_type == STRING
+    read = cast_literal(value.literal, "date") if is_text and value.literal is not None else None
+    return value if read is None or read.value is None else typed_constant(read, DATE)
 
 
 def _is_beyond_integers(op: ComparisonOp, sides: tuple[Value, Value]) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,31 +18,71 @@ from optimist.core.predicates.functions.value import (
     Array,
     Value,
     computed,
+    one_array,
 )
 from optimist.core.schema.types import PrimitiveType
 
-__all__ = ["day_part", "days_of", "ensure_years", "to_date"]
+__all__ = [
+    "UTC",
+    "add_months",
+    "date_trunc",
+    "datediff",
+    "day_part",
+    "days_of",
+    "ensure_years",
+    "last_day",
+    "moved",
+    "time_part",
+    "to_date",
+    "trunc",
+]
 
 _INTEGER = PrimitiveType("integer")
 _EPOCH = dt.date(1970, 1, 1)
+UTC = ("UTC", "Etc/UTC", "Z")
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
 
 def day_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
-    """Return a part of dates, such as the year."""
-    if given.types[0] != DATE:
+    """Return a part of dates, such as the year; times in UTC count by their days."""
+    value = _date_of(given, 0)
+    if value is None:
         return None
 
     def compute(dates: Array) -> Array:
         ensure_years(dates, given.text)
         return kernel(dates).cast(pa.int32())
 
-    return computed(_INTEGER, given.values, compute)
+    return computed(_INTEGER, [value], compute)
+
+
+def time_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
+    """Return the hour, the minute or the second of times in UTC, or of times without a zone."""
+    if not _is_readable_time(given, 0):
+        return None
+    return computed(_INTEGER, given.values, lambda times: kernel(times).cast(pa.int32()))
+
+
+def _is_readable_time(given: Arguments, index: int) -> bool:
+    name = str(given.types[index])
+    return name == "timestamp_ntz" or (name == "timestamp" and given.zone in UTC)
+
+
+def _date_of(given: Arguments, index: int) -> Value | None:
+    """Return an argument as a date, if it is a date or a time."""
+    value = given.values[index]
+    if value.data_type == DATE:
+        return value
+    return computed(DATE, [value], days_of) if _is_readable_time(given, index) else None
 
 
 def ensure_years(dates: Array, text: str) -> None:
     """Refuse dates beyond the years 1 to 9999: Arrow counts years in 16 bits."""
-    days = pc.min_max(dates.cast(pa.int32())).as_py()
+    _ensure_known(dates.cast(pa.int32()), text)
+
+
+def _ensure_known(numbers: Array, text: str) -> None:
+    days = pc.min_max(numbers).as_py()
     if days["min"] is not None and not _FIRST_DAY <= days["min"] <= days["max"] <= _LAST_DAY:
         raise UsageError(
             f"The expression {quoted(text)} meets dates beyond the years 1 to 9999, which only "
@@ -57,5 +99,131 @@ def days_of(times: Array) -> Array:
 
 
 def to_date(given: Arguments) -> Value | None:
-    """Return the date itself."""
-    return given.values[0] if given.types == [DATE] else None
+    """Return the date, or the day of a time."""
+    return _date_of(given, 0)
+
+
+def moved(sign: int, given: Arguments) -> Value | None:
+    """Return the date some days later, or earlier."""
+    value = _date_of(given, 0)
+    if value is None or str(given.types[1]) not in ("byte", "short", "integer"):
+        return None
+
+    def kernel(dates: Array, days: Array) -> Array:
+        step = pc.multiply(days.cast(pa.int64()), pa.scalar(sign, pa.int64()))
+        return _dates_of(pc.add(_numbers_of(dates), step), given.text)
+
+    return computed(DATE, [value, given.values[1]], kernel)
+
+
+def _numbers_of(dates: Array) -> Array:
+    return dates.cast(pa.int32()).cast(pa.int64())
+
+
+def _dates_of(days: Array, text: str) -> Array:
+    """Return the dates of days since 1970, which must lie in the years that are known here."""
+    _ensure_known(days, text)
+    return days.cast(pa.int32()).cast(pa.date32())
+
+
+def datediff(given: Arguments) -> Value | None:
+    """Return how many days lie between the second date and the first one."""
+    end, start = _date_of(given, 0), _date_of(given, 1)
+    if end is None or start is None:
+        return None
+
+    def kernel(one: Array, other: Array) -> Array:
+        return pc.subtract(_numbers_of(one), _numbers_of(other)).cast(pa.int32())
+
+    return computed(_INTEGER, [end, start], kernel)
+
+
+def last_day(given: Arguments) -> Value | None:
+    """Return the last day of the date's month."""
+    return _by_months(given, lambda months, _: (months + 1).astype("M8[D]") - 1)
+
+
+def add_months(given: Arguments) -> Value | None:
+    """Return the date some months later, or the last day of a shorter month."""
+    if str(given.types[1]) not in ("byte", "short", "integer"):
+        return None
+
+    def kernel(months: Any, days: Any, count: Any) -> Any:
+        there = months + count
+        last = (there + 1).astype("M8[D]") - 1
+        return np.minimum(there.astype("M8[D]") + days, last)
+
+    return _by_months(given, kernel)
+
+
+def _by_months(given: Arguments, kernel: Callable[..., Any]) -> Value | None:
+    """Compute dates from months, days of the month counted from 0, and further numbers."""
+    value = _date_of(given, 0)
+    if value is None:
+        return None
+
+    def compute(*columns: Array) -> Array:
+        ensure_years(columns[0], given.text)
+        arrays = [one_array(column) for column in columns]
+        is_known = arrays[0].is_valid()
+        for array in arrays[1:]:
+            is_known = pc.and_(is_known, array.is_valid())
+        numbers = [
+            pc.fill_null(array.cast(pa.int32()), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+            for array in arrays
+        ]
+        days = numbers[0].astype("M8[D]")
+        months = days.astype("M8[M]")
+        found = kernel(months, days - months.astype("M8[D]"), *numbers[1:]).astype(np.int64)
+        known = pc.if_else(is_known, pa.array(found), pa.scalar(None, pa.int64()))
+        return _dates_of(known, given.text)
+
+    return computed(DATE, [value, *given.values[1:]], compute)
+
+
+_DATE_UNITS = {
+    **dict.fromkeys(("year", "yyyy", "yy"), "year"),
+    "quarter": "quarter",
+    **dict.fromkeys(("month", "mon", "mm"), "month"),
+    "week": "week",
+}
+_TIME_UNITS = {
+    **_DATE_UNITS,
+    **dict.fromkeys(("day", "dd"), "day"),
+    **{unit: unit for unit in ("hour", "minute", "second", "millisecond", "microsecond")},
+}
+
+
+def trunc(given: Arguments) -> Value | None:
+    """Return the first day of the year, quarter, month or week of a date."""
+    value, unit = _date_of(given, 0), _unit_of(given, 1, _DATE_UNITS)
+    if value is None or unit is None:
+        return None
+
+    def kernel(dates: Array) -> Array:
+        ensure_years(dates, given.text)
+        found = pc.floor_temporal(dates, unit=unit, week_starts_monday=True)
+        return _dates_of(_numbers_of(found.cast(pa.date32())), given.text)
+
+    return computed(DATE, [value], kernel)
+
+
+def date_trunc(given: Arguments) -> Value | None:
+    """Return the start of the unit that a time in UTC is in."""
+    unit = _unit_of(given, 0, _TIME_UNITS)
+    if unit is None or str(given.types[1]) != "timestamp" or not _is_readable_time(given, 1):
+        return None
+
+    def kernel(times: Array) -> Array:
+        ensure_years(days_of(times), given.text)
+        found = pc.floor_temporal(times, unit=unit, week_starts_monday=True)
+        ensure_years(days_of(found), given.text)
+        return found
+
+    return computed(given.types[1], given.values[1:], kernel)
+
+
+def _unit_of(given: Arguments, index: int, units: dict[str, str]) -> str | None:
+    literal = given.values[index].literal
+    word = None if literal is None else literal.value
+    return units.get(word.lower()) if isinstance(word, str) else None

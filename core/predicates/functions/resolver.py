@@ -21,6 +21,7 @@ from optimist.core.predicates.functions.casts import cast_value
 from optimist.core.predicates.functions.failures import UnknownMeaningError
 from optimist.core.predicates.functions.table import call
 from optimist.core.predicates.functions.value import (
+    DATE,
     INTEGERS,
     NULL,
     Arguments,
@@ -31,7 +32,7 @@ from optimist.core.predicates.functions.value import (
 )
 from optimist.core.predicates.parsing import column_of, literal_of, type_name_of
 from optimist.core.predicates.tree import Literal
-from optimist.core.schema.types import PrimitiveType, data_type_from_json
+from optimist.core.schema.types import DataType, PrimitiveType, data_type_from_json
 
 __all__ = ["Resolver"]
 
@@ -108,6 +109,8 @@ class Resolver:
         if name == "if" and len(nodes) == 3:
             condition, *results = self._all(nodes)
             return self._chosen([condition], results)
+        if name in ("date", "to_date") and len(nodes) == 1:
+            return self._cast_to(self.value(nodes[0]), DATE)
         if name == "isnotnull":
             return self._apply("NOT", [self._apply("IS NULL", self._all(nodes))])
         return self._apply(name, self._all(nodes))
@@ -148,7 +151,10 @@ class Resolver:
         inner = self.value(node.value)
         if literal is not None and _is_of_type(literal, name):
             return typed_constant(literal, target)
-        found = cast_value(Arguments([inner], self.text, self.zone), target, is_try=node.is_try)
+        return self._cast_to(inner, target, is_try=node.is_try)
+
+    def _cast_to(self, inner: Value, target: DataType, *, is_try: bool = False) -> Value:
+        found = cast_value(Arguments([inner], self.text, self.zone), target, is_try=is_try)
         if found is None or not inner.is_plain:
             raise UnknownMeaningError(
                 f"casts {shown(inner.data_type)} to {shown(target)}, which only Spark can do"

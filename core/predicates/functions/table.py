@@ -52,6 +52,99 @@ class Function:
 
 _ANY, _NUMBERS, _WHOLE = "any type", "numbers", "integers, decimals"
 _WIDER, _BOOLEAN = "the common type", "boolean"
+_TEXT, _TEXTS_OF_ONE, _INT = "string", "a text", "int"
+_TEXTS: tuple[Function, ...] = (
+    Function(("concat", "||"), "texts", _TEXT, texts.concat, (1, _MANY), True),
+    Function(("concat_ws",), "a constant; texts", _TEXT, texts.concat_ws, (2, _MANY)),
+    *(
+        Function(names, _TEXTS_OF_ONE, _TEXT, partial(texts.mapped, kernel), (1, 1))
+        for names, kernel in (
+            (("upper", "ucase"), pc.utf8_upper),
+            (("lower", "lcase"), pc.utf8_lower),
+        )
+    ),
+    Function(("reverse",), _TEXTS_OF_ONE, _TEXT, partial(texts.plain, pc.utf8_reverse), (1, 1)),
+    *(
+        Function(names, _TEXTS_OF_ONE, _INT, partial(texts.measured, kernel), (1, 1))
+        for names, kernel in (
+            (("length", "char_length", "character_length", "len"), pc.utf8_length),
+            (("octet_length",), pc.binary_length),
+        )
+    ),
+    *(
+        Function((name,), _TEXTS_OF_ONE, _TEXT, partial(texts.trimmed, kernel), (1, 1))
+        for name, kernel in (
+            ("trim", pc.utf8_trim),
+            ("ltrim", pc.utf8_ltrim),
+            ("rtrim", pc.utf8_rtrim),
+        )
+    ),
+    Function(
+        ("btrim",), "a text; a constant text", _TEXT, partial(texts.trimmed, pc.utf8_trim), (1, 2)
+    ),
+    Function(("substring", "substr"), "a text; constant ints", _TEXT, texts.substring, (2, 3)),
+    Function(("left",), "a text; a constant int", _TEXT, texts.left, (2, 2)),
+    Function(("right",), "a text; a constant int", _TEXT, texts.right, (2, 2)),
+    Function(("replace",), "a text; constant texts", _TEXT, texts.replace, (2, 3)),
+    Function(("repeat",), "a text; a constant int", _TEXT, texts.repeat, (2, 2)),
+    *(
+        Function(
+            (name,),
+            "a text; a constant int; one constant character",
+            _TEXT,
+            partial(texts.padded, kernel),
+            (2, 3),
+        )
+        for name, kernel in (("lpad", pc.utf8_lpad), ("rpad", pc.utf8_rpad))
+    ),
+    Function(
+        ("split_part",), "a text; a constant text and int >= 1", _TEXT, texts.split_part, (3, 3)
+    ),
+    Function(("instr",), "a text; a constant text", _INT, texts.instr, (2, 2)),
+    Function(("locate", "position"), "a constant text; a text", _INT, texts.locate, (2, 2)),
+    *(
+        Function(
+            (name,), "a text; a constant text", _BOOLEAN, partial(texts.matched, kernel), (2, 2)
+        )
+        for name, kernel in (
+            ("startswith", pc.starts_with),
+            ("endswith", pc.ends_with),
+            ("contains", pc.match_substring),
+        )
+    ),
+    Function(("LIKE", "like"), "a text; a constant pattern", _BOOLEAN, texts.like, (2, 3)),
+    Function(("ILIKE", "ilike"), "a text; a constant pattern", _BOOLEAN, texts.ilike, (2, 3)),
+)
+_DAY, _DAYS = "a date, a time", "a date or time; int"
+_DATES: tuple[Function, ...] = (
+    Function(("to_date", "date"), _DAY, "date", dates.to_date, (1, 1)),
+    *(
+        Function(names, _DAY, _INT, partial(dates.day_part, kernel), (1, 1))
+        for names, kernel in (
+            (("year",), pc.year),
+            (("quarter",), pc.quarter),
+            (("month",), pc.month),
+            (("day", "dayofmonth"), pc.day),
+            (("dayofweek",), partial(pc.day_of_week, count_from_zero=False, week_start=7)),
+            (("weekday",), partial(pc.day_of_week, count_from_zero=True, week_start=1)),
+            (("dayofyear",), pc.day_of_year),
+            (("weekofyear",), pc.iso_week),
+        )
+    ),
+    *(
+        Function((name,), "a time", _INT, partial(dates.time_part, kernel), (1, 1))
+        for name, kernel in (("hour", pc.hour), ("minute", pc.minute), ("second", pc.second))
+    ),
+    Function(("last_day",), _DAY, "date", dates.last_day, (1, 1)),
+    Function(("date_add", "dateadd"), _DAYS, "date", partial(dates.moved, 1), (2, 2)),
+    Function(("date_sub",), _DAYS, "date", partial(dates.moved, -1), (2, 2)),
+    Function(("add_months",), _DAYS, "date", dates.add_months, (2, 2)),
+    Function(("datediff", "date_diff"), "two dates or times", _INT, dates.datediff, (2, 2)),
+    Function(("trunc",), "a date or time; a constant unit", "date", dates.trunc, (2, 2)),
+    Function(
+        ("date_trunc",), "a constant unit; a timestamp", "timestamp", dates.date_trunc, (2, 2)
+    ),
+)
 _TABLE: tuple[Function, ...] = (
     Function(("+",), "two numbers", _WIDER, arithmetic.added, (2, 2)),
     Function(("-",), "two numbers", _WIDER, arithmetic.subtracted, (2, 2)),
@@ -92,16 +185,8 @@ _TABLE: tuple[Function, ...] = (
     Function(("nvl", "ifnull"), "two values of one type", _WIDER, choices.coalesce, (2, 2), True),
     Function(("nvl2",), "any type; two values of one type", _WIDER, choices.nvl2, (3, 3), True),
     Function(("nullif",), "two values of one type", "the first type", choices.nullif, (2, 2)),
-    Function(("concat", "||"), "texts", "string", texts.concat, (1, _MANY), True),
-    Function(("to_date",), "a date", "date", dates.to_date, (1, 1)),
-    *(
-        Function(names, "a date", "int", partial(dates.day_part, kernel), (1, 1))
-        for names, kernel in (
-            (("year",), pc.year),
-            (("month",), pc.month),
-            (("day", "dayofmonth"), pc.day),
-        )
-    ),
+    *_TEXTS,
+    *_DATES,
 )
 
 

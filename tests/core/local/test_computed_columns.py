@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_an_error(make):
 @pytest.mark.parametrize(
     "column",
     [
-        Column("b", "string", generated_as="upper(s)"),
+        Column("b", "string", generated_as="soundex(s)"),
         Column("b", "date", generated_as="CAST(t AS DATE)"),
         Column("b", "int", generated_as="year(t)"),
         Column("b", "string", generated_as="concat(p, 'x')"),

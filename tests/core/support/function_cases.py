@@ -114,10 +114,58 @@ def _choices() -> Iterator[str]:
 
 def _texts() -> Iterator[str]:
     yield from ("concat(s1, s2)", "concat(s1)", "s1 || s2 || s3", "concat(s1, NULL, s2)")
+    yield from ("concat_ws(',', s1, s2, s3)", "concat_ws('', s1)", "concat_ws('--', s1, NULL)")
+    names = ("upper", "ucase", "lower", "lcase", "reverse", "length", "char_length", "len")
+    names += ("character_length", "octet_length", "trim", "ltrim", "rtrim", "btrim")
+    yield from (f"{name}({column}1)" for name, column in product(names, "csuv"))
+    yield from ("btrim(s1, 'abc')", "btrim(s1, ' a')", "btrim(s1, '')")
+    for start, length in product(
+        (0, 1, 2, 3, -1, -2, -5, 100), ("", ", 0", ", 1", ", 2", ", -1", ", 9")
+    ):
+        yield from (f"substring(s1, {start}{length})", f"substr(s2, {start}{length})")
+    for count in (0, 1, 2, 5, 50, -1):
+        yield from (f"{name}(s1, {count})" for name in ("left", "right", "repeat"))
+        yield from (f"{name}(s1, {count})" for name in ("lpad", "rpad"))
+        yield from (
+            f"{name}(s1, {count}, '{k}')"
+            for name in ("lpad", "rpad")
+            for k in ("x", "\U0001f600", "ab", "")
+        )
+        yield f"split_part(s1, ',', {count})"
+        yield f"split_part(s1, 'b', {count})"
+        yield f"split_part(s1, '', {count})"
+    for text in ("a", "bc", "", "\U0001f600", "aa", "x", "\u0301", "B"):
+        yield from (f"replace(s1, '{text}')", f"replace(s1, '{text}', 'bb')")
+        yield from (f"instr(s1, '{text}')", f"locate('{text}', s1)", f"position('{text}' IN s1)")
+        yield from (
+            f"{name}(concat(s1), '{text}')" for name in ("startswith", "endswith", "contains")
+        )
+    for pattern in ("a%", "%b%", "_", "a_c", "", "%", "a\\\\_c", "a\\\\%c", "__", "A%c", "\u00e9"):
+        yield from (f"concat(s1) LIKE '{pattern}'", f"concat(s1) ILIKE '{pattern}'")
+        yield f"like(concat(s1), '{pattern}')"
+        yield f"s1 NOT ILIKE '{pattern}'"
+    yield from ("concat(s1) LIKE 'a#%c' ESCAPE '#'", "upper(s1) = s2", "length(s1) > length(s2)")
 
 
 def _dates() -> Iterator[str]:
-    yield from (f"{name}(t1)" for name in ("to_date", "year", "month", "day", "dayofmonth"))
+    names = ("to_date", "date", "year", "quarter", "month", "day", "dayofmonth", "dayofweek")
+    names += ("weekday", "dayofyear", "weekofyear", "last_day", "hour", "minute", "second")
+    yield from (f"{name}({column}1)" for name, column in product(names, "tzwv"))
+    for name in ("date_add", "date_sub", "dateadd", "add_months"):
+        yield from (f"{name}({one}1, {other}1)" for one, other in product("tzw", "kbhil"))
+        yield from (f"{name}(t1, {count})" for count in (0, 1, -1, 31, 400))
+    for one, other in product("tzw", "tzw"):
+        yield from (f"datediff({one}1, {other}2)", f"date_diff({one}1, {other}2)")
+    units = ("year", "yyyy", "YY", "quarter", "month", "Mon", "mm", "week", "day", "dd", "hour")
+    units += ("minute", "second", "millisecond", "microsecond", "century")
+    for unit, one in product(units, "tzw"):
+        yield from (f"trunc({one}1, '{unit}')", f"date_trunc('{unit}', {one}1)")
+    yield from ("year(t1) = 2024 AND month(t1) < 3", "to_date(s1)", "last_day(date_add(t1, 1))")
+    yield from (
+        "date_add(t1, 0) >= '2024-02-01'",
+        "'2024-2-1' < last_day(t1)",
+        "coalesce(t1) <=> '2024'",
+    )
 
 
 def _casts() -> Iterator[str]:

@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.predicates.functions.letters import SAFE_RANGES
+
 __all__ = ["ERROR", "ODD_ROWS", "as_texts"]
 
 ERROR = False
 """Stands for an error in a list of answers; null is None, and every other answer a text."""
 NUM_ROWS = 120
+_FEW_LETTERS, _STEP = 900, 97
 _EPOCH = dt.date(1970, 1, 1)
 _TEXTS = [
     "", " ", "a", "A", "abc", "ABC", "aBc dEf", "  ab ", "%", "_", "a_c", "a%c", "\\", "a\\c",
@@ -106,6 +109,19 @@ def _spread(values: Sequence[Any], step: int) -> list[Any]:
     return [values[(row * step + (row // count) * (step - 1)) % count] for row in range(NUM_ROWS)]
 
 
+def _letters() -> list[str]:
+    """Spread over the rows all letters whose case Arrow changes as Java does."""
+    low = [
+        chr(point)
+        for first, last in SAFE_RANGES
+        for point in range(first, last + 1, 1 if last - first < _FEW_LETTERS else _STEP)
+    ]
+    rare = [chr(point) for point in (0xDF, 0x130, 0x131, 0x149, 0x1F0, 0x3A3, 0x3C2, 0x1E9E)]
+    size = len(low) // (NUM_ROWS - len(rare)) + 1
+    texts = ["".join(low[at : at + size]) for at in range(0, len(low), size)]
+    return [*texts, *rare, *("" for _ in range(NUM_ROWS))][:NUM_ROWS]
+
+
 def _odd_rows() -> pa.Table:
     columns: dict[str, pa.Array] = {}
 
@@ -121,6 +137,7 @@ def _odd_rows() -> pa.Table:
     for name, precision, scale in (("m", 18, 6), ("p", 38, 0), ("q", 38, 10), ("r", 38, 38)):
         add(name, _decimals(precision, scale), pa.decimal128(precision, scale))
     add("s", _TEXTS, pa.string(), 3)
+    columns["c1"] = pa.array(_letters(), pa.string())
     add("u", _NUMBERS, pa.string(), 1)
     add("v", _DAYS, pa.string(), 1)
     add("k", [0, 1, -1, 2, 3, -2, 5, 10, -10, 100, None], pa.int32(), 3)
@@ -133,7 +150,7 @@ def _odd_rows() -> pa.Table:
 
 ODD_ROWS = _odd_rows()
 """The table; a column's letter tells its type: b, h, i, l are integers, f and d floats, n, m, p,
-q, r decimals, s, u, v texts, k small integers, o booleans, t dates, z and w timestamps."""
+q, r decimals, c, s, u, v texts, k small integers, o booleans, t dates, z and w timestamps."""
 
 
 def as_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None]:

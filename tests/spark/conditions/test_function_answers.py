@@ -18,10 +18,11 @@ _ONE_IN = 23
 
 @pytest.mark.again
 def test_a_sample_of_the_record_is_still_what_spark_answers(
-    spark: SparkSession, conf: Callable[..., None]
+    spark: SparkSession, conf: Callable[[str, str], None]
 ) -> None:
     record = json.loads(gzip.decompress(_FILE.read_bytes()))
     chosen = dict(list(record.items())[::_ONE_IN])
-    conf(**CONFS)
+    for key, value in CONFS.items():
+        conf(key, value)
     found = spark_answers(spark, list(chosen))
     assert {sql: list(answer) for sql, answer in found.items()} == chosen
