@@ -39,7 +39,7 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
 def complete_rows(
-    rows: pa.Table, schema: StructType, given: Iterable[str]
+    rows: pa.Table, schema: StructType, given: Iterable[str], *, num_before: int = 0
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """Fill in the columns that new rows lack.
 
@@ -47,6 +47,7 @@ def complete_rows(
         rows: The rows, with exactly the table's columns.
         schema: The table's schema.
         given: The columns that the rows have, in any case.
+        num_before: The number of rows of the same write that were completed before.
 
     Raises:
         UsageError: Only Spark can compute a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows have
@@ -59,7 +60,7 @@ def complete_rows(
     defaults = _default_values(missing, schema)
     generated = {item.name: value for item in schema if (value := _generated_value(item, schema))}
     filled = _with_values(rows, defaults)
-    numbered, numbered_names = with_identity_numbers(filled, schema, names)
+    numbered, numbered_names = with_identity_numbers(filled, schema, names, num_before=num_before)
     for name, value in generated.items():
         if name in names:
             _ensure_as_computed(numbered, schema, name, value)

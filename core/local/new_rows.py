@@ -62,8 +62,12 @@ class NewRows:
             if self.given.find(column.name) is None
         )
 
-    def prepared(self, rows: pa.Table) -> pa.Table:
+    def prepared(self, rows: pa.Table, *, num_before: int = 0) -> pa.Table:
         """Return the rows for files.
+
+        Args:
+            rows: Some of the rows.
+            num_before: The number of rows of the same write before them.
 
         Raises:
             SchemaError: A value does not fit its column, or a row breaks a rule of the table or
@@ -71,7 +75,7 @@ class NewRows:
             UsageError: Only Spark can compute a value.
         """
         shaped = arrow_rows(rows, self.schema)
-        completed, _ = complete_rows(shaped, self.schema, rows.column_names)
+        completed, _ = complete_rows(shaped, self.schema, rows.column_names, num_before=num_before)
         stored = as_stored(completed, self.schema, self.metadata.partition_columns)
         ensure_rules_kept(stored, self.metadata, self.schema)
         if self.condition is not None:

@@ -22,13 +22,15 @@ from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.commands.written_schema import adopt_schema
-from optimist.core.data.change_files import INSERT, RowFiles
+from optimist.core.data.change_files import CHANGE_TYPE, INSERT, change_files, change_spec
+from optimist.core.data.parquet.stream_files import StreamFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
 from optimist.core.local.new_rows import NewRows
 from optimist.core.local.progress import ProgressReport
+from optimist.core.local.row_pieces import row_pieces
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.write_request import LocalWrite
@@ -51,7 +53,9 @@ __all__ = ["write"]
 _ZONE = "UTC"
 
 
-def write(txn: OptimisticTransaction, data: pa.Table, request: LocalWrite) -> CommitResult | None:
+def write(
+    txn: OptimisticTransaction, data: pa.RecordBatchReader, request: LocalWrite
+) -> CommitResult | None:
     """Write the rows and commit, see `DeltaLog.write`.
 
     Args:
@@ -104,7 +108,7 @@ class _Write:
     """One write whose transaction already has the table's new schema."""
 
     txn: OptimisticTransaction
-    data: pa.Table
+    data: pa.RecordBatchReader
     given: StructType
     request: LocalWrite
 
@@ -177,24 +181,28 @@ class _Write:
     ) -> WrittenFiles:
         """Write the rows to durable files, and leave no file after an error."""
         table = self.txn.table
-        prepared = rows.prepared(self.data)
-        spec = new_files(self.txn)
+        spec = replace(new_files(self.txn), target_bytes=self.request.target_file_size)
         pending.announce()
         if self.txn.read_version < 0:
             table.ensure_log_directory()
-        files = RowFiles(spec, table.clock)
-        filesystem, root = filesystem_for(spec.table_path, spec.access)
+        files = StreamFiles(spec, table.clock)
+        changes = StreamFiles(change_spec(spec), table.clock) if has_changes else None
         try:
-            if has_changes:
-                kinds = pa.chunked_array([pa.repeat(pa.scalar(INSERT), prepared.num_rows)])
-                files.write(prepared, kinds)
-            files.write(prepared)
-            adds, changes = files.close()
-            written = WrittenFiles(adds, files.num_rows, changes)
+            for piece in row_pieces(self.data):
+                prepared = rows.prepared(piece, num_before=files.num_rows)
+                files.write(prepared)
+                if changes is not None:
+                    changes.write(_as_inserts(prepared))
+            adds = files.close()
+            changed = change_files(changes.close()) if changes is not None else ()
+            written = WrittenFiles(adds, files.num_rows, changed)
+            filesystem, root = filesystem_for(spec.table_path, spec.access)
             paths = [join(root, unquote(item.path)) for item in written.actions]
             make_durable(filesystem, root, paths)
         except BaseException:
             files.abort()
+            if changes is not None:
+                changes.abort()
             raise
         pending.register_files(written.actions)
         self.txn.advance_identity_columns(rows.numbered, adds)
@@ -216,3 +224,8 @@ class _Write:
         )
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
+
+
+def _as_inserts(rows: pa.Table) -> pa.Table:
+    kinds = pa.repeat(pa.scalar(INSERT), rows.num_rows)
+    return rows.append_column(CHANGE_TYPE, pa.chunked_array([kinds]))

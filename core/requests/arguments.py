@@ -13,6 +13,7 @@ from optimist.core.errors.foreign_text import quoted, shown
 
 __all__ = [
     "Rows",
+    "arrow_stream",
     "arrow_table",
     "at_least_one",
     "ensure_text",
@@ -44,10 +45,21 @@ def arrow_table(rows: Rows, argument: str) -> pa.Table:
     Raises:
         ArgumentTypeError: They are no rows.
     """
+    return rows if isinstance(rows, pa.Table) else arrow_stream(rows, argument).read_all()
+
+
+def arrow_stream(rows: Rows, argument: str) -> pa.RecordBatchReader:
+    """Return the rows as an Arrow stream, whose batches come as they are asked for.
+
+    Raises:
+        ArgumentTypeError: They are no rows.
+    """
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows  # so that an error of its source stays what it is
     if isinstance(rows, pa.Table):
-        return rows
+        return rows.to_reader()
     if isinstance(rows, pa.RecordBatch):
-        return pa.Table.from_batches([rows])
+        return pa.Table.from_batches([rows]).to_reader()
     if not hasattr(rows, "__arrow_c_stream__"):
         raise ArgumentTypeError(
             f"The argument {argument} is of type {shown(type(rows).__name__)}, which has no "
@@ -56,7 +68,7 @@ def arrow_table(rows: Rows, argument: str) -> pa.Table:
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=argument,
         )
-    return pa.RecordBatchReader.from_stream(rows).read_all()
+    return pa.RecordBatchReader.from_stream(rows)
 
 
 def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:

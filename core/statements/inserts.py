@@ -44,7 +44,7 @@ def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
     columns = _columns(statement, snapshot, given)
     whole = [(*row, *given.values()) for row in rows]
     new_rows = _table(whole, columns, str(statement.table))
-    write(log.start_transaction(snapshot), new_rows, LocalWrite())
+    write(log.start_transaction(snapshot), new_rows.to_reader(), LocalWrite())
     return NO_ROWS
 
 

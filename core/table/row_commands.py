@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.predicates import Predicate
-from optimist.core.requests.arguments import Rows, arrow_table, ensure_text, names
+from optimist.core.requests.arguments import Rows, arrow_stream, arrow_table, ensure_text, names
 from optimist.core.runtime.budget import one_operation
 from optimist.core.snapshot import RowScan
 from optimist.core.table import by_need
@@ -85,8 +85,9 @@ class RowCommands(TableHandle):
 
         Args:
             data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
-                pandas or Polars; they must fit into memory. Columns are matched by name. Missing
-                ones get their default, are computed or numbered, or are null.
+                pandas or Polars or a `pyarrow.RecordBatchReader`. A stream of any length is written
+                in bounded memory. Columns are matched by name. Missing ones get their default, are
+                computed or numbered, or are null.
             mode: `append`; `overwrite`, which removes the rows that are there; `error` or `ignore`,
                 which create a table, and fail or do nothing if there is one.
             predicate: An overwrite removes only the rows for which it is true, as `replaceWhere` on
@@ -98,8 +99,8 @@ class RowCommands(TableHandle):
             schema_mode: None if the rows must fit the table's columns; `merge` adds new columns,
                 and widens types as far as the table allows it; `overwrite` replaces the schema and
                 the partitioning together with all rows.
-            target_file_size: A file ends where it has reached this size in bytes; None for no
-                limit.
+            target_file_size: A file ends with the row group that takes it to this size in bytes;
+                None for no limit.
             user_metadata: Text for the history.
             txn: Application id and version. A write whose version is not above the last one
                 recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
@@ -127,8 +128,9 @@ class RowCommands(TableHandle):
             user_metadata,
             txn,
         )
+        stream = arrow_stream(data, "data")
         begun = self._begin_write(data, is_overwrite=request.is_overwrite)
-        return by_need.write(begun, arrow_table(data, "data"), request)
+        return by_need.write(begun, stream, request)
 
     def _begin_write(self, data: object, *, is_overwrite: bool) -> OptimisticTransaction:
         """Begin a write, which for rows of the table itself counts the whole table as read.

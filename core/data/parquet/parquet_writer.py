@@ -54,7 +54,7 @@ from optimist.core.runtime.clock import Clock
 from optimist.core.runtime.retry import RetryPolicy
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = ["FileSpec", "TaskFiles", "delete_files", "without_empty_text"]
+__all__ = ["FileSpec", "TaskFiles", "delete_files", "group_rows", "without_empty_text"]
 
 _ROW_GROUP_ROWS = 1_000_000
 _ROW_GROUP_BYTES = 128 << 20
@@ -76,6 +76,7 @@ class FileSpec:
         compression: A codec by Spark's name. A `TaskFiles` takes those that `ensure_codec` knows.
         data_page_version: The kind of Parquet's data pages, `1.0` or `2.0`.
         max_rows_per_file: A file with more rows is split. None for no limit.
+        target_bytes: A file ends with the row group that takes it to this size. None for no limit.
         data_change: The `dataChange` of the `add` actions.
         carried: Additional columns of the files, after the table's. They have no statistics.
         access: The access to data files.
@@ -93,6 +94,7 @@ class FileSpec:
     compression: str = DEFAULT_CODEC
     data_page_version: str = "1.0"
     max_rows_per_file: int | None = None
+    target_bytes: int | None = None
     data_change: bool = True
     carried: tuple[StructField, ...] = ()
     access: DataAccess | None = None
@@ -194,6 +196,17 @@ class TaskFiles:
                 self._values = values
                 self._append(part)
 
+    def flush(self) -> None:
+        """Write the rows that wait in memory as a row group.
+
+        Raises:
+            StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        """
+        with storage_errors("written", self._spec.table_path):
+            if self._open is not None:
+                self._open.flush()
+                self._end_if_large()
+
     def close(self) -> tuple[AddFile, ...]:
         """Finish the last file, and return the `add` actions of all files.
 
@@ -222,6 +235,13 @@ class TaskFiles:
             rows = rows.slice(room)
             if limit and self._open.num_rows >= limit:
                 self._finish()
+            else:
+                self._end_if_large()
+
+    def _end_if_large(self) -> None:
+        target = self._spec.target_bytes
+        if target is not None and self._open is not None and self._open.size_bytes >= target:
+            self._finish()
 
     def _start(self, schema: pa.Schema) -> _OpenFile:
         codec = self._codec
@@ -288,20 +308,11 @@ class TaskFiles:
         if not names:
             yield {}, self._stored.of(rows)
             return
-        # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
-        # go by their indices: Arrow reads names that begin with a dot as paths.
-        keys = [without_empty_text(rows[name]) for name in names]
-        indices = [str(index) for index in range(len(keys))]
-        numbers = row_numbers(rows.num_rows)
-        numbered = pa.table([*keys, numbers], names=[*indices, "row"])
-        groups = numbered.group_by(indices, use_threads=False).aggregate([("row", "list")])
+        groups = group_rows(rows, names)
         stored = self._stored.of(rows.drop_columns(names))
         for position in range(groups.num_rows):
             group = groups.slice(position, 1)
-            key = {
-                name: value_for_text(group[index][0])
-                for name, index in zip(names, indices, strict=True)
-            }
+            key = {name: value_for_text(group[str(at)][0]) for at, name in enumerate(names)}
             values = serialize_partition_values(key, self._partitions)
             if groups.num_rows == 1:
                 yield values, stored
@@ -338,13 +349,19 @@ class _OpenFile:
             self._kept_rows += part.num_rows
             self._kept_bytes += part.nbytes
             if self._kept_rows >= _ROW_GROUP_ROWS or self._kept_bytes >= _ROW_GROUP_BYTES:
-                self._flush()
+                self.flush()
 
     def close(self) -> tuple[int, pq.FileMetaData]:
         """Finish the file, and return its size in bytes and its footer."""
-        self._flush()
+        self.flush()
         self._writer.close()
         return self._file.publish(), self._footers[0]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the row groups so far."""
+        size: int = self._file.sink.tell()
+        return size
 
     def abandon(self) -> None:
         """Discard the file, which is of no use."""
@@ -353,7 +370,7 @@ class _OpenFile:
             self._writer.close()
         self._file.discard()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if not self._kept:
             return
         group = pa.concat_tables(self._kept)
@@ -361,6 +378,25 @@ class _OpenFile:
         self.nan_free = found if self.nan_free is None else self.nan_free & found
         self._writer.write_table(group, row_group_size=_ROW_GROUP_ROWS)
         self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
+
+
+def group_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Group rows by their partitions.
+
+    Args:
+        rows: At least one row.
+        names: The partition columns.
+
+    Returns:
+        A row for each partition: its values in columns `0`, `1` and so on, and the positions of its
+        rows in `row_list`.
+    """
+    # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
+    # go by their indices: Arrow reads names that begin with a dot as paths.
+    keys = [without_empty_text(rows[name]) for name in names]
+    indices = [str(index) for index in range(len(keys))]
+    numbered = pa.table([*keys, row_numbers(rows.num_rows)], names=[*indices, "row"])
+    return numbered.group_by(indices, use_threads=False).aggregate([("row", "list")])
 
 
 def delete_files(

@@ -495,7 +495,7 @@ def test_an_append_against_replace_is_a_conflict(log):
     stale = log.start_transaction()
     log.create([NAME], mode="replace")
     with pytest.raises(DeltaConcurrentModificationException):
-        write(stale, pa.table({"id": [1]}), LocalWrite())
+        write(stale, pa.table({"id": [1]}).to_reader(), LocalWrite())
     assert log.to_arrow().num_rows == 0
 
 

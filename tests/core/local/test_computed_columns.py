@@ -217,7 +217,7 @@ def test_of_two_commits_that_give_out_the_same_numbers_the_later_fails(numbered)
     source = pa.table({"id": [4]})
     numbered.merge(source, ["id"]).when_not_matched_insert({"id": "s.id"}).execute()
     with pytest.raises(MetadataChangedException):
-        write(stale, pa.table({"id": [5]}), LocalWrite())
+        write(stale, pa.table({"id": [5]}).to_reader(), LocalWrite())
     assert sorted(number for _, number, _ in rows_of(numbered)) == [1, 3, 5, 7]
 
 

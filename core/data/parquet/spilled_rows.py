@@ -1,0 +1,73 @@
+"""Rows that wait on this machine's disk until all rows of their partitions are there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+
+__all__ = ["SpilledRows"]
+
+_BUCKETS = 64
+_CODEC = "lz4"
+
+
+class SpilledRows:
+    """Rows in files of Arrow, in a directory of its own below `TMPDIR`.
+
+    All rows of one partition are in one bucket. End it with `close`.
+    """
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="optimist-")
+        self._open: dict[int, tuple[Any, pa.RecordBatchStreamWriter]] = {}
+
+    @staticmethod
+    def bucket_of(key: tuple[str | None, ...]) -> int:
+        """Return the number of the bucket for a partition."""
+        return crc32(repr(key).encode()) % _BUCKETS
+
+    def add(self, rows: Mapping[int, list[pa.Table]]) -> None:
+        """Add rows to buckets."""
+        for bucket, parts in rows.items():
+            whole = pa.concat_tables(parts).combine_chunks()
+            if bucket not in self._open:
+                sink = pa.OSFile(str(self._path(bucket)), "wb")
+                codec = _CODEC if pa.Codec.is_available(_CODEC) else None
+                options = pa.ipc.IpcWriteOptions(compression=codec)
+                self._open[bucket] = sink, pa.ipc.new_stream(sink, whole.schema, options=options)
+            self._open[bucket][1].write_table(whole)
+
+    def finish(self) -> tuple[int, ...]:
+        """End the writing, and return the buckets that have rows."""
+        for sink, writer in self._open.values():
+            writer.close()
+            sink.close()
+        return tuple(sorted(self._open))
+
+    def read(self, bucket: int, max_bytes: int) -> Iterator[pa.Table]:
+        """Yield the rows of a bucket in tables of about a size."""
+        waiting: list[pa.RecordBatch] = []
+        num_bytes = 0
+        with pa.OSFile(str(self._path(bucket))) as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                waiting.append(batch)
+                num_bytes += batch.nbytes
+                if num_bytes >= max_bytes:
+                    yield pa.Table.from_batches(waiting)
+                    waiting, num_bytes = [], 0
+        if waiting:
+            yield pa.Table.from_batches(waiting)
+
+    def close(self) -> None:
+        """Remove the rows from the disk."""
+        for sink, _ in self._open.values():
+            sink.close()
+        self._directory.cleanup()
+
+    def _path(self, bucket: int) -> Path:
+        return Path(self._directory.name) / f"{bucket}.arrow"
