@@ -452,7 +452,7 @@ class TestRefusals:
         [
             "MERGE INTO this USING (SELECT 1 id) s ON this.id = s.id WHEN MATCHED THEN DELETE",
             "DELETE FROM this WHERE id = rand()",
-            "UPDATE this SET s = upper(s)",
+            "UPDATE this SET s = soundex(s)",
             "VACUUM this USING INVENTORY (SELECT 1)",
             "OPTIMIZE this WHERE p = hash(p)",
         ],
