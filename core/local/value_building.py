@@ -64,10 +64,11 @@ class ValueBuilder:
 
     def sql(self, expression: Expression) -> Value:
         """Build the value of a parsed text."""
+        empty = self._empty_rows()
         try:
-            return resolve_value(
-                self.text, expression, self._find_column, self._empty_rows(), zone=self.zone
-            )
+            value = resolve_value(self.text, expression, self._find_column, empty, zone=self.zone)
+            value.compute(empty)  # fails here and now if it is nested too deeply
+            return value
         except UnknownMeaningError as error:
             raise self.refusal(str(error)) from None
 

@@ -266,9 +266,9 @@ def _evaluate_own_text(leaf: Predicate, rows: _Rows) -> Array | None:
             value = resolve_value(text, expression, column, empty, zone=rows.zone_name)
         else:
             value = Resolver(text, column, _no_condition, rows.zone_name).value(expression)
+        return value.compute(rows.table) if value.data_type == BOOLEAN else None
     except (UnknownMeaningError, RecursionError):
         return None
-    return value.compute(rows.table) if value.data_type == BOOLEAN else None
 
 
 def _no_condition(node: Expression) -> Value | None:  # noqa: ARG001

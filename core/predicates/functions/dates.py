@@ -86,8 +86,7 @@ def _ensure_known(numbers: Array, text: str) -> None:
     if days["min"] is not None and not _FIRST_DAY <= days["min"] <= days["max"] <= _LAST_DAY:
         raise UsageError(
             f"The expression {quoted(text)} meets dates beyond the years 1 to 9999, which only "
-            "Spark computes. Nothing was written. Run the command with DeltaTable of "
-            "optimist.spark.",
+            "Spark computes. Nothing was changed. Use optimist.spark, or leave out such rows.",
             kind="OPTIMIST_NEEDS_SPARK",
             value=text,
         )

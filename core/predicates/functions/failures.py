@@ -27,7 +27,7 @@ def does_not_fit(what: str, target: DataType) -> SchemaError:
 def divided_by_zero(what: str) -> SchemaError:
     """Return the error for a division by zero."""
     return SchemaError(
-        f"The expression {shown(what)} divides by zero in a row. Nothing was written. Leave out "
+        f"The expression {shown(what)} divides by zero in a row. Nothing was changed. Leave out "
         "such rows, or write nullif(divisor, 0), which makes the result null.",
         kind="DIVIDE_BY_ZERO",
         expression=what,
@@ -37,7 +37,7 @@ def divided_by_zero(what: str) -> SchemaError:
 def wrong_text(what: str, target: DataType) -> SchemaError:
     """Return the error for a text that is no value of the type that it is cast to."""
     return SchemaError(
-        f"A text of {shown(what)} is not a value of the type {shown(target)}. Nothing was written. "
+        f"A text of {shown(what)} is not a value of the type {shown(target)}. Nothing was changed. "
         "Write try_cast, which makes the result null, or leave out such rows.",
         kind="CAST_INVALID_INPUT",
         expression=what,

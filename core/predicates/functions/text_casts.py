@@ -70,7 +70,7 @@ def _refuse_any(mask: pa.Array, text: str) -> None:
     if pc.any(mask, min_count=0).as_py():
         raise UsageError(
             f"The expression {quoted(text)} meets a text that only Spark casts. Nothing was "
-            "written. Run the command with DeltaTable of optimist.spark.",
+            "changed. Use optimist.spark, or leave out such rows.",
             kind="OPTIMIST_NEEDS_SPARK",
             value=text,
         )

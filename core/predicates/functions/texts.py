@@ -48,7 +48,7 @@ __all__ = [
 
 _INTEGER = PrimitiveType("integer")
 _LARGEST = 2**31 - 1
-_LONGEST = 1_000_000
+_LONGEST = 1_000
 """The longest text that is padded or repeated; Spark makes longer ones, too."""
 
 
