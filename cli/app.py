@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from optimist.cli import by_need
-from optimist.cli.commands import doing, looking
+from optimist.cli.commands import checking, doing, looking
 from optimist.cli.commands.arguments import OutputForm
 from optimist.cli.confs import gathered_options
 from optimist.cli.exit_codes import FINE, MISUSE
@@ -22,7 +22,7 @@ from optimist.core.imports import own_version
 
 __all__ = ["COMMANDS", "app", "run"]
 
-COMMANDS: tuple[Callable[..., int], ...] = (*looking.COMMANDS, *doing.COMMANDS)
+COMMANDS: tuple[Callable[..., int], ...] = (*looking.COMMANDS, *doing.COMMANDS, *checking.COMMANDS)
 
 Confs = Annotated[
     list[str] | None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optimist.core.log.last_checkpoint import LastCheckpoint
     from optimist.core.maintenance.copies.clone import ClonedTable
     from optimist.core.maintenance.copies.restore import RestoredTable
+    from optimist.core.maintenance.fsck.findings import CheckedTable
     from optimist.core.maintenance.optimize.optimize_metrics import FileSizes, Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
     from optimist.core.options.engine import EngineOptions
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddFile",
     "ChangeScan",
+    "CheckedTable",
     "ClonedTable",
     "Column",
     "ColumnChange",
@@ -87,6 +89,7 @@ __all__ = [
 _MODULES = {
     "AddFile": "optimist.core.protocol.actions",
     "ChangeScan": "optimist.core.changes.change_scan",
+    "CheckedTable": "optimist.core.maintenance.fsck.findings",
     "ClonedTable": "optimist.core.maintenance.copies.clone",
     "Column": "optimist.core.requests.table_definition",
     "ColumnChange": "optimist.core.requests.columns",

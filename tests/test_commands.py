@@ -22,8 +22,9 @@ NOT_BUILT = "(not built)"
 # What tells of a table, or leads to a command, and is none.
 NO_COMMANDS_OF_LOGS = {
     "changes", "clock", "commit_queue", "count", "ensure_sources_fit", "files", "follow",
-    "for_path", "head", "lease", "log_path", "metadata", "options", "protocol", "resolve_commit",
-    "scan", "scan_changes", "schema", "snapshot", "sql", "start_transaction", "store", "table",
+    "for_path", "fsck", "head", "lease", "log_path", "metadata", "options", "protocol",
+    "resolve_commit", "scan", "scan_changes", "schema", "snapshot", "sql", "start_transaction",
+    "store", "table",
     "table_exists", "table_path", "to_arrow", "to_pandas", "to_polars", "version",
     "wait_for_background_work",
 }  # fmt: skip

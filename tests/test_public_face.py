@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 # Values that users only ever get are reached by what gives them.
 GIVEN_BY = {
     "ChangeScan": "scan_changes",
+    "CheckedTable": "fsck",
     "ClonedTable": "clone",
     "CommitRecord": "history",
     "CommitResolution": "resolve_commit",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.copies.restore import RestoreTo, restore
     from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
     from optimist.core.maintenance.features.feature_removal import CaredFor
+    from optimist.core.maintenance.fsck.fsck import check_table
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
     from optimist.core.maintenance.optimize.optimize import optimize
@@ -75,6 +76,7 @@ __all__ = [
     "VacuumRequest",
     "VersionSource",
     "change_feed",
+    "check_table",
     "clone",
     "columns_by_footers",
     "convert",
@@ -125,6 +127,7 @@ _MODULES = {
     "VersionSource": "optimist.core.maintenance.copies.clone_source",
     "change_feed": "optimist.core.changes.feed",
     "clone": "optimist.core.maintenance.copies.clone",
+    "check_table": "optimist.core.maintenance.fsck.fsck",
     "columns_by_footers": "optimist.core.maintenance.optimize.dropped_columns",
     "convert": "optimist.core.maintenance.convert.convert",
     "create_table": "optimist.core.commands.create.create",

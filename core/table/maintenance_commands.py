@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.copies.clone import ClonedTable
     from optimist.core.maintenance.copies.clone_source import CloneSource
     from optimist.core.maintenance.copies.restore import RestoredTable
+    from optimist.core.maintenance.fsck.findings import CheckedTable
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.optimize_metrics import Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
@@ -321,6 +322,23 @@ class MaintenanceCommands(TableHandle):
         batches = None if inventory is None else _batches_of(inventory)
         request = by_need.VacuumRequest(retention_hours, dry_run, mode, batches, progress)
         return by_need.vacuum(self._begin, request)
+
+    @one_operation
+    def fsck(self, *, deep: bool = False) -> CheckedTable:
+        """Check the table for damage, and change nothing.
+
+        The whole log is read once, and the table's directory listed once. `findings` of the result
+        has a row for each damage, with its proof and what to do; docs/fsck.md explains the kinds.
+
+        Args:
+            deep: Whether data files and vectors are read, too, and compared with their statistics.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            ProtocolError: The table needs a feature that this engine can't read.
+            StorageError: The store failed.
+        """
+        return by_need.check_table(self.table, self.snapshot, deep=deep)
 
 
 def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:

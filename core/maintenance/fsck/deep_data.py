@@ -1,0 +1,156 @@
+"""The content of a version's data files and vectors, and whether their statistics are true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.parquet.row_counts import rows_by_footer
+from optimist.core.data.storage.unreadable_files import UNREADABLE
+from optimist.core.data.table_ref import TableRef
+from optimist.core.data.vectors.deletion_vectors import ensure_rows_exist, read_deletion_vector
+from optimist.core.errors import OptimistError, StorageError, TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.log.file_table import add_files, without_vectors
+from optimist.core.maintenance.fsck.findings import Finding
+from optimist.core.predicates import col
+from optimist.core.predicates.text import quote_path
+from optimist.core.protocol.actions import AddFile
+from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.local_scan import to_arrow
+
+__all__ = ["DeepData"]
+
+_READERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeepData:
+    """The reader of one version's files.
+
+    Attributes:
+        table: The table.
+        snapshot: The version.
+    """
+
+    table: TableRef
+    snapshot: Snapshot
+
+    def findings(self, without: set[str]) -> Iterator[Finding]:
+        """Read every file, and yield what is wrong.
+
+        Args:
+            without: Paths, as in the log or full, that are known to be missing or damaged already.
+        """
+        files = self.snapshot.files
+        numbers = range(files.num_rows)
+        checked = read_ahead(
+            lambda number: self._findings_of(files.slice(number, 1), without),
+            numbers,
+            threads=_READERS,
+            ahead=2 * _READERS,
+        )
+        for found in checked:
+            yield from found
+
+    def _findings_of(self, row: pa.Table, without: set[str]) -> list[Finding]:
+        (add,) = add_files(row)
+        path = self.table.data_paths.full_path(add.path)
+        if add.path in without or path in without:
+            return []
+        try:
+            num_rows = rows_by_footer(path, self.table.data_access())
+        except StorageError:
+            raise
+        except UNREADABLE as error:
+            return [Finding("damaged-file", add.path, shown(str(error)), size_bytes=add.size)]
+        noted = _noted(add)
+        said = noted.get("numRecords")
+        if said is not None and said != num_rows:
+            proof = f"the log says {said} rows, and the file has {num_rows}"
+            return [Finding("swapped-file", add.path, proof, size_bytes=add.size)]
+        found = list(self._vector_of(add, num_rows, without))
+        return [*found, *self._statistics_of(row, add, noted)]
+
+    def _vector_of(self, add: AddFile, num_rows: int, without: set[str]) -> Iterator[Finding]:
+        if add.deletion_vector is None:
+            return
+        try:
+            rows = read_deletion_vector(
+                add.deletion_vector, self.table.data_paths, self.table.data_access()
+            )
+            ensure_rows_exist(rows, num_rows, add.path)
+        except TableError as error:
+            path = str(error.fields.get("path", add.path))
+            if path not in without:
+                yield Finding("damaged-vector", path, str(error.args[0]))
+
+    def _statistics_of(
+        self, row: pa.Table, add: AddFile, noted: dict[str, Any]
+    ) -> Iterator[Finding]:
+        """Compare the bounds and counts of the log with the rows of the file."""
+        if not noted:
+            return
+        metadata = replace(self.snapshot.metadata, id=f"{self.snapshot.metadata.id}-fsck")
+        physical = without_vectors(row)
+        view = self.snapshot.with_other_files(metadata, physical)
+        try:
+            rows = to_arrow(view, access=self.table.data_access())
+        except StorageError:
+            raise
+        except OptimistError as error:
+            yield Finding("damaged-file", add.path, str(error.args[0]), size_bytes=add.size)
+            return
+        partition = set(self.snapshot.partition_columns)
+        for name in self.snapshot.schema.names:
+            wrong = None if name in partition else _untruth(view, name, rows.column(name))
+            if wrong:
+                yield Finding("untrue-statistics", add.path, f"column {shown(name)}: {wrong}")
+                return
+
+
+def _noted(add: AddFile) -> dict[str, Any]:
+    try:
+        found = json.loads(add.stats or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _untruth(view: FilesView, name: str, values: pa.ChunkedArray) -> str | None:
+    """Return the wrong answer to which the statistics of a column lead, or None if there is none.
+
+    The engine's own rules decide what a query would leave out, since many texts of a bound are
+    wider or narrower than they look.
+    """
+    column, nulls = col(quote_path((name,))), values.null_count
+    counted = view.count(column.is_null()).total
+    if counted is not None and counted != nulls:
+        return f"{nulls} values are null, and by the log {counted}"
+    for value in _ends(values):
+        if not view.scan(column == value).files.num_rows:
+            return f"it holds the value {shown(value)}, and a query for that leaves the file out"
+    if len(values) > nulls and not view.scan(~column.is_null()).files.num_rows:
+        return "it holds values, and a query for them leaves the file out"
+    return None
+
+
+def _ends(values: pa.ChunkedArray) -> list[Any]:
+    """Return the smallest and the largest value, where Python has the type and they have order."""
+    kind = values.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+        return []
+    if pa.types.is_floating(kind):
+        values = values.filter(pc.invert(pc.is_nan(values)))
+    try:
+        found = pc.min_max(values).as_py()
+    except (ValueError, OverflowError):  # beyond the calendar of Python
+        return []
+    return [value for value in found.values() if value is not None]

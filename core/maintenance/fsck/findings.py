@@ -1,0 +1,114 @@
+"""What a check of a table finds: kinds of damage, each with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pyarrow as pa
+
+__all__ = ["FINDINGS", "REPAIRS", "CheckedTable", "Finding", "findings_table"]
+
+_BACKUP = "Restore the file from a backup."
+_NEWEST = (
+    "Restore it from a backup. If it is the newest commit, delete it: no reader has seen its rows."
+)
+_CHECKPOINT = "Write a new one: optimist checkpoint URL."
+_RESTORE = "Restore the file from a backup, or go back to a version without it: optimist restore."
+REPAIRS: Mapping[str, str] = MappingProxyType(
+    {
+        "gap": "Restore the missing commits from a backup.",
+        "empty-commit": _NEWEST,
+        "torn-commit": _NEWEST,
+        "foreign-commit": "Move the file out of the log.",
+        "duplicate-commit": "Look which of the two is right, and move the other out of the log.",
+        "overwritten-commit": "Restore the first commit of that version from a backup.",
+        "bad-checkpoint": f"Delete it if the commits before it are still there. {_CHECKPOINT}",
+        "missing-part": f"Delete the other parts if the commits are still there. {_CHECKPOINT}",
+        "missing-sidecar": f"Restore the sidecar from a backup. {_CHECKPOINT}",
+        "stale-hint": _CHECKPOINT,
+        "bad-compacted": "Delete the file: readers take the commits instead.",
+        "bad-checksum": "Delete the file: readers do without it.",
+        "checksum-mismatch": "Restore the commit from a backup, or delete the .crc file if it is "
+        "the wrong one.",
+        "unreadable": "See the error.",
+        "missing-file": _RESTORE,
+        "truncated-file": _RESTORE,
+        "swapped-file": _RESTORE,
+        "damaged-file": _RESTORE,
+        "missing-vector": _RESTORE,
+        "truncated-vector": _RESTORE,
+        "damaged-vector": _RESTORE,
+        "untrue-statistics": "Compute them anew: DeltaLog.recompute_statistics, or the statement "
+        "ANALYZE TABLE ... COMPUTE DELTA STATISTICS.",
+        "orphan": "Delete it: optimist vacuum URL --delete.",
+    }
+)
+"""Every kind of finding, with what to do about it."""
+
+FINDINGS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("path", pa.string()),
+        ("version", pa.int64()),
+        ("bytes", pa.int64()),
+        ("proof", pa.string()),
+        ("repair", pa.string()),
+    ]
+)
+"""One row per finding. `path` is a full path, or for data files relative to the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        kind: A key of `REPAIRS`.
+        path: The file.
+        proof: What shows the damage.
+        version: The version that it concerns, if it is one.
+        size_bytes: The size of the file, if that matters.
+    """
+
+    kind: str
+    path: str
+    proof: str
+    version: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """The result of a check.
+
+    Attributes:
+        version: The newest version; None if it can't be read.
+        num_commits: The commits that were read.
+        num_files: The live data files that were looked at; None if the version can't be read.
+        is_deep: Whether data files were read, too.
+        findings: What was found, columns of `FINDINGS`; no row for a healthy table.
+    """
+
+    version: int | None
+    num_commits: int
+    num_files: int | None
+    is_deep: bool
+    findings: pa.Table = field(repr=False)
+
+
+def findings_table(found: Iterable[Finding]) -> pa.Table:
+    """Return findings as rows of `FINDINGS`."""
+    rows = [
+        {
+            "kind": each.kind,
+            "path": each.path,
+            "version": each.version,
+            "bytes": each.size_bytes,
+            "proof": each.proof,
+            "repair": REPAIRS[each.kind],
+        }
+        for each in found
+    ]
+    return pa.Table.from_pylist(rows, schema=FINDINGS)

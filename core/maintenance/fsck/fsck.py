@@ -1,0 +1,97 @@
+"""`check_table`: one listing of the log and of the table, and one pass over the log.
+
+Nothing is changed. The log is read file by file, also where its newest version can't be loaded, so
+that each damage is named and not only the first one. If the newest version can be loaded, its files
+are compared with the listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import ProtocolError, TableError, TableNotFoundError
+from optimist.core.log.checksum import read_checksum
+from optimist.core.log.commits import read_commit_info
+from optimist.core.log.integrity import differences
+from optimist.core.log.limits import LogLimits
+from optimist.core.log.names import checksum_name
+from optimist.core.log.replay import TableState
+from optimist.core.maintenance.fsck.deep_data import DeepData
+from optimist.core.maintenance.fsck.findings import FINDINGS, CheckedTable, Finding, findings_table
+from optimist.core.maintenance.fsck.listed_log import ListedLog
+from optimist.core.maintenance.fsck.log_content import LogContent
+from optimist.core.maintenance.fsck.stored_data import StoredData
+from optimist.core.paths import join
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["check_table"]
+
+
+def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) -> CheckedTable:
+    """Check a table, and return what is wrong with it.
+
+    Args:
+        table: The table.
+        load: Returns the newest version.
+        deep: Whether data files and vectors are read, too, and their statistics compared.
+
+    Raises:
+        TableNotFoundError: There is no table at the path.
+        ProtocolError: The table needs a feature that this engine can't read.
+        StorageError: The store failed.
+    """
+    snapshot, error = _newest(load)
+    log = ListedLog.of(table.store, table.log_path)
+    content = LogContent(table.store, log, LogLimits.of(table.options))
+    found = [*log.findings(), *content.findings()]
+    if snapshot is None:
+        if not found:
+            found.append(Finding("unreadable", table.log_path, str(error)))
+        return CheckedTable(None, len(log.commits), None, deep, findings_table(found))
+    found += _checksum_findings(table, snapshot, {each.version for each in found})
+    tables = [findings_table(found), *StoredData(table, snapshot).findings(content.named)]
+    if deep:
+        known = pa.concat_tables(tables).column("path").to_pylist()
+        tables.append(findings_table(DeepData(table, snapshot).findings(set(known))))
+    found_rows = pa.concat_tables(tables).cast(FINDINGS)
+    return CheckedTable(snapshot.version, len(log.commits), snapshot.num_files, deep, found_rows)
+
+
+def _newest(load: Callable[[], Snapshot]) -> tuple[Snapshot | None, TableError | None]:
+    try:
+        snapshot = load()
+        snapshot.num_files  # noqa: B018 - reads the checkpoint
+    except (TableNotFoundError, ProtocolError):
+        raise
+    except TableError as error:
+        return None, error
+    return snapshot, None
+
+
+def _checksum_findings(
+    table: TableRef, snapshot: Snapshot, told: set[int | None]
+) -> Iterator[Finding]:
+    """Compare the newest version with its checksum, unless its commit is known to be wrong."""
+    segment = snapshot.segment
+    if segment is None or segment.last_commit is None or snapshot.version in told:
+        return
+    info = read_commit_info(table.store, segment.last_commit.path)
+    noted = read_checksum(
+        table.store, table.log_path, snapshot.version, txn_id=info.txn_id if info else None
+    )
+    if noted is None:
+        return
+    state = TableState(
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        set_transactions=snapshot.set_transactions,
+    )
+    wrong = differences(
+        noted, state, num_files=snapshot.num_files, size_bytes=snapshot.size_in_bytes
+    )
+    if wrong:
+        path = join(table.log_path, checksum_name(snapshot.version))
+        yield Finding("checksum-mismatch", path, wrong, snapshot.version)

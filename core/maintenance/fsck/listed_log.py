@@ -1,0 +1,125 @@
+"""The files of a log by their names: what is missing, and what should not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
+from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
+from optimist.core.maintenance.fsck.findings import Finding
+from optimist.core.plugins.logstore import FileStatus, LogStore
+
+__all__ = ["ListedLog"]
+
+_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLog:
+    """The files of a log.
+
+    Attributes:
+        log_path: The log directory.
+        commits: The commits by version, ascending.
+        odd_commits: Files whose names say a version in another way than Delta writes it.
+        checkpoint_files: The files of checkpoints, parts included.
+        checkpoints: The complete checkpoints.
+        checksums: The version checksums by version, ascending.
+        compacted: The files of compacted commits.
+    """
+
+    log_path: str
+    commits: Mapping[int, FileStatus]
+    odd_commits: tuple[FileStatus, ...]
+    checkpoint_files: tuple[FileStatus, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    checksums: Mapping[int, FileStatus]
+    compacted: tuple[FileStatus, ...]
+
+    @classmethod
+    def of(cls, store: LogStore, log_path: str) -> ListedLog:
+        """List a log, all of it.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        commits: dict[int, FileStatus] = {}
+        checksums: dict[int, FileStatus] = {}
+        odd, checkpoints, compacted = [], [], []
+        for status in store.list_from(listing_start(log_path, 0)):
+            name = parse_log_file_name(status.name)
+            if name is None:
+                continue
+            if name.kind is LogFileKind.COMMIT:
+                if status.name.index(".") == _DIGITS:
+                    commits[name.version] = status
+                else:
+                    odd.append(status)
+            elif name.kind is LogFileKind.CHECKSUM:
+                checksums[name.version] = status
+            elif name.kind is LogFileKind.COMPACTED:
+                compacted.append(status)
+            else:
+                checkpoints.append(status)
+        return cls(
+            log_path,
+            dict(sorted(commits.items())),
+            tuple(odd),
+            tuple(checkpoints),
+            complete_checkpoints(checkpoints),
+            dict(sorted(checksums.items())),
+            tuple(compacted),
+        )
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what the names alone show."""
+        yield from self._holes()
+        yield from self._lost_at_the_end()
+        for status in self.odd_commits:
+            name = parse_log_file_name(status.name)
+            version = -1 if name is None else name.version
+            if version in self.commits:
+                proof = f"{self.commits[version].name} is the commit of the same version"
+                yield Finding("duplicate-commit", status.path, proof, version, status.size_bytes)
+            else:
+                proof = "the name has not the twenty digits by which engines find a commit"
+                yield Finding("foreign-commit", status.path, proof, version, status.size_bytes)
+        yield from self._incomplete_checkpoints()
+
+    def _holes(self) -> Iterator[Finding]:
+        versions = list(self.commits)
+        for one, other in pairwise(versions):
+            if other - one > 1:
+                last = "" if other - one == 2 else f" to {other - 1}"
+                proof = f"there is no commit {one + 1}{last}, but {one} and {other} are there"
+                yield Finding("gap", self.log_path, proof, one + 1)
+        first = versions[0] if versions else 0
+        if first and not any(first - 1 <= each.version for each in self.checkpoints):
+            proof = f"the log begins with commit {first}, and no checkpoint stands for those before"
+            yield Finding("gap", self.log_path, proof, 0)
+
+    def _lost_at_the_end(self) -> Iterator[Finding]:
+        """Find versions above the newest commit that left a checksum or a checkpoint behind."""
+        newest = max(self.commits, default=-1)
+        known = {version: status.name for version, status in self.checksums.items()}
+        known |= {each.version: each.files[0].name for each in self.checkpoints}
+        later = sorted(version for version in known if version > newest)
+        if later and self.commits:
+            proof = f"the newest commit is {newest}, but {known[later[-1]]} is there"
+            yield Finding("gap", self.log_path, proof, newest + 1)
+
+    def _incomplete_checkpoints(self) -> Iterator[Finding]:
+        complete = {status.path for each in self.checkpoints for status in each.files}
+        told: set[tuple[int, int | None]] = set()
+        for status in self.checkpoint_files:
+            name = parse_log_file_name(status.name)
+            if name is None or status.path in complete:
+                continue
+            if status.size_bytes == 0:
+                yield Finding("bad-checkpoint", status.path, "it is empty", name.version, 0)
+            elif (name.version, name.num_parts) not in told:
+                proof = f"of its {name.num_parts} parts some are missing"
+                yield Finding("missing-part", status.path, proof, name.version)
+            told.add((name.version, name.num_parts))

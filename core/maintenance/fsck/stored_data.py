@@ -1,0 +1,150 @@
+"""The data files and vector files of a version, compared with one listing of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.storage.listed_files import LISTED_SCHEMA, listed_pages
+from optimist.core.data.storage.missing_files import missing_files
+from optimist.core.data.table_ref import TableRef
+from optimist.core.data.vectors.deletion_vectors import deletion_vector_path
+from optimist.core.log.file_table import deletion_vector_of
+from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS
+from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
+from optimist.core.maintenance.vacuum.kept_paths import (
+    path_below,
+    relative_paths,
+    relative_vector_paths,
+)
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["StoredData"]
+
+_FRAME_BYTES = 8  # the length before a vector, and the checksum behind it
+
+
+class StoredData:
+    """The files below a table's directory, listed once.
+
+    Args:
+        table: The table.
+        snapshot: Its newest version.
+    """
+
+    def __init__(self, table: TableRef, snapshot: Snapshot) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self._names = HiddenNames.of(snapshot)
+        self._access = table.data_access()
+        pages = listed_pages(
+            table.table_path, self._access, self._names.enters, self._names.apart.add
+        )
+        listed = pa.Table.from_batches(pages, LISTED_SCHEMA)
+        self._listed = listed.filter(pc.invert(listed.column("is_directory"))).combine_chunks()
+
+    def findings(self, named: pa.Table) -> Iterator[pa.Table]:
+        """Yield rows of `FINDINGS`.
+
+        Args:
+            named: The files that the log names in any version, as `LogContent.named` has them.
+        """
+        files = self._snapshot.files
+        yield from self._compare_sizes(files)
+        yield from self._compare_vectors(files)
+        yield self._orphans(files, named)
+
+    def _compare_sizes(self, files: pa.Table) -> Iterator[pa.Table]:
+        below = _relative(files, self._table)
+        at = pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
+        yield self._missing("missing-file", files.filter(pc.is_null(at)).column("path"))
+        known = files.filter(pc.is_valid(at))
+        found = self._listed.column("size").take(at.drop_null())
+        for kind, is_so in (
+            ("truncated-file", pc.less(found, known.column("size"))),
+            ("swapped-file", pc.greater(found, known.column("size"))),
+        ):
+            wrong, sizes = known.filter(is_so), found.filter(is_so)
+            proof = pc.binary_join_element_wise(
+                "the log says ",
+                wrong.column("size").cast(pa.string()),
+                " bytes, and the file has ",
+                sizes.cast(pa.string()),
+                "",
+            )
+            yield _rows(kind, wrong.column("path"), proof, sizes)
+
+    def _missing(self, kind: str, references: pa.ChunkedArray) -> pa.Table:
+        """Return those of the log's paths at which there is no file."""
+        paths = self._table.data_paths
+        full = pa.chunked_array(map(paths.full_paths, references.chunks), pa.string())
+        gone = missing_files(full, self._table.table_path, self._access)
+        return _rows(kind, gone, "the log names it, and there is no such file")
+
+    def _compare_vectors(self, files: pa.Table) -> Iterator[pa.Table]:
+        """Compare each file of vectors with the end of the last vector in it."""
+        ends = self._ends_of_vectors(files)
+        paths, wanted = pa.array(ends, pa.string()), pa.array(ends.values(), pa.int64())
+        below = pa.array([path_below(each, self._table.data_paths) for each in ends], pa.string())
+        at = pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
+        unlisted = pa.chunked_array([paths.filter(pc.is_null(at))])
+        gone = missing_files(unlisted, self._table.table_path, self._access)
+        proof = "the log names it, and there is no such file"
+        yield _rows("missing-vector", gone, proof)
+        sizes = self._listed.column("size").take(at.drop_null())
+        is_short = pc.less(sizes, wanted.filter(pc.is_valid(at)))
+        short = paths.filter(pc.is_valid(at)).filter(is_short)
+        proof = "it ends before the last vector in it"
+        yield _rows("truncated-vector", short, proof, sizes.filter(is_short))
+
+    def _ends_of_vectors(self, files: pa.Table) -> dict[str, int]:
+        """Return the full path of each file of vectors, with the end of the last one in it."""
+        ends: dict[str, int] = {}
+        for row in files.column("deletionVector").drop_null().to_pylist():
+            vector = deletion_vector_of(row)
+            path = None if vector is None else deletion_vector_path(vector, self._table.data_paths)
+            if vector is not None and path is not None:
+                end = (vector.offset or 0) + vector.size_in_bytes + _FRAME_BYTES
+                ends[path] = max(ends.get(path, 0), end)
+        return ends
+
+    def _orphans(self, files: pa.Table, named: pa.Table) -> pa.Table:
+        """Return old files that no version in the log names: VACUUM would delete them."""
+        kept_ms = self._snapshot.properties.deleted_file_retention_ms
+        modified_ms = self._listed.column("modified_ms")
+        is_old = pc.and_(
+            pc.greater(modified_ms, 0), pc.less(modified_ms, self._table.clock.now_ms() - kept_ms)
+        )
+        old = self._listed.filter(is_old)
+        for rows in (files, named):
+            for known in (_relative(rows, self._table), self._vectors_of(rows)):
+                old = old.filter(pc.invert(pc.is_in(old.column("path"), value_set=known)))
+        paths = old.column("path").to_pylist()
+        is_ours = [self._names.shows(each) and not self._names.lies_apart(each) for each in paths]
+        orphans = old.filter(pa.array(is_ours, pa.bool_()))
+        proof = "no version in the log names it"
+        return _rows("orphan", orphans.column("path"), proof, orphans.column("size"))
+
+    def _vectors_of(self, rows: pa.Table) -> pa.Array:
+        return relative_vector_paths(rows, self._table.data_paths)
+
+
+def _relative(rows: pa.Table, table: TableRef) -> pa.Array:
+    references = rows.column("path").combine_chunks()
+    return relative_paths(references, table.data_paths)
+
+
+def _rows(kind: str, paths: Any, proof: Any, sizes: Any = None) -> pa.Table:
+    length = len(paths)
+    columns = {
+        "kind": pa.repeat(kind, length),
+        "path": paths,
+        "version": pa.nulls(length, pa.int64()),
+        "bytes": pa.nulls(length, pa.int64()) if sizes is None else sizes,
+        "proof": pa.repeat(proof, length) if isinstance(proof, str) else proof,
+        "repair": pa.repeat(REPAIRS[kind], length),
+    }
+    return pa.table(columns, schema=FINDINGS)
