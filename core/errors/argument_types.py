@@ -11,6 +11,7 @@ from optimist.core.errors.foreign_text import shown
 __all__ = [
     "ensure_kind",
     "ensure_mapping",
+    "ensure_optional_function",
     "ensure_optional_text",
     "ensure_text",
     "optional_whole",
@@ -33,6 +34,12 @@ def ensure_optional_text(given: object, argument: str) -> None:
     """Refuse an argument that is neither text nor None (see `ensure_text`)."""
     if given is not None:
         ensure_text(given, argument)
+
+
+def ensure_optional_function(given: object, argument: str) -> None:
+    """Refuse an argument that is neither a function of one argument nor None."""
+    if given is not None and not callable(given):
+        raise wrong_type(argument, given, "a function of one argument")
 
 
 def ensure_mapping(given: object, argument: str, wanted: str) -> None:

@@ -17,6 +17,7 @@ from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.table_place import place_of, unambiguous
+from optimist.core.values.unicode_text import ensure_unicode
 
 __all__ = ["TablePath", "path_text", "resolve_table_path"]
 
@@ -35,6 +36,7 @@ def path_text(path: object, name: str = "path") -> str:
 
     Raises:
         ArgumentTypeError: The path is neither.
+        UsageError: The path holds half a character (kind `OPTIMIST_INVALID_TEXT`).
     """
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
@@ -43,6 +45,7 @@ def path_text(path: object, name: str = "path") -> str:
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=name,
         )
+    ensure_unicode(text)
     return text
 
 

@@ -244,8 +244,7 @@ def _plain_datetime(value: dt.datetime) -> dt.datetime:
 def _unsupported_literal(value: object) -> UsageError:
     return UsageError(
         f"A predicate can't hold {shown(repr(value))} of type {shown(type(value).__name__)}. "
-        "Nothing was written. Pass a plain Python value, such as a number, a string, a date or "
-        "None.",
+        "Nothing was done. Pass a plain Python value, such as a number, a string, a date or None.",
         kind="OPTIMIST_INVALID_LITERAL",
         type=type(value).__name__,
     )

@@ -16,7 +16,7 @@ def no_truth_value(text: str) -> UsageError:
     """
     return UsageError(
         f"Python asked whether {shown(text)} is true, as `and`, `or`, `not`, `in`, `if` and "
-        "comparisons in a chain do. The answer differs from row to row. Nothing was written. Join "
+        "comparisons in a chain do. The answer differs from row to row. Nothing was done. Join "
         "predicates by &, | and ~, each in parentheses, and use between, isin or like.",
         kind="OPTIMIST_PREDICATE_AS_BOOL",
         predicate=text,

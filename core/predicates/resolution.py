@@ -144,8 +144,7 @@ def column_not_found(path: tuple[str, ...], schema: StructType, source: str) -> 
     near = _near_names(path, schema)
     remedy = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(schema.names)}."
     return SchemaError(
-        f"The table has no column {shown(quote_path(path))}. {source}. Nothing was written. "
-        f"{remedy}",
+        f"The table has no column {shown(quote_path(path))}. {source}. Nothing was done. {remedy}",
         kind="DELTA_COLUMN_NOT_FOUND",
         column=quote_path(path),
         candidates=schema.names,

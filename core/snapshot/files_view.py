@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import SchemaError
+from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
@@ -84,6 +85,7 @@ class FilesView:
 
     def has_active(self, feature: str) -> bool:
         """Return whether a table feature is present and in use, not just set by a property."""
+        ensure_text(feature, "feature")
         return is_active(feature, self.protocol, self.metadata)
 
     @property
@@ -122,6 +124,7 @@ class FilesView:
         Raises:
             SchemaError: The column does not exist (kind `DELTA_COLUMN_NOT_FOUND`).
         """
+        ensure_text(column, "column")
         return self._field(column).physical_name
 
     def scan(self, predicate: str | Predicate | None = None, *, limit: int | None = None) -> Scan:

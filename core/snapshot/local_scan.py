@@ -12,10 +12,11 @@ from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.errors.argument_types import ensure_text
+from optimist.core.errors.argument_types import ensure_text, optional_whole
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.requests.arguments import several
 from optimist.core.runtime.streamed_ahead import AheadLimits, stream_ahead
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.files_view import FilesView
@@ -124,11 +125,11 @@ class RowRequest:
 
         Raises:
             UsageError: The predicate does not parse, names an unknown column, or has a part that
-                only Spark can evaluate (kind `OPTIMIST_NEEDS_SPARK`); or the limit is no number of
-                rows.
+                only Spark can evaluate (kind `OPTIMIST_NEEDS_SPARK`); or the limit or the columns
+                have a wrong type.
             SchemaError: There is no such column.
         """
-        _ensure_count(limit)
+        limit = optional_whole(limit, "limit", least=0)
         resolved = Predicate.TRUE
         if predicate is not None:
             resolved = ensure_columns(Predicate.of(predicate), view.schema)
@@ -208,17 +209,8 @@ def take_first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
     """Yield the first rows, and take no more batches than that needs."""
     missing = limit
     while missing > 0 and (batch := next(batches, None)) is not None:
-        yield batch.slice(0, missing)
+        yield batch.slice(0, min(missing, batch.num_rows))
         missing -= batch.num_rows
-
-
-def _ensure_count(limit: int | None) -> None:
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise UsageError(
-            f"The argument limit must be a number of rows, 0 or more, not {limit!r}.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument="limit",
-        )
 
 
 def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
@@ -228,7 +220,7 @@ def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
     tracked = StructType()
     if view.has_active("rowTracking"):
         tracked = tracking_columns(view.metadata.configuration)
-    for name in columns:
+    for name in several(columns, "columns"):
         ensure_text(name, "columns")
         item = view.schema.find(name) or tracked.find(name)
         if item is None:

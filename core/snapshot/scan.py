@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from optimist.core.errors.argument_types import optional_whole
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.forking import ForkSafeLock
 from optimist.core.options.engine import EngineOptions
@@ -15,6 +16,9 @@ from optimist.core.schema.types import StructType
 from optimist.core.skipping.pruner import FilePruner, RowCount
 
 __all__ = ["Scan", "Scanner"]
+
+_MOST_ROWS = 2**62
+"""A limit above it would be no number of Arrow's, and no table has so many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,9 @@ class Scanner:
 
     def scan(self, predicate: str | Predicate | None, limit: int | None) -> Scan:
         """Scan the files (see `FilesView.scan`)."""
+        limit = optional_whole(limit, "limit", least=0)
+        if limit is not None:
+            limit = min(limit, _MOST_ROWS)
         if predicate is None and limit is None:
             return Scan(self._files(), Predicate.TRUE, SplitPredicate())
         resolved = self._resolve(predicate)

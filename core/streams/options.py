@@ -236,10 +236,11 @@ def start_options(version: int | str | None, time_ms: int | None) -> dict[str, s
         return {"startingTimestamp": str(time_ms)}
     if version is None:
         return {}
-    if not isinstance(version, str):
-        return {"startingVersion": str(whole_number(version, "starting_version", least=0))}
+    text = version
+    if not isinstance(text, str):
+        text = str(whole_number(version, "starting_version", least=0))
     try:
-        _parse_version(version)
+        _parse_version(text)
     except ValueError:
         raise UsageError(
             f"The argument starting_version can't be {quoted(version)}. Nothing was read. Give a "
@@ -247,7 +248,7 @@ def start_options(version: int | str | None, time_ms: int | None) -> dict[str, s
             kind="DELTA_ILLEGAL_OPTION",
             argument="starting_version",
         ) from None
-    return {"startingVersion": version}
+    return {"startingVersion": text}
 
 
 def ensure_stream_options(given: Mapping[str, object]) -> None:

@@ -122,9 +122,8 @@ def _remedy_for(*, is_new: bool, retryable: bool) -> str:
         )
     return (
         "Restarts do not help, since rows from before the newest schema don't mean the same in it. "
-        "Start it with a new checkpoint, from the version after the last change "
-        "(startingVersion), or from the whole table; a schemaTrackingLocation lets it go past such "
-        "changes."
+        "Start it with a new checkpoint, from the version after the last change or from the whole "
+        "table; a schemaTrackingLocation lets it go past such changes."
     )
 
 
@@ -134,7 +133,7 @@ def unknown_columns(table_path: str, version: int) -> SchemaError:
         f"The log of {table_path} no longer tells the columns of version {version}, at which the "
         "stream starts or continues, and columns are mapped: its rows could come as nulls. Nothing "
         "was read. Start the stream with a new checkpoint, from a later version that can still be "
-        "loaded (startingVersion), or from the whole table.",
+        "loaded or from the whole table.",
         kind="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
         version=version,
     )

@@ -66,7 +66,7 @@ def _yet_to_come(version: int, latest: Snapshot) -> TableError:
     return TableError(
         f"The stream starts at version {version}, but the newest version of "
         f"{latest.table_path} is {latest.version}. Nothing was read. Start at that version or "
-        "earlier, or with startingVersion latest for future commits; to wait for the version, set "
+        "earlier, or at latest for future commits; to wait for the version, set "
         "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to true, which a stream "
         "with a schemaTrackingLocation can't.",
         kind="DELTA_VERSION_NOT_FOUND",

@@ -124,7 +124,7 @@ def _other_type(change: str, version: int) -> SchemaError:
     return SchemaError(
         f"Detected schema change in version {version}: {change}, which makes it another column. "
         "Nothing was read. Start the query with a new checkpoint, from the version of the change "
-        "(startingVersion), or from the whole table.",
+        "or from the whole table.",
         kind="DELTA_SCHEMA_CHANGED_WITH_VERSION",
         version=version,
         retryable=False,

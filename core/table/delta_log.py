@@ -15,6 +15,7 @@ from optimist.core.errors import (
 )
 from optimist.core.errors.argument_types import (
     ensure_kind,
+    ensure_optional_function,
     ensure_optional_text,
     ensure_text,
     optional_whole,
@@ -445,6 +446,7 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             TableError: The table does not agree with its checksum; nothing was published.
             StorageError: The store failed; the table is as it was.
         """
+        ensure_optional_function(progress, "progress")
         snapshot, clock = self.snapshot(), self.clock
         last = write_checkpoint(
             self.store, snapshot, options=self.options, clock=clock, progress=progress

@@ -11,6 +11,7 @@ import pyarrow as pa
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import (
     ensure_kind,
+    ensure_optional_function,
     ensure_optional_text,
     ensure_text,
     whole_number,
@@ -119,6 +120,7 @@ class MaintenanceCommands(TableHandle):
         if predicate is not None:
             chosen = by_need.files_in_partitions(predicate, self.snapshot())
             wanted = replace(wanted, chosen=chosen, text=str(predicate))
+        ensure_optional_function(progress, "progress")
         return by_need.optimize(self._begin, by_need.LocalBins(progress), wanted)
 
     def _begin(self) -> OptimisticTransaction:
@@ -149,6 +151,7 @@ class MaintenanceCommands(TableHandle):
                 says, and the table tracks its rows (kind `DELTA_NUM_RECORDS_MISMATCH`).
             DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
         """
+        ensure_optional_function(progress, "progress")
         report = by_need.ProgressReport(self.table.clock, progress, "COMPUTE STATS")
         chosen = None if predicate is None else Predicate.of(predicate)
         return by_need.recompute_statistics(by_need.LocalTarget(self._begin(), report), chosen)
@@ -320,6 +323,7 @@ class MaintenanceCommands(TableHandle):
             ensure_kind(retention_hours, "retention_hours", (int, float), "a number of hours")
         ensure_optional_text(mode, "mode")
         batches = None if inventory is None else _batches_of(inventory)
+        ensure_optional_function(progress, "progress")
         request = by_need.VacuumRequest(retention_hours, dry_run, mode, batches, progress)
         return by_need.vacuum(self._begin, request)
 

@@ -31,8 +31,8 @@ def ensure_unicode(text: str) -> None:
         around = text[max(0, error.start - 20) : error.end + 20]
         raise UsageError(
             f"The text ...{around!a}... holds {text[error.start]!a}, which is half a character (an "
-            "unpaired surrogate), so a table can't hold it. Nothing was written. Correct the text "
-            "at its source.",
+            "unpaired surrogate), so a table can't hold it. Nothing was done. Correct the text at "
+            "its source.",
             kind="OPTIMIST_INVALID_TEXT",
             text=ascii(around),
         ) from None
