@@ -44,11 +44,16 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   public Set capabilities() { return new HashSet(Arrays.asList(TableCatalogCapability.values())); }
 
   private Object ask(String what, Identifier ident, Object[] more) {
-    return Python.ask(what, this.session, ident, more);
+    Identifier asked = byPath(ident) ? Identifier.of(new String[0], ident.name()) : ident;
+    return Python.ask(what, this.session, asked, more);
   }
   private boolean byPath(Identifier ident) {
-    return this.name.equals("delta") && ident.namespace().length == 0
-        && (ident.name().indexOf('/') >= 0 || ident.name().indexOf(':') >= 0);
+    boolean isPath = ident.name().indexOf('/') >= 0 || ident.name().indexOf(':') >= 0;
+    return isPath && (this.name.equals("delta") ? ident.namespace().length == 0 : isSpelled(ident));
+  }
+  /** Catalogs are known by the case of their names, so `DELTA.` is a database of the session's. */
+  private static boolean isSpelled(Identifier ident) {
+    return ident.namespace().length == 1 && "delta".equalsIgnoreCase(ident.namespace()[0]);
   }
   /** In the catalog `delta`, a name that is no path is one of the database `delta`. */
   private Identifier within(Identifier ident) {
@@ -186,7 +191,7 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   }
   /** Where a Delta table is; null for any other. */
   private Object place(Identifier ident) {
-    if (byPath(ident)) return Python.ask("place", this.session, ident, null);
+    if (byPath(ident)) return ask("place", ident, null);
     try {
       Table found = super.loadTable(within(ident));
       if (!isDelta(found)) return null;

@@ -177,3 +177,26 @@ def test_all_columns_of_a_source_are_taken_by_their_very_names(enabled, conf, ta
         rows = read(enabled, table_path).collect()
         assert sorted(map(tuple, rows)) == [(1, "new"), (2, "new")]
     enabled.catalog.dropTempView("both")
+
+
+@pytest.mark.parametrize("word", ["DELTA", "Delta"])
+def test_the_word_before_a_path_may_have_any_case(enabled, path, word):
+    """Spark finds its catalogs by the very case of their names."""
+    name = f"{word}.`{path}//`"
+    enabled.sql(f"DELETE FROM {name} WHERE id = 1")
+    enabled.sql(f"UPDATE {name} SET id = id + 10 WHERE id = 2")
+    enabled.sql(f"INSERT INTO {name} VALUES (20, 0)")
+    enabled.range(21, 22).selectExpr("id", "0L AS p").writeTo(name).append()
+    enabled.sql(
+        f"MERGE INTO {name} t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    )
+    enabled.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = 'b')")
+    assert ids(enabled.sql(f"SELECT * FROM {name}")) == [0, 4, 5, 12, 20, 21]
+    assert ids(enabled.table(name)) == [0, 4, 5, 12, 20, 21]
+    other = f"{word}.`{path}_made`"
+    enabled.sql(f"CREATE TABLE {other} (id BIGINT) USING delta")
+    enabled.sql(f"CREATE OR REPLACE TABLE {other} USING delta AS SELECT 1L AS id")
+    assert ids(read(enabled, f"{path}_made")) == [1]
+    with pytest.raises(UsageError) as caught:
+        enabled.sql(f"DELETE FROM {word}.`{path}@v0`")
+    assert caught.value.kind == "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION"

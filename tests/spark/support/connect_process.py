@@ -13,7 +13,10 @@ from optimist.core.errors import OptimistError
 __all__ = ["environment", "kind_of", "results_of", "started", "tell"]
 
 _MARK = "RESULT "
-_TOO_BUSY = "Timed out while waiting for the Python worker"
+_TOO_BUSY = (
+    "Timed out while waiting for the Python worker",
+    "Python worker failed to connect back",
+)
 _STARTS = 4
 _TESTS = Path(__file__).parents[2]
 _SUPPORT = tuple(_TESTS / room / "support" for room in ("spark", "odd", "core"))
@@ -59,7 +62,7 @@ def started(start):
         try:
             return start()
         except Exception as error:
-            if _TOO_BUSY not in str(error):
+            if not any(text in str(error) for text in _TOO_BUSY):
                 raise
     return start()
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
+from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable, write
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -191,7 +193,7 @@ CHANGES: Mapping[str, Change] = {
     "writeTo": Change("all", lambda spark, name, _: made(spark).writeTo(name).append(), inserted),
     "writeTo.overwrite": Change(
         "all",
-        lambda spark, name, _: made(spark).writeTo(name).overwrite(made(spark).p == 1),
+        lambda spark, name, _: made(spark).writeTo(name).overwrite(sf.col("p") == 1),
         with_partition_replaced,
     ),
     "writeTo.overwritePartitions": Change(
@@ -251,9 +253,18 @@ CHANGES: Mapping[str, Change] = {
 
 
 def changes_by(name: str) -> list[str]:
-    """The changes that can be tried by a spelling."""
-    has_path = CATALOG_SPELLINGS[name].path is not None
-    return [name for name, change in CHANGES.items() if has_path or not change.by_path]
+    """The changes that can be tried by a spelling.
+
+    `saveAsTable` makes a table of the name of a view, unless there is one.
+    """
+    spelling = CATALOG_SPELLINGS[name]
+    makes_another = spelling.view is not None and not spelling.hides
+    return [
+        name
+        for name, change in CHANGES.items()
+        if (spelling.path is not None or not change.by_path)
+        and not (makes_another and change.kind == "saves")
+    ]
 
 
 def rows_of(path: Path) -> Rows:
@@ -309,12 +320,14 @@ def _make_view(spark: Any, name: str, of: str) -> None:
 def _failure(spark: Any, folder: Path, spelling: Spelling, name: str) -> str | None:
     change, fill = CHANGES[name], {"t": str(folder / "t"), "o": str(folder / "o")}
     before = {table: rows_of(folder / table) for table in TABLES}
-    places, is_meant, changed = directories(folder), change.kind in spelling.takes, spelling.changes
+    places, changed = directories(folder), spelling.changes
+    # To a client of Spark Connect a view is only for reading.
+    is_meant = change.kind in spelling.takes and not (spelling.view and is_connect(spark))
     if change.kind == "saves" and spelling.hides:
         is_meant, changed = True, "t"
     try:
         change.run(spark, spelling.sql.format(**fill), (spelling.path or "").format(**fill))
-    except PySparkException as error:
+    except (OptimistError, PySparkException) as error:
         is_done, told = False, f"{type(error).__name__}: {error}"[:300]
     else:
         is_done, told = True, "done"
