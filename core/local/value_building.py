@@ -67,10 +67,10 @@ class ValueBuilder:
         empty = self._empty_rows()
         try:
             value = resolve_value(self.text, expression, self._find_column, empty, zone=self.zone)
-            value.compute(empty)  # fails here and now if it is nested too deeply
-            return value
         except UnknownMeaningError as error:
             raise self.refusal(str(error)) from None
+        value.compute(empty)  # fails here and now if it is nested too deeply
+        return value
 
     def column(self, path: tuple[str, ...]) -> Value:
         """Build a column, or a field of a struct."""

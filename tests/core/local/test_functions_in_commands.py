@@ -87,7 +87,7 @@ def test_an_error_in_a_row_changes_nothing(log, condition, kind):
         lambda: log.delete(condition),
         lambda: log.update(set={"id": "1"}, predicate=condition),
     ):
-        with pytest.raises(SchemaError, match="Nothing was (written|changed)") as caught:
+        with pytest.raises(SchemaError, match=r"Nothing was (written|changed)") as caught:
             run()
         assert caught.value.kind == kind
     assert (log.snapshot().version, len(ids(log))) == (before, 40)
