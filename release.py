@@ -145,7 +145,11 @@ def check_contents(wheel: Path) -> None:
     """
     with zipfile.ZipFile(wheel) as files:
         held = {name for name in files.namelist() if ".dist-info/" not in name}
-    wanted = {f"optimist/{name}" for name in _tracked(*_rooms())}
+    rooms = _rooms()
+    wanted = set()
+    for name in _tracked(*rooms):
+        folder, _, rest = name.partition("/")
+        wanted.add(f"optimist/{rooms[folder]}/{rest}")
     if held != wanted:
         lacks, more = sorted(wanted - held), sorted(held - wanted)
         raise ReleaseError(f"{wheel.name} lacks {lacks[:9]}, and has {more[:9]} too many.")
@@ -177,8 +181,10 @@ def _metadata(wheel: Path) -> Message:
         return Parser().parsestr(files.read(name).decode("utf-8"))
 
 
-def _rooms() -> list[str]:
-    return sorted(path.name for path in (ROOT / "optimist").iterdir() if path.is_symlink())
+def _rooms() -> dict[str, str]:
+    """Return the folders of the rooms, each with its name below `optimist`."""
+    links = (path for path in (ROOT / "optimist").iterdir() if path.is_symlink())
+    return {link.readlink().name: link.name for link in links}
 
 
 def _tracked(*folders: str) -> Iterator[str]:
