@@ -199,12 +199,12 @@ class _Write:
             filesystem, root = filesystem_for(spec.table_path, spec.access)
             paths = [join(root, unquote(item.path)) for item in written.actions]
             make_durable(filesystem, root, paths)
+            pending.register_files(written.actions)
         except BaseException:
             files.abort()
             if changes is not None:
                 changes.abort()
             raise
-        pending.register_files(written.actions)
         self.txn.advance_identity_columns(rows.numbered, adds)
         return written
 

@@ -52,6 +52,9 @@ class Scene:
     def delete(self) -> None:
         self.log.delete("id = 2")
 
+    def replace(self) -> None:
+        self.log.write(rows(3), "overwrite", predicate="id > 1")
+
     def live(self) -> set[str]:
         return set(self.log.snapshot().files.column("path").to_pylist())
 
@@ -72,7 +75,12 @@ def rows(*ids: int) -> pa.Table:
     ("folders", "one_in"), [(STEPS, 3), pytest.param(ALL, 1, marks=pytest.mark.again)]
 )
 @pytest.mark.parametrize(
-    ("command", "before", "after"), [("append", [1, 2], [1, 2, 3]), ("delete", [1, 2], [1])]
+    ("command", "before", "after"),
+    [
+        ("append", [1, 2], [1, 2, 3]),
+        ("delete", [1, 2], [1]),
+        pytest.param("replace", [1, 2], [1, 3], marks=pytest.mark.again),
+    ],
 )
 def test_an_interrupted_command_is_done_or_not(tmp_path, folders, one_in, command, before, after):
     struck = 0
@@ -90,6 +98,22 @@ def test_an_interrupted_command_is_done_or_not(tmp_path, folders, one_in, comman
         goes_on(scene)
         assert scene.ids() == [*ids, 9], place
     assert struck > 20
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of open files
+@pytest.mark.parametrize("one_in", [60, pytest.param(1, marks=pytest.mark.again)])
+@pytest.mark.parametrize("command", ["append", "replace"])
+def test_an_interrupt_while_files_are_written_leaves_none(tmp_path, command, one_in):
+    folders = ("local/write.py", "data/parquet/stream_files.py", "data/parquet/parquet_writer.py")
+    found = list(places(getattr(Scene(tmp_path / "t"), command), folders))
+    for number, place in enumerate(found[::one_in]):
+        scene = Scene(tmp_path / f"t{number}")
+        old = scene.there()
+        assert interrupted(getattr(scene, command), folders, place)
+        if scene.ids() == [1, 2]:
+            assert scene.there() == old, place
+        else:
+            assert scene.live() <= scene.there(), place
 
 
 def goes_on(scene: Scene) -> None:
