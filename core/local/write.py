@@ -51,6 +51,8 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["write"]
 
 _ZONE = "UTC"
+_LARGEST_FILE = 1 << 30
+"""Where a file ends if the caller names no size: a stream may be longer than any file should be."""
 
 
 def write(
@@ -181,7 +183,8 @@ class _Write:
     ) -> WrittenFiles:
         """Write the rows to durable files, and leave no file after an error."""
         table = self.txn.table
-        spec = replace(new_files(self.txn), target_bytes=self.request.target_file_size)
+        target = self.request.target_file_size or _LARGEST_FILE
+        spec = replace(new_files(self.txn), target_bytes=target)
         pending.announce()
         if self.txn.read_version < 0:
             table.ensure_log_directory()

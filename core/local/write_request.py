@@ -28,7 +28,8 @@ class LocalWrite:
         partition_by: The partition columns that the caller names.
         partition_overwrite: `dynamic` for an overwrite of only the partitions that are written.
         schema_mode: How the write may change the table's schema: None for not at all.
-        target_file_size: A file ends where it has reached this size in bytes; None for no limit.
+        target_file_size: A file ends with the row group that takes it to this size in bytes; None
+            for the usual size.
         user_metadata: Text for the history.
         app_txn: Application id and version of a write that may be repeated; None to take both from
             the options.

@@ -100,7 +100,7 @@ class RowCommands(TableHandle):
                 and widens types as far as the table allows it; `overwrite` replaces the schema and
                 the partitioning together with all rows.
             target_file_size: A file ends with the row group that takes it to this size in bytes;
-                None for no limit.
+                None for 1 GiB.
             user_metadata: Text for the history.
             txn: Application id and version. A write whose version is not above the last one
                 recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,

@@ -137,3 +137,20 @@ def test_an_error_in_a_thread_ends_the_stream_and_leaves_no_file(tmp_path, step,
     files.abort()
     assert not list(tmp_path.rglob("*.parquet"))
     assert files._pool is None
+
+
+@pytest.mark.parametrize("num_partitions", [0, 3, 20])
+def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, num_partitions):
+    limits = StreamLimits(group_bytes=1 << 20, held_bytes=2 << 20, open_files=4)
+    peaks = []
+    for num_pieces in (60, 180):
+        spec = spec_of(tmp_path / str(num_pieces), *["p"] * bool(num_partitions))
+        files, peak = StreamFiles(spec, SystemClock(), limits), 0
+        before = pa.total_allocated_bytes()
+        for number in range(num_pieces):
+            parts = [f"p{n % (num_partitions or 7)}" for n in range(20_000)]
+            files.write(rows_of(number * 20_000, parts))
+            peak = max(peak, pa.total_allocated_bytes() - before)
+        peaks.append(peak)
+        assert sum(1 for _ in files.close()) >= max(1, num_partitions)
+    assert peaks[1] < peaks[0] + (8 << 20)

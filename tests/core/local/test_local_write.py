@@ -233,7 +233,7 @@ def test_a_replay_is_skipped(log):
             {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 1"},
             "OPTIMIST_INVALID_ARGUMENT",
         ),
-        ({"mode": "overwrite", "predicate": "length(p) = 1"}, "OPTIMIST_NEEDS_SPARK"),
+        ({"mode": "overwrite", "predicate": "soundex(p) = 'x'"}, "OPTIMIST_NEEDS_SPARK"),
         ({"mode": "overwrite", "predicate": "id ="}, "OPTIMIST_INVALID_PREDICATE"),
     ],
 )
@@ -619,3 +619,14 @@ def test_a_stream_that_nobody_needs_is_not_read(log):
     assert log.write(stream_of(never()), "ignore") is None
     log.write(table_of([4], ["c"]), txn=("job", 1))
     assert log.write(stream_of(never()), txn=("job", 1)) is None
+
+
+def test_a_size_makes_several_files_of_one_stream(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    rows = pa.table({"x": [f"text {n * 7919} of many" for n in range(300_000)]})
+    log.write(rows, target_file_size=200_000)
+    sizes = log.files()["size"].to_pylist()
+    assert len(sizes) > 2
+    assert log.count() == 300_000
+    log.write(rows, "overwrite")
+    assert log.files().num_rows == 1
