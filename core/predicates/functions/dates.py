@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
+from optimist.core.predicates.functions.failures import wrong_date
 from optimist.core.predicates.functions.value import (
     DATE,
     Arguments,
@@ -25,20 +27,25 @@ from optimist.core.schema.types import PrimitiveType
 __all__ = [
     "UTC",
     "add_months",
+    "date_of_number",
     "date_trunc",
     "datediff",
     "day_part",
     "days_of",
     "ensure_years",
     "last_day",
+    "make_date",
     "moved",
     "time_part",
     "to_date",
     "trunc",
+    "unix_date",
+    "unix_time",
 ]
 
 _INTEGER = PrimitiveType("integer")
 _EPOCH = dt.date(1970, 1, 1)
+_MONTHS = 12
 UTC = ("UTC", "Etc/UTC", "Z")
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
@@ -178,6 +185,68 @@ def _by_months(given: Arguments, kernel: Callable[..., Any]) -> Value | None:
         return _dates_of(known, given.text)
 
     return computed(DATE, [value, *given.values[1:]], compute)
+
+
+def make_date(given: Arguments) -> Value | None:
+    """Return the date of a year, a month and a day."""
+    if any(str(data_type) not in ("byte", "short", "integer") for data_type in given.types):
+        return None
+
+    def kernel(*parts: Array) -> Array:
+        year, month, day = (one_array(part).cast(pa.int64()) for part in parts)
+        is_there = reduce(pc.and_, (part.is_valid() for part in (year, month, day)))
+        if not _are_between(pc.if_else(is_there, month, 1), 1, _MONTHS):
+            raise wrong_date(given.text)
+        months = _numpy(pc.add(pc.multiply(pc.subtract(year, 1970), _MONTHS), month), is_there) - 1
+        _ensure_known(
+            pc.if_else(is_there, pc.multiply(pc.subtract(year, 1970), 365), None), given.text
+        )
+        first = months.astype("M8[M]")
+        days = _numpy(day, is_there, 1)
+        found = first.astype("M8[D]") + (days - 1)
+        if ((days < 1) | (found.astype("M8[M]") != first)).any():
+            raise wrong_date(given.text)
+        known = pc.if_else(is_there, pa.array(found.astype(np.int64)), pa.scalar(None, pa.int64()))
+        return _dates_of(known, given.text)
+
+    return computed(DATE, given.values, kernel)
+
+
+def _are_between(values: Array, low: int, high: int) -> bool:
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is None or low <= ends["min"] <= ends["max"] <= high
+
+
+def _numpy(values: Array, is_there: Array, other: int = 0) -> Any:
+    return pc.if_else(is_there, values, other).to_numpy(zero_copy_only=False)
+
+
+def unix_date(given: Arguments) -> Value | None:
+    """Return how many days lie between 1970 and a date."""
+    if given.types[0] != DATE:
+        return None
+    return computed(_INTEGER, given.values, lambda dates: dates.cast(pa.int32()))
+
+
+def date_of_number(given: Arguments) -> Value | None:
+    """Return the date that lies some days after 1970 began."""
+    if given.types[0] != _INTEGER:
+        return None
+    return computed(DATE, given.values, lambda days: _dates_of(days, given.text))
+
+
+def unix_time(micros: int, given: Arguments) -> Value | None:
+    """Return how many units of time lie between 1970 and a time, rounded down."""
+    if str(given.types[0]) != "timestamp":
+        return None
+
+    def kernel(times: Array) -> Array:
+        numbers = times.cast(pa.int64())
+        whole = pc.divide(numbers, micros)
+        is_cut = pc.and_(pc.less(numbers, 0), pc.not_equal(pc.multiply(whole, micros), numbers))
+        return pc.if_else(is_cut, pc.subtract(whole, 1), whole)
+
+    return computed(PrimitiveType("long"), given.values, kernel)
 
 
 _DATE_UNITS = {

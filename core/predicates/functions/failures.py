@@ -6,7 +6,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import DataType
 
-__all__ = ["UnknownMeaningError", "divided_by_zero", "does_not_fit", "wrong_text"]
+__all__ = ["UnknownMeaningError", "divided_by_zero", "does_not_fit", "wrong_date", "wrong_text"]
 
 
 class UnknownMeaningError(Exception):
@@ -31,6 +31,17 @@ def divided_by_zero(what: str) -> SchemaError:
         "such rows, or write nullif(divisor, 0), which makes the result null.",
         kind="DIVIDE_BY_ZERO",
         expression=what,
+    )
+
+
+def wrong_date(what: str) -> SchemaError:
+    """Return the error for numbers that make no date."""
+    return SchemaError(
+        f"The expression {shown(what)} makes a date that there is not in a row. Nothing was "
+        "changed. Leave out such rows.",
+        kind="OPTIMIST_VALUE_DOES_NOT_FIT",
+        column=what,
+        type="date",
     )
 
 

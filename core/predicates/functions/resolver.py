@@ -21,9 +21,12 @@ from optimist.core.predicates.functions.casts import cast_value
 from optimist.core.predicates.functions.failures import UnknownMeaningError
 from optimist.core.predicates.functions.table import call
 from optimist.core.predicates.functions.value import (
+    BOOLEAN,
     DATE,
+    DOUBLE,
     INTEGERS,
     NULL,
+    STRING,
     Arguments,
     Value,
     constant_of,
@@ -37,6 +40,17 @@ from optimist.core.schema.types import DataType, PrimitiveType, data_type_from_j
 __all__ = ["Resolver"]
 
 _TYPED_INTEGERS = ("byte", "short", "long")
+_CASTS = {
+    **dict.fromkeys(("date", "to_date"), DATE),
+    "string": STRING,
+    "boolean": BOOLEAN,
+    "double": DOUBLE,
+    "float": PrimitiveType("float"),
+    **dict(
+        zip(("tinyint", "smallint", "int", "bigint"), map(PrimitiveType, INTEGERS), strict=True)
+    ),
+}
+"""The functions that are casts."""
 _TRUTHS = {"IS TRUE": True, "IS FALSE": False}
 
 
@@ -109,8 +123,9 @@ class Resolver:
         if name == "if" and len(nodes) == 3:
             condition, *results = self._all(nodes)
             return self._chosen([condition], results)
-        if name in ("date", "to_date") and len(nodes) == 1:
-            return self._cast_to(self.value(nodes[0]), DATE)
+        target = _CASTS.get(name)
+        if target is not None and len(nodes) == 1:
+            return self._cast_to(self.value(nodes[0]), target)
         if name == "isnotnull":
             return self._apply("NOT", [self._apply("IS NULL", self._all(nodes))])
         return self._apply(name, self._all(nodes))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from optimist.core.predicates.functions import (
     arithmetic,
+    bits,
     choices,
     comparisons,
     dates,
@@ -140,6 +141,17 @@ _DATES: tuple[Function, ...] = (
     Function(("date_sub",), _DAYS, "date", partial(dates.moved, -1), (2, 2)),
     Function(("add_months",), _DAYS, "date", dates.add_months, (2, 2)),
     Function(("datediff", "date_diff"), "two dates or times", _INT, dates.datediff, (2, 2)),
+    Function(("make_date",), "three ints", "date", dates.make_date, (3, 3)),
+    Function(("unix_date",), "a date", _INT, dates.unix_date, (1, 1)),
+    Function(("date_from_unix_date",), "an int", "date", dates.date_of_number, (1, 1)),
+    *(
+        Function((name,), "a timestamp", "bigint", partial(dates.unix_time, micros), (1, 1))
+        for name, micros in (
+            ("unix_micros", 1),
+            ("unix_millis", 1_000),
+            ("unix_seconds", 1_000_000),
+        )
+    ),
     Function(("trunc",), "a date or time; a constant unit", "date", dates.trunc, (2, 2)),
     Function(
         ("date_trunc",), "a constant unit; a timestamp", "timestamp", dates.date_trunc, (2, 2)
@@ -178,6 +190,17 @@ _TABLE: tuple[Function, ...] = (
     Function(("IS NULL", "isnull"), _ANY, _BOOLEAN, comparisons.is_null, (1, 1), True),
     Function(("greatest",), "values of one type", _WIDER, comparisons.greatest, (2, _MANY)),
     Function(("least",), "values of one type", _WIDER, comparisons.least, (2, _MANY)),
+    Function(("isnan",), "a float, a double", _BOOLEAN, bits.is_nan, (1, 1)),
+    Function(("zeroifnull",), "an integer, a double", _WIDER, bits.zero_if_null, (1, 1)),
+    *(
+        Function((name,), "two integers", _WIDER, partial(bits.bitwise, kernel), (2, 2))
+        for name, kernel in (
+            ("&", pc.bit_wise_and),
+            ("|", pc.bit_wise_or),
+            ("^", pc.bit_wise_xor),
+        )
+    ),
+    Function(("~x",), "an integer", "its type", bits.inverted, (1, 1)),
     Function(("AND",), "booleans", _BOOLEAN, choices.conjunction, (2, _MANY)),
     Function(("OR",), "booleans", _BOOLEAN, choices.disjunction, (2, _MANY)),
     Function(("NOT",), "a boolean", _BOOLEAN, choices.not_, (1, 1)),

@@ -62,4 +62,6 @@ def test_every_function_has_recorded_answers() -> None:
 def _calls(name: str, sql: str) -> bool:
     if name.replace("_", "").isalnum() and name.islower():
         return f"{name}(" in sql
-    return name.rstrip("x") in sql if name in ("-x", "+x") else f" {name} " in sql or name in sql
+    return (
+        name.rstrip("x") in sql if name in ("-x", "+x", "~x") else f" {name} " in sql or name in sql
+    )

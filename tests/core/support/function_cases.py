@@ -24,6 +24,7 @@ def expressions() -> Iterator[str]:
     yield from _arithmetic()
     yield from _comparisons()
     yield from _choices()
+    yield from _bits()
     yield from _casts()
     yield from _texts()
     yield from _dates()
@@ -48,6 +49,13 @@ def _arithmetic() -> Iterator[str]:
             f"{name}({one}1, {k})" for name in ("round", "bround") for k in (0, 1, 2, 5, 40)
         )
     yield from ("-(5) + n1", "n1 + CAST(2 AS INT)", "(n1 + 1) * (m2 - 2L)", "n1 * n2 / 3", "t1 + 1")
+
+
+def _bits() -> Iterator[str]:
+    for operator, one, other in product("&|^", "bhil", "bhil"):
+        yield f"{one}1 {operator} {other}2"
+    for one in _NUMBERS:
+        yield from (f"~{one}1", f"zeroifnull({one}1)", f"isnan({one}1)", f"{one}1 & 7")
 
 
 def _comparisons() -> Iterator[str]:
@@ -148,6 +156,19 @@ def _texts() -> Iterator[str]:
 
 
 def _dates() -> Iterator[str]:
+    for one, other, third in product("tkbl", "kbo", "ki"):
+        yield f"make_date({one}1, {other}1, {third}2)"
+    yield from (
+        "make_date(2000 + k1, abs(k2), 1 + k3 * k3)",
+        "make_date(k1 + 2023, 2, 29 + k2 % 1)",
+    )
+    yield from (
+        "make_date(if(k1 = 2, 2024, 2000), 2, 29)",
+        "make_date(i1, 1, 1)",
+        "make_date(0, 1, 1)",
+    )
+    yield from (f"unix_{unit}({one}1)" for unit in ("micros", "millis", "seconds") for one in "zwt")
+    yield from ("unix_date(t1)", "date_from_unix_date(k1)", "date_from_unix_date(i1)")
     names = ("to_date", "date", "year", "quarter", "month", "day", "dayofmonth", "dayofweek")
     names += ("weekday", "dayofyear", "weekofyear", "last_day", "hour", "minute", "second")
     yield from (f"{name}({column}1)" for name, column in product(names, "tzwv"))
@@ -169,6 +190,8 @@ def _dates() -> Iterator[str]:
 
 
 def _casts() -> Iterator[str]:
+    names = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean", "date")
+    yield from (f"{name}({one}1)" for name, one in product(names, "bldnsuvot"))
     targets = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5,2)")
     targets += ("DECIMAL(38,0)", "DECIMAL(38,18)", "DECIMAL(38,38)", "STRING", "BOOLEAN", "DATE")
     targets += ("TIMESTAMP", "TIMESTAMP_NTZ")
