@@ -12,6 +12,7 @@ from optimist.core.commands.alter.table_changes import AlterableTable, TableChan
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
+from optimist.core.local.merge.stored_source import stored_source
 from optimist.core.local.partition_choice import files_in_partitions
 from optimist.core.log.timestamps import parse_timestamp
 from optimist.core.maintenance.convert.conversion_commit import ReadFooters
@@ -20,7 +21,7 @@ from optimist.core.maintenance.copies.copied_files import CopyFiles, copy_here
 from optimist.core.maintenance.optimize.optimize import BinWriter
 from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, delete_here
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.snapshot.local_scan import RowRequest, stream_rows
 from optimist.core.sql.statements import SqlText, TableName
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -99,7 +100,10 @@ class StatementContext(ABC):
         if given is not None:
             return given
         log = self.open(source)
-        return to_arrow(log.snapshot(), access=log.table.data_access())
+        snapshot = log.snapshot()
+        request = RowRequest.of(snapshot, None, None)
+        batches = stream_rows(snapshot, request, access=log.table.data_access())
+        return stored_source(pa.RecordBatchReader.from_batches(request.arrow_schema, batches))
 
     def bins(self, log: OpenTable) -> BinWriter:
         """Return what writes the bins of an OPTIMIZE."""

@@ -224,7 +224,8 @@ class RowCommands(TableHandle):
         """Build a MERGE of Arrow rows. Add clauses to it, and call `execute`.
 
         Args:
-            source: The rows that the table's are compared with, as `append` takes them.
+            source: The rows that the table's are compared with: an Arrow table, or what exports an
+                Arrow stream. A long stream is kept in a temporary file.
             predicate: When two rows match: names of columns that both have, or SQL text
                 (`t.id = s.id AND t.day < 5`). Equalities of columns make it fast.
             target_alias: What expressions call the table's rows.
@@ -233,7 +234,7 @@ class RowCommands(TableHandle):
         Raises:
             ArgumentTypeError: The source is no rows of Arrow.
         """
-        rows = arrow_table(source, "source")
+        rows = by_need.source_table(source, "source")
         if not isinstance(predicate, str):
             predicate = names(predicate, "predicate")
         ensure_text(target_alias, "target_alias")

@@ -26,7 +26,8 @@ class InsertedRows:
     Args:
         merge: The MERGE.
         schema: The table's schema.
-        unmatched: The numbers of the source's rows that match no row of the table.
+        is_matched: For each row of the source whether it matches one of the table. Empty if no row
+            is inserted.
 
     Attributes:
         numbered: The identity columns in which the rows get numbers.
@@ -34,22 +35,34 @@ class InsertedRows:
     """
 
     def __init__(
-        self, merge: LocalResolvedMerge, schema: StructType, unmatched: np.ndarray
+        self, merge: LocalResolvedMerge, schema: StructType, is_matched: np.ndarray
     ) -> None:
         self.numbered = merge.numbered(schema)
         self.num_rows = 0
         self._merge = merge
         self._schema = schema
-        self._unmatched = unmatched
+        self._is_matched = is_matched
 
     def __iter__(self) -> Iterator[pa.Table]:
         source = self._merge.source
-        size = max(1, source.table.nbytes // max(1, source.num_rows))
-        step = max(1, _BYTES_TOGETHER // size)
-        for first in range(0, len(self._unmatched), step):
-            rows = self._made(source.take(self._unmatched[first : first + step]))
+        for numbers in self._unmatched():
+            rows = self._made(source.take(numbers))
             if rows.num_rows:
                 yield rows
+
+    def _unmatched(self) -> Iterator[np.ndarray]:
+        """Yield the numbers of rows without a match, as many as are made at a time."""
+        source = self._merge.source
+        size = max(1, source.table.nbytes // max(1, source.num_rows))
+        step, found = max(1, _BYTES_TOGETHER // size), np.empty(0, np.int64)
+        for first in range(0, len(self._is_matched), step):
+            more = first + np.flatnonzero(~self._is_matched[first : first + step])
+            found = np.concatenate([found, more])
+            if len(found) >= step:
+                yield found[:step]
+                found = found[step:]
+        if len(found):
+            yield found
 
     def _made(self, source: pa.Table) -> pa.Table:
         merge, schema = self._merge, self._schema

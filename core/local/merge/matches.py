@@ -18,7 +18,9 @@ from pyroaring import BitMap64
 from optimist.core.commands.merge.clauses import several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.joined_rows import BlockSearch
+from optimist.core.local.merge.read_rows import block_predicate
 from optimist.core.local.merge.resolution import LocalResolvedMerge
 from optimist.core.local.target import LocalTarget, positions_of
 from optimist.core.schema.types import StructType
@@ -136,12 +138,32 @@ def find_matches(
         is_last = first + rows.num_rows == merge.source.num_rows
         before = _matched_before(candidates, found) if first else {}
         search = _FileSearch(BlockSearch.of(merge, first, rows), layout, merge, before, is_last)
-        for at, new in enumerate(target.read_each("search", candidates, search)):
+        places = _places(target, candidates, merge, rows, is_last=is_last)
+        searched = candidates.take(places)
+        news = target.read_each("search", searched, search)
+        for at, new in zip(places.to_pylist(), news, strict=True):
             if merge.has_inserts:
                 is_matched[new.sources] = True
             found[at] = found[at].joined(new, takes_several=merge.takes_several_matches)
             found[at] = found[at].without_sources()
     return found, is_matched
+
+
+def _places(
+    target: LocalTarget,
+    candidates: pa.Table,
+    merge: LocalResolvedMerge,
+    rows: pa.Table,
+    *,
+    is_last: bool,
+) -> pa.Array:
+    """Return the indices of the files in which rows can match a block of the source."""
+    places = row_numbers(candidates.num_rows)
+    if merge.source.num_blocks == 1 or (is_last and merge.searches_all_rows):
+        return places
+    wanted = block_predicate(merge.branches, rows, merge.sides)
+    names = target.snapshot.scan(wanted).files["path"]
+    return places.filter(_one_array(pc.is_in(candidates["path"], value_set=_one_array(names))))
 
 
 def _matched_before(candidates: pa.Table, found: Sequence[FileMatches]) -> dict[str, BitMap64]:

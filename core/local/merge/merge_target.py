@@ -41,6 +41,9 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["LocalMergeTarget"]
 
+_ROWS_TOGETHER = 131_072
+"""So many updated rows are made at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalRowsToMerge(RowsToMerge):
@@ -48,11 +51,11 @@ class LocalRowsToMerge(RowsToMerge):
 
     Attributes:
         changed: What becomes of the rows of each of the touched files.
-        unmatched: The numbers of the source's rows that match no row, if rows can be inserted.
+        is_matched: For each row of the source whether it matches a row; empty if none is inserted.
     """
 
     changed: Sequence[FileMatches]
-    unmatched: np.ndarray
+    is_matched: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +101,17 @@ class LocalMergeTarget:
             self.merge.counts(_rows_by_clause(changed)),
             _touched_files(candidates, needed, [depended[at] for at in needed]),
             changed,
-            np.flatnonzero(~is_matched),
+            is_matched,
         )
 
     def write(
         self, found: LocalRowsToMerge, chosen: Sequence[ChosenRows] | None
     ) -> tuple[WrittenFiles, int]:
         """See `MergeTarget`."""
-        inserted = InsertedRows(self.merge, self._schema, found.unmatched)
+        inserted = InsertedRows(self.merge, self._schema, found.is_matched)
         rows = _ChangedRows(self.merge, self._schema, found.changed)
         if not found.changed:
-            written = self.writer.write(inserted) if len(found.unmatched) else WrittenFiles()
+            written = WrittenFiles() if found.is_matched.all() else self.writer.write(inserted)
         elif chosen is None:
             files = found.touched.files
             written = self.writer.rewrite(files, "MERGE", rows.all_rows, added=inserted)
@@ -175,11 +178,11 @@ class _ChangedRows:
         """Yield the updated rows of each file, whose new values need no row of the table."""
         field = to_arrow_schema(self.schema).field(0)
         for item in self.found:
-            changed = item.changed
-            unread = pa.table([pa.nulls(changed.num_rows, field.type)], names=[field.name])
-            for kinds, rows in self._by_clause(changed, unread):
-                if kinds == AFTER:
-                    yield rows
+            for changed in item.changed.to_batches(max_chunksize=_ROWS_TOGETHER):
+                unread = pa.table([pa.nulls(changed.num_rows, field.type)], names=[field.name])
+                for kinds, rows in self._by_clause(pa.Table.from_batches([changed]), unread):
+                    if kinds == AFTER:
+                        yield rows
 
     def _by_clause(self, changed: pa.Table, target: pa.Table) -> Iterator[Written]:
         """Yield rows that change, as they were and with their new values, clause by clause.

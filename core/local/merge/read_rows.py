@@ -19,6 +19,7 @@ from optimist.core.data.column_shape import value_at
 from optimist.core.local.merge.join import JoinBranch
 from optimist.core.local.merge.keys import ColumnKey, common_type
 from optimist.core.local.merge.scope import Sides
+from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.builder import literal
 from optimist.core.predicates.resolution import map_columns, map_leaves
@@ -31,14 +32,14 @@ from optimist.core.predicates.tree import (
     Literal,
 )
 
-__all__ = ["target_predicate"]
+__all__ = ["block_predicate", "target_predicate"]
 
 _UNORDERED = ("boolean", "binary", "float", "double")
 _RANGES = 64
 """At most so many values, or ranges of values, tell which files can hold matching rows."""
 
 
-def target_predicate(branches: Sequence[JoinBranch], source: pa.Table, sides: Sides) -> Predicate:
+def target_predicate(branches: Sequence[JoinBranch], source: SourceRows, sides: Sides) -> Predicate:
     """Return a predicate that is true for every row that can match the source.
 
     Args:
@@ -46,19 +47,41 @@ def target_predicate(branches: Sequence[JoinBranch], source: pa.Table, sides: Si
         source: The rows of the source.
         sides: The columns of both sides.
     """
-    found = [_branch_predicate(branch, source, sides) for branch in branches]
+    num_ranges = max(1, _RANGES // source.num_blocks)
+    return _any_of(
+        [block_predicate(branches, rows, sides, num_ranges) for _, rows in source.blocks()]
+    )
+
+
+def block_predicate(
+    branches: Sequence[JoinBranch], rows: pa.Table, sides: Sides, num_ranges: int = _RANGES
+) -> Predicate:
+    """Return a predicate that is true for every row that can match some rows of the source.
+
+    Args:
+        branches: The branches of ON.
+        rows: The rows of the source.
+        sides: The columns of both sides.
+        num_ranges: The most values, or ranges of values, of a column.
+    """
+    return _any_of([_branch_predicate(item, rows, sides, num_ranges) for item in branches])
+
+
+def _any_of(found: Sequence[Predicate]) -> Predicate:
     wanted = [item for item in found if item != Predicate.FALSE]
     if Predicate.TRUE in wanted:
         return Predicate.TRUE
     return reduce(or_, wanted) if wanted else Predicate.FALSE
 
 
-def _branch_predicate(branch: JoinBranch, source: pa.Table, sides: Sides) -> Predicate:
+def _branch_predicate(
+    branch: JoinBranch, source: pa.Table, sides: Sides, num_ranges: int
+) -> Predicate:
     able, numbers = branch.able_rows(source, sides)
     if not len(numbers):
         return Predicate.FALSE
     parts = [_own_term(part, sides) for part in branch.target]
-    parts += [_key_predicate(able, key) for key in branch.keys]
+    parts += [_key_predicate(able, key, num_ranges) for key in branch.keys]
     parts += [_bound(part, able, sides) for part in branch.others]
     known = [part for part in parts if part is not None]
     if Predicate.FALSE in known:
@@ -101,7 +124,7 @@ def _bound(part: Predicate, source: pa.Table, sides: Sides) -> Predicate | None:
     return Comparison(op, Column(target.path), end)
 
 
-def _key_predicate(source: pa.Table, key: ColumnKey) -> Predicate | None:
+def _key_predicate(source: pa.Table, key: ColumnKey, num_ranges: int) -> Predicate | None:
     """Return the predicate of one key, or None if it says nothing."""
     values = value_at(source, key.source)
     column = Column(key.target)
@@ -112,11 +135,11 @@ def _key_predicate(source: pa.Table, key: ColumnKey) -> Predicate | None:
         return None
     ordered = pc.unique(values.drop_null()).sort()
     try:
-        literals = [_literal(value) for value in _bounds(ordered)]
+        literals = [_literal(value) for value in _bounds(ordered, num_ranges)]
     except ValueError:  # no text, or no time that Python knows
         return None
     lows, highs = literals[::2], literals[1::2]
-    if len(ordered) <= _RANGES:
+    if len(ordered) <= num_ranges:
         wanted: Predicate = In(column, tuple(lows))
     else:
         pairs = zip(lows, highs, strict=True)
@@ -134,9 +157,9 @@ def _between(column: Column, low: Literal, high: Literal) -> Predicate:
     return Comparison(">=", column, low) & Comparison("<=", column, high)
 
 
-def _bounds(ordered: pa.Array) -> Iterator[object]:
+def _bounds(ordered: pa.Array, num_ranges: int) -> Iterator[object]:
     """Split sorted values into runs, and yield the least and the greatest value of each run."""
-    size = -(-len(ordered) // _RANGES)
+    size = -(-len(ordered) // num_ranges)
     for start in range(0, len(ordered), size):
         yield ordered[start].as_py()
         yield ordered[min(start + size, len(ordered)) - 1].as_py()

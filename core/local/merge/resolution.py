@@ -76,7 +76,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         """Return a predicate that is true for every row that can change, or None for all rows."""
         if self.searches_all_rows:
             return None
-        return target_predicate(self.branches, self.source.table, self.sides)
+        return target_predicate(self.branches, self.source, self.sides)
 
     def numbered(self, schema: StructType) -> tuple[str, ...]:
         """Return the identity columns in which new rows get numbers.

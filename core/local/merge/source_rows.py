@@ -35,6 +35,11 @@ class SourceRows:
     def _ends(self) -> np.ndarray:
         return np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
 
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks there are."""
+        return max(1, -(-self.num_rows // _BLOCK_ROWS))
+
     def blocks(self) -> Iterator[tuple[int, pa.Table]]:
         """Yield the rows in blocks, each with the number of its first row; at least one block."""
         for first in range(0, max(self.num_rows, 1), _BLOCK_ROWS):
