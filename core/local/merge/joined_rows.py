@@ -142,6 +142,8 @@ class BlockSearch:
         sides = self.merge.sides
         paths = frozenset[tuple[str, ...]]().union(*(item.columns() for item in conditions))
         own, other = sides.target_names("MATCHED", paths), sides.source_names("MATCHED", paths)
+        if not own and not other:  # constants; a column is needed to count the rows
+            own = frozenset(rows.column_names[:1])
         target = rows.select(sorted(own)).take(pa.array(pairs[0])) if own else None
         source = self.merge.source.take(pairs[1], other) if other else None
         return sides.rows("MATCHED", target=target, source=source)

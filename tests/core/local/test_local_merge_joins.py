@@ -107,3 +107,12 @@ def test_a_condition_that_names_no_column_of_the_table_finds_its_rows(tmp_path):
     done = merge.when_matched_delete("t.id >= 2").when_not_matched_by_source_delete().execute()
     assert (done.num_deleted, done.num_inserted) == (58, 1)
     assert sorted(row["id"] for row in live_rows(log)) == [0, 1, 1]
+
+
+def test_conditions_that_name_no_column_count_for_every_row(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    merge = log.merge(pa.table({"id": [1, 2, 99]}), "t.id = s.id AND TRUE")
+    merge = merge.when_matched_update({"s": "'no'"}, "FALSE").when_matched_delete("TRUE")
+    merge = merge.when_not_matched_insert({"id": "s.id"}, "TRUE")
+    done = merge.when_not_matched_by_source_update({"s": "'x'"}, "NULL").execute()
+    assert (done.num_updated, done.num_deleted, done.num_inserted) == (0, 2, 1)
