@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -372,8 +373,8 @@ def _values_to_set(
         for name, sql in updates.items():
             if not isinstance(name, str) or not isinstance(sql, str):
                 raise TypeError(f"updates has SQL texts, not {sql!r}. Is it for new_values?")
-        return {name: in_spark_sql(sql) for name, sql in updates.items()}
-    return {name: _literal(value) for name, value in (new_values or {}).items()}
+        return {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}
+    return {in_spark_sql(name): _literal(value) for name, value in (new_values or {}).items()}
 
 
 def _literal(value: Any) -> object:
@@ -381,8 +382,9 @@ def _literal(value: Any) -> object:
         return pa.scalar(value)  # a plain text would be SQL
     if isinstance(value, bool | int | float | dt.datetime | dt.date):
         return value
-    if isinstance(value, Sequence):
-        return pa.scalar(list(value))
+    if isinstance(value, list | tuple):
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.scalar(list(value))
     raise TypeError(f"new_values can't have {value!r}. Give text, a number, a date or a list.")
 
 

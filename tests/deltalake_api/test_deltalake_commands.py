@@ -18,13 +18,17 @@ import pytest
 import optimist.deltalake as ours
 import optimist.deltalake.schema as our_schema
 from optimist.core import DeltaLog
+from optimist.core import errors as core
+from optimist.deltalake import metrics
 from optimist.deltalake.exceptions import (
     CommitFailedError,
     DeltaError,
     DeltaProtocolError,
+    DeltaUsageError,
     NotSupportedError,
     SchemaMismatchError,
     TableNotFoundError,
+    errors_translated,
 )
 
 ROWS = pa.table({"k": [1, 2, 3, 4], "p": ["a", "a", "b", "b"], "v": [1.0, None, 3.0, 4.0]})
@@ -53,6 +57,7 @@ COMMANDS: dict[str, Callable[[Any], Any]] = {
     "delete of all": lambda t: t.delete(),
     "delete of a partition": lambda t: t.delete("p = 'a'"),
     "update": lambda t: t.update({"k": "k + 10", "p": "'q'"}, predicate="k = 1"),
+    "update of a quoted column": lambda t: t.update({'"v"': "7.0"}, predicate='"k" = 2'),
     "update of all": lambda t: t.update(updates={"v": "k"}),
     "update by values": lambda t: t.update(new_values={"p": "new", "v": 7.5}, predicate="k = 2"),
     "upsert": lambda t: merged(t).when_matched_update_all().when_not_matched_insert_all().execute(),
@@ -301,8 +306,74 @@ def test_an_error_is_of_the_class_that_deltalake_has(tmp_path: Path) -> None:
         table.update({"v": 1})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="new_values"):
         table.update(new_values={"v": object()})
+    with pytest.raises(TypeError, match="new_values"):
+        table.update(new_values={"v": [1, "a"]})
     for error in (CommitFailedError, SchemaMismatchError, DeltaProtocolError, TableNotFoundError):
         assert issubclass(error, DeltaError)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (core.ConcurrentAppendException, CommitFailedError),
+        (core.ConcurrentWriteException, CommitFailedError),
+        (core.MaxCommitAttemptsExceededError, CommitFailedError),
+        (core.CommitOutcomeUnknownError, DeltaError),
+        (core.StorageError, DeltaError),
+        (core.LeaseLapsedError, DeltaError),
+        (core.TableError, DeltaError),
+        (core.TableNotFoundError, TableNotFoundError),
+        (core.SchemaError, SchemaMismatchError),
+        (core.ProtocolError, DeltaProtocolError),
+        (core.UsageError, DeltaUsageError),
+        (core.ConfigError, DeltaUsageError),
+    ],
+)
+def test_only_what_was_certainly_not_committed_may_be_tried_again(
+    raised: type[core.OptimistError], expected: type[DeltaError]
+) -> None:
+    cause = raised("the message", kind="TEST_KIND", txn_id="x", version=7)
+    with pytest.raises(DeltaError) as error, errors_translated():
+        raise cause
+    assert type(error.value) is expected
+    assert isinstance(error.value, CommitFailedError) <= issubclass(raised, core.NOTHING_COMMITTED)
+    assert str(error.value) == "[TEST_KIND] the message"
+    assert error.value.fields == {"txn_id": "x", "version": 7}
+    assert error.value.__cause__ is cause
+
+
+def test_a_commit_that_stands_is_told_even_if_the_table_can_not_be_read_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise core.StorageError("the store is gone", kind="OPTIMIST_STORE_FAILED", retryable=True)
+
+    real_delete = DeltaLog.delete
+
+    def delete_and_lose_the_store(self: DeltaLog, *args: Any, **options: Any) -> Any:
+        done = real_delete(self, *args, **options)
+        monkeypatch.setattr(DeltaLog, "snapshot", fail)
+        monkeypatch.setattr(metrics, "read_commit_info", fail)
+        return done
+
+    monkeypatch.setattr(DeltaLog, "delete", delete_and_lose_the_store)
+    told = table.delete("k = 1")
+    assert (told["num_deleted_rows"], told["num_added_files"]) == (1, None)
+    assert table.version() == 0
+    monkeypatch.undo()
+    table.update_incremental()
+    assert (table.version(), table.count()) == (1, 3)
+
+
+def test_two_tables_that_change_other_rows_both_commit(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    one, other = ours.DeltaTable(tmp_path), ours.DeltaTable(tmp_path)
+    one.delete("k = 1")
+    assert other.delete("k = 2")["num_deleted_rows"] == 1
+    assert (other.version(), other.count()) == (2, 2)
 
 
 def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) -> None:

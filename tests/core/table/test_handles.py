@@ -19,7 +19,14 @@ from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
-MODULES = ("optimist.core", "optimist.logstores", "optimist.locks", "optimist.core.testing")
+MODULES = (
+    "optimist.core",
+    "optimist.core.testing",
+    "optimist.deltalake",
+    "optimist.deltalake.writer",
+    "optimist.locks",
+    "optimist.logstores",
+)
 
 
 @pytest.fixture
