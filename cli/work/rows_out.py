@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,12 @@ from optimist.cli.answers.json_columns import json_lines, plain_texts
 from optimist.cli.answers.show import output_stream
 from optimist.cli.answers.text_stream import write_lines
 from optimist.core.errors import UsageError
-from optimist.core.errors.foreign_text import quoted
+from optimist.core.errors.foreign_text import on_one_line, quoted
 from optimist.core.snapshot import RowScan
 
 __all__ = ["write_rows"]
+
+_PARQUET = "parquet"
 
 
 def write_rows(rows: RowScan, row_format: str, file: str | None) -> None:
@@ -31,6 +34,12 @@ def write_rows(rows: RowScan, row_format: str, file: str | None) -> None:
     Raises:
         UsageError: The file exists, or can't be created.
     """
+    if file is None and row_format == _PARQUET and sys.stdout.isatty():
+        raise UsageError(
+            "Parquet is no text for a terminal. Nothing was written. Name a file with --file.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="--file",
+        )
     with _target(file) as stream:
         _WRITERS[row_format](rows.schema, rows.to_batches(), stream)
 
@@ -69,11 +78,13 @@ def _write_json_lines(
 
 def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> None:
     """Write CSV. An empty field is a missing value, and `""` is an empty text."""
-    plain = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
+    plain = pa.schema([(on_one_line(field.name), _csv_type(field.type)) for field in schema])
+    # Text for a program stays as it is; in a terminal it may not control anything.
+    is_shown = stream.isatty()
     with csv.CSVWriter(stream, plain) as writer:
         for batch in batches:
             columns = [
-                _csv_column(column, field.type)
+                _csv_column(column, field.type, is_shown=is_shown)
                 for column, field in zip(batch.columns, plain, strict=True)
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
@@ -84,8 +95,8 @@ def _csv_type(kind: pa.DataType) -> pa.DataType:
     return kind if is_number else pa.string()
 
 
-def _csv_column(column: Any, kind: pa.DataType) -> Any:
-    if column.type == kind:
+def _csv_column(column: Any, kind: pa.DataType, *, is_shown: bool) -> Any:
+    if column.type == kind and not (is_shown and pa.types.is_string(kind)):
         return column
     texts = plain_texts(column).cast(pa.string())
     return texts if not column.null_count else pa.compute.if_else(column.is_valid(), texts, None)
@@ -100,5 +111,5 @@ def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream:
 _WRITERS: dict[str, Callable[[pa.Schema, Iterable[pa.RecordBatch], BinaryIO], None]] = {
     "jsonl": _write_json_lines,
     "csv": _write_csv,
-    "parquet": _write_parquet,
+    _PARQUET: _write_parquet,
 }

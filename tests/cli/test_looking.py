@@ -190,3 +190,21 @@ def test_every_command_has_a_schema_and_an_example():
     assert {path.stem for path in schemas} == names - {"cat"}
     for command in COMMANDS:
         assert "Example: optimist " in (command.__doc__ or ""), command
+
+
+def test_no_row_controls_a_terminal(shell, tmp_path, monkeypatch):
+    class Terminal(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    path = str(tmp_path / "t")
+    DeltaLog.for_path(path).append(pa.table({"x": ["a\x1b[31m", None], "n": [1, 2]}))
+    for row_format in ("csv", "jsonl"):
+        terminal = Terminal()
+        monkeypatch.setattr("optimist.cli.work.rows_out.output_stream", lambda out=terminal: out)
+        assert shell("cat", path, "--format", row_format).status == 0
+        assert b"\x1b" not in terminal.getvalue()
+        assert b"u001b[31m" in terminal.getvalue()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    ran = shell("cat", path, "--format", "parquet")
+    assert (ran.status, ran.output, "--file" in ran.errors) == (2, "", True)

@@ -46,7 +46,7 @@ def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) ->
     snapshot, error = _newest(load)
     log = ListedLog.of(table.store, table.log_path)
     content = LogContent(table.store, log, LogLimits.of(table.options))
-    found = [*log.findings(), *content.findings()]
+    found = [*log.findings(table.store), *content.findings()]
     if snapshot is None:
         if not found:
             found.append(Finding("unreadable", table.log_path, str(error)))

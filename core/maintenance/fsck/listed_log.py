@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
-from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
+from optimist.core.log.names import (
+    LogFileKind,
+    commit_path,
+    listing_start,
+    parse_log_file_name,
+)
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.plugins.logstore import FileStatus, LogStore
 
@@ -73,10 +78,16 @@ class ListedLog:
             tuple(compacted),
         )
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield what the names alone show."""
-        yield from self._holes()
-        yield from self._lost_at_the_end()
+    def findings(self, store: LogStore) -> Iterator[Finding]:
+        """Yield what the names alone show.
+
+        A listing is no snapshot: what was written meanwhile may be missing in it. So a missing
+        commit is looked up by its name.
+        """
+        for gap in (*self._holes(), *self._lost_at_the_end()):
+            is_there = gap.version and store.find(commit_path(self.log_path, gap.version))
+            if not is_there:
+                yield gap
         for status in self.odd_commits:
             name = parse_log_file_name(status.name)
             version = -1 if name is None else name.version

@@ -16,7 +16,7 @@ from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE, file_actions_batch
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.limits import LogLimits
-from optimist.core.log.names import LAST_CHECKPOINT
+from optimist.core.log.names import LAST_CHECKPOINT, listing_start, parse_log_file_name
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.paths import join
@@ -138,13 +138,19 @@ class LogContent:
         if hint.version < newest:
             proof = f"it names version {hint.version}, but there is a checkpoint of {newest}"
             yield Finding("stale-hint", path, proof, hint.version)
-        elif not any(_is_of(status, hint.version) for status in self.log.checkpoint_files):
+        elif not self._has_checkpoint(hint.version):
             proof = f"it names a checkpoint of version {hint.version}, which is not there"
             yield Finding("stale-hint", path, proof, hint.version)
 
-
-def _is_of(status: FileStatus, version: int) -> bool:
-    return int(status.name.partition(".")[0]) == version
+    def _has_checkpoint(self, version: int) -> bool:
+        """Look for a checkpoint anew: it may have been written after the log was listed."""
+        for status in self.store.list_from(listing_start(self.log.log_path, version)):
+            name = parse_log_file_name(status.name)
+            if name is not None and name.version > version:
+                return False
+            if name is not None and name.version == version and name.kind.is_checkpoint:
+                return True
+        return False
 
 
 def _digest(data: bytes) -> str:

@@ -102,13 +102,19 @@ class StoredData:
 
     def _ends_of_vectors(self, files: pa.Table) -> dict[str, int]:
         """Return the full path of each file of vectors, with the end of the last one in it."""
+        vectors = files.column("deletionVector").drop_null().combine_chunks()
+        kind, data, offset, size, *_ = vectors.flatten()
+        end = pc.add(pc.fill_null(offset, 0).cast(pa.int64()), size.cast(pa.int64()))
+        rows = pa.table({"kind": kind, "data": data, "end": end})
+        rows = rows.append_column("row", pa.array(range(len(vectors)), pa.int64()))
+        last = rows.group_by(["kind", "data"]).aggregate([("end", "max"), ("row", "min")])
+        # One of each file stands for all of its vectors: it names the file.
+        named = map(deletion_vector_of, vectors.take(last.column("row_min")).to_pylist())
         ends: dict[str, int] = {}
-        for row in files.column("deletionVector").drop_null().to_pylist():
-            vector = deletion_vector_of(row)
+        for vector, most in zip(named, last.column("end_max").to_pylist(), strict=True):
             path = None if vector is None else deletion_vector_path(vector, self._table.data_paths)
-            if vector is not None and path is not None:
-                end = (vector.offset or 0) + vector.size_in_bytes + _FRAME_BYTES
-                ends[path] = max(ends.get(path, 0), end)
+            if path is not None:
+                ends[path] = max(ends.get(path, 0), most + _FRAME_BYTES)
         return ends
 
     def _orphans(self, files: pa.Table, named: pa.Table) -> pa.Table:

@@ -483,6 +483,22 @@ def test_old_files_that_the_log_names_are_no_orphans(table):
     assert found(table) == []
 
 
+def test_what_is_written_while_the_log_is_listed_is_no_damage(table):
+    class LateStore(LocalLogStore):
+        """A store whose first whole listing ends before the newest commit and checkpoint."""
+
+        def list_from(self, path):
+            is_whole = Path(path).name == "0."
+            for status in super().list_from(path):
+                late = status.name.startswith(f"{9:020}") and not status.name.endswith(".crc")
+                if not (is_whole and late):
+                    yield status
+
+    opened(table).checkpoint()
+    log = DeltaLog(str(table), LateStore(), clock=HastyClock())
+    assert log.fsck().findings.to_pylist() == []
+
+
 def test_the_check_changes_nothing(table):
     def state() -> dict[str, bytes]:
         return {str(p): p.read_bytes() for p in table.rglob("*") if p.is_file()}
