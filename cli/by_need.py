@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from optimist.cli.answers.show import show
     from optimist.cli.work.columns import schema_rows
     from optimist.cli.work.commit_words import describe_commit
+    from optimist.cli.work.examination import examine
     from optimist.cli.work.left_out_files import explain_files
     from optimist.cli.work.nearest import with_nearest
     from optimist.cli.work.rows_out import write_rows
@@ -24,6 +25,7 @@ __all__ = [
     "Answer",
     "DeltaLog",
     "describe_commit",
+    "examine",
     "explain_files",
     "json_facts",
     "progress_bar",
@@ -42,6 +44,7 @@ __getattr__ = names_by_need(
         "Answer": "optimist.cli.answers.answer",
         "DeltaLog": "optimist.core.table.delta_log",
         "describe_commit": f"{_WORK}.commit_words",
+        "examine": f"{_WORK}.examination",
         "explain_files": f"{_WORK}.left_out_files",
         "json_facts": "optimist.cli.answers.json_columns",
         "progress_bar": "optimist.cli.answers.progress_bars",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from optimist.cli import by_need
 from optimist.cli.commands.arguments import Url
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
@@ -37,5 +38,22 @@ def fsck(
     return FOUND if checked.findings.num_rows else FINE
 
 
-COMMANDS = (fsck,)
+def doctor(
+    session: Session,
+    url: Annotated[
+        str | None, typer.Argument(metavar="[URL]", help="A table, or where one will be.")
+    ] = None,
+) -> int:
+    """Show what this machine has, and whether a table's store can be reached. Nothing is written.
+
+    The exit code is 1 if the table can't be read.
+
+    Example: optimist doctor s3://bucket/flights
+    """
+    found = by_need.examine(url, session.options)
+    session.show(found.facts, packages=found.packages, store=found.store, checks=found.checks)
+    return FINE if found.is_fine else FOUND
+
+
+COMMANDS = (fsck, doctor)
 """In the order of the help."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,3 +42,27 @@ def test_fsck_names_damage_where_no_version_can_be_read(shell, tmp_path):
     assert (told["version"], told["files"]) == (None, None)
     assert "\x1b" not in shell("fsck", tmp_path / "t").output
     assert shell("fsck", tmp_path / "none").status == 3
+
+
+def test_doctor_shows_versions_the_store_and_no_secret(shell, table):
+    key = "fs.azure.account.key.x"
+    told = shell.json("doctor", table, "--conf", f"{key}=geheim-7f3a")
+    assert told["options"] == [key]
+    assert told["python"] == platform.python_version()
+    versions = {each["name"]: each["version"] for each in told["packages"]}
+    assert versions["pyarrow"] == pa.__version__
+    facts = {each["fact"]: each["value"] for each in told["store"]}
+    assert facts["store"].endswith("LocalLogStore")
+    (check,) = told["checks"]
+    assert check["ok"]
+    assert check["detail"].startswith("version 3;")
+    ran = shell("doctor", table, "--conf", f"{key}=geheim-7f3a")
+    assert ran.status == 0
+    assert "geheim" not in ran.output + ran.errors + str(told)
+
+
+def test_doctor_tells_why_a_table_can_t_be_read(shell, tmp_path):
+    told = shell.json("doctor", tmp_path / "none", status=1)
+    assert "PATH_NOT_FOUND" in told["checks"][0]["detail"]
+    assert shell.json("doctor")["checks"] == []
+    assert shell("doctor", "nix://x/y").status == 2
