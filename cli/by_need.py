@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.nearest import with_nearest
     from optimist.cli.work.rows_out import write_rows
     from optimist.cli.work.tables_below import tables_below
+    from optimist.core.statements.history import detail_rows, history_rows
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.table.run_sql import run_sql
 
@@ -25,8 +26,10 @@ __all__ = [
     "Answer",
     "DeltaLog",
     "describe_commit",
+    "detail_rows",
     "examine",
     "explain_files",
+    "history_rows",
     "json_facts",
     "progress_bar",
     "run_sql",
@@ -44,8 +47,10 @@ __getattr__ = names_by_need(
         "Answer": "optimist.cli.answers.answer",
         "DeltaLog": "optimist.core.table.delta_log",
         "describe_commit": f"{_WORK}.commit_words",
+        "detail_rows": "optimist.core.statements.history",
         "examine": f"{_WORK}.examination",
         "explain_files": f"{_WORK}.left_out_files",
+        "history_rows": "optimist.core.statements.history",
         "json_facts": "optimist.cli.answers.json_columns",
         "progress_bar": "optimist.cli.answers.progress_bars",
         "run_sql": "optimist.core.table.run_sql",

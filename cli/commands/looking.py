@@ -30,9 +30,7 @@ def history(session: Session, url: Url, limit: Limit = None) -> int:
 
     Example: optimist history s3://bucket/flights --limit 20
     """
-    log = session.open(url)
-    words = "DESCRIBE HISTORY this" if limit is None else f"DESCRIBE HISTORY this LIMIT {limit}"
-    commits = log.sql(words).rows
+    commits = by_need.history_rows(session.open(url).history(limit))
     if not session.as_json:
         wanted = ["version", "timestamp", "operation", "engineInfo", "operationMetrics"]
         commits = commits.select(wanted)
@@ -45,7 +43,7 @@ def detail(session: Session, url: Url) -> int:
 
     Example: optimist detail /data/flights
     """
-    row = session.open(url).sql("DESCRIBE DETAIL this").rows
+    row = by_need.detail_rows(session.open(url).detail())
     session.show(by_need.json_facts(row))
     return FINE
 
