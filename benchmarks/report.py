@@ -25,6 +25,7 @@ from micro_batches import DELTA_SPARK, StreamResult
 from opening import OpenResult
 from rows import MEASURED, RATIO_TARGETS, SECONDS_ROWS, SECONDS_TARGETS, RowResult
 from scans import ScanResult
+from without_spark import WITHOUT_SPARK_TARGETS, WithoutSparkResult
 from writers import WritersResult
 
 __all__ = ["Results", "results_table", "write_json"]
@@ -86,6 +87,7 @@ class Results:
     columns: Sequence[ColumnResult] = ()
     drop_in: Sequence[DropInResult] = ()
     streams: Sequence[StreamResult] = ()
+    without_spark: Sequence[WithoutSparkResult] = ()
 
 
 def results_table(results: Results) -> Table:
@@ -108,6 +110,7 @@ def results_table(results: Results) -> Table:
         *_column_rows(results.columns),
         *_drop_in_rows(results.drop_in),
         *_stream_rows(results.streams),
+        *_without_spark_rows(results.without_spark),
     ):
         table.add_row(*row)
     return table
@@ -368,6 +371,29 @@ def _wrong(result: WritersResult) -> int:
 
 def _outcome(result: WritersResult) -> str:
     return f"{sum(result.failures.values())}, {result.lost}, {result.doubled}"
+
+
+def _without_spark_rows(results: Sequence[WithoutSparkResult]) -> Iterator[_Row]:
+    theirs = {item.work: item for item in results if item.engine == THEIRS}
+    for item in results:
+        if item.engine != OURS:
+            continue
+        other = theirs.get(item.work)
+        how = f", {item.how}" if item.how else ""
+        name = f"{item.work}{how}, {item.rows:,} rows: s (peak, MiB)"
+        shown = f"{item.seconds:.2f} ({item.peak_mib:.0f})"
+        if other is None:
+            yield name, shown, "", "", ""
+            continue
+        ratio, most = item.seconds / other.seconds, WITHOUT_SPARK_TARGETS[item.work, item.how]
+        is_met = ratio <= most and item.peak_mib <= other.peak_mib
+        yield (
+            name,
+            shown,
+            f"{other.seconds:.2f} ({other.peak_mib:.0f})",
+            f"{ratio:.2f}",
+            _target(is_met, f"<= {most}, no more memory"),
+        )
 
 
 def _target(reached: bool, text: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from optimist.core import DeltaLog
 
-__all__ = ["FILES", "PEOPLE", "Command", "RowTables", "commands_of"]
+__all__ = ["FILES", "PEOPLE", "Command", "RowTables", "commands_of", "rows_between"]
 
 FILES = 100
 PEOPLE = 1_000_000
@@ -136,7 +136,12 @@ def commands_of(tables: RowTables, what: str, rounds: int) -> list[Command]:
 def _files(rows: int) -> Iterator[pa.Table]:
     per_file = rows // FILES
     for start in range(0, rows, per_file):
-        yield _rows(np.arange(start, start + per_file))
+        yield rows_between(start, start + per_file)
+
+
+def rows_between(start: int, end: int) -> pa.Table:
+    """Return the rows with the keys from one on, up to another."""
+    return _rows(np.arange(start, end))
 
 
 def _rows(keys: np.ndarray) -> pa.Table:

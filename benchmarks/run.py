@@ -34,6 +34,7 @@ from report import Results, results_table, write_json
 from rows import RowResult, measure_rows
 from scans import ScanResult, measure_scans
 from stream_once import ROWS
+from without_spark import WithoutSparkResult, measure_without_spark
 from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,7 @@ def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
         "columns": lambda: _columns(scratch, 20_000 if quick else 5_000_000, 1 if quick else 7),
         "drop_in": lambda: _drop_in(scratch, 10_000 if quick else 100_000, 2 if quick else 50),
         "streams": lambda: _streams(scratch, batches=3 if quick else 20),
+        "without_spark": lambda: _without_spark(scratch, quick=quick),
     }
 
 
@@ -204,6 +206,18 @@ def _drop_in(scratch: Path, num_files: int, rounds: int) -> list[DropInResult]:
     table = ensure_big_log(BUILD / "bench-cache", num_files)
     expected = num_files + COMMITS_AFTER_CHECKPOINT
     return [measure_drop_in(table, scratch, num_files=expected, rounds=rounds)]
+
+
+def _without_spark(scratch: Path, *, quick: bool) -> list[WithoutSparkResult]:
+    rows, written = (20_000, 200_000) if quick else (4_000_000, 20_000_000)
+    CONSOLE.print(f"Work without Spark: {rows:,} rows, {written:,} written, each in a process ...")
+    found = []
+    for item in measure_without_spark(
+        scratch, rows=rows, written=written, rounds=1 if quick else 3
+    ):
+        CONSOLE.print(f"  {item.work} {item.how}, {item.engine}: {item.seconds:.2f} s")
+        found.append(item)
+    return found
 
 
 def _streams(scratch: Path, *, batches: int) -> list[StreamResult]:
