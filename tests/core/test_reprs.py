@@ -51,6 +51,7 @@ def values_of(log: DeltaLog, progress: list[FileProgress]) -> list[Any]:
     found += [optimized, optimized.added, log.recompute_statistics(), log.detail()]
     found += [log.clone(f"{log.table_path}-copy"), log.restore(1), next(log.follow())]
     found += [log.checkpoint(), log.vacuum(dry_run=True), log.resolve_commit("x", 1)]
+    found += [log.fsck()]
     record = log.history(limit=1)[0]
     found += [record, record.info, log.sql("DESCRIBE HISTORY this")]
     return found
