@@ -18,7 +18,7 @@ __all__ = ["SubqueryText", "reading_only", "renew_subqueries", "with_subqueries_
 
 
 class SubqueryText(str):
-    """SQL with a subquery.
+    """SQL with a subquery, or with other names than the user wrote.
 
     Attributes:
         shown: The text as the user wrote it, for the history.

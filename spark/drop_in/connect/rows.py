@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.predicates.text import quote_path
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql import RowChange, SqlText, TableName
-from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause
+from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
 from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.catalog.missing_tables import open_existing
 from optimist.spark.commands.dml.delete import delete
@@ -21,6 +21,7 @@ from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import merge
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.formats import FormattedSql
+from optimist.spark.drop_in.connect.path_qualifiers import with_aliases
 from optimist.spark.drop_in.connect.value_tables import value_tables
 from optimist.spark.rows.local_rows import result_frame
 from optimist.spark.rows.row_shape import quoted
@@ -29,6 +30,8 @@ from optimist.spark.session.callback_errors import original_errors
 __all__ = ["change_rows"]
 
 _Text: TypeAlias = Callable[[SqlText], str]
+_SOURCE_ALIAS = "__optimist_source"
+"""The alias of a MERGE's source that is a path without one."""
 
 
 @original_errors()
@@ -39,7 +42,8 @@ def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> Da
         One row with the numbers of rows, as the methods of `DeltaTable` give it.
     """
     with value_tables(spark) as tables:
-        return _changed(spark, change, sql, tables.text)
+        aliases = _aliases(change)
+        return _changed(spark, change, sql, lambda value: tables.text(value, aliases))
 
 
 def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _Text) -> DataFrame:
@@ -53,12 +57,32 @@ def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _T
         )
         return merge(spark, log, request, change.alias or TARGET_ALIAS)
     condition = None if change.condition is None else text(change.condition)
+    alias = TARGET_ALIAS if _is_named(change) else change.alias
     if isinstance(change, Delete):
-        num_affected = delete(spark, log, condition, alias=change.alias)
+        num_affected = delete(spark, log, condition, alias=alias)
     else:
         values = _values(change.assignments, text)
-        num_affected = update(spark, log, condition, values, alias=change.alias)
+        num_affected = update(spark, log, condition, values, alias=alias)
     return result_frame(spark, affected_rows(num_affected))
+
+
+def _is_named(change: Delete | Update) -> bool:
+    """Check whether an expression names a column under the path of the table."""
+    values = () if isinstance(change, Delete) else (item.value for item in change.assignments)
+    given = (item.sql for item in (change.condition, *values) if item is not None)
+    aliases = _aliases(change)
+    return any(with_aliases(text, aliases) != text for text in given)
+
+
+def _aliases(change: RowChange) -> Mapping[str, str]:
+    """Return the alias under which the command knows a table that has none, by its path."""
+    path = str(change.table.path)
+    found = {} if change.alias is not None else {path: TARGET_ALIAS}
+    if isinstance(change, Merge) and change.source_alias is None:
+        source = change.source.path if isinstance(change.source, TableName) else None
+        if source is not None and source != path:
+            found[source] = _SOURCE_ALIAS
+    return found
 
 
 def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:
@@ -66,6 +90,8 @@ def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:
     alias = change.source_alias
     if alias is None and isinstance(change.source, TableName) and change.source.path is None:
         alias = change.source.parts[-1]
+    if alias is None and isinstance(change.source, TableName):
+        alias = _SOURCE_ALIAS
     rows = _rows(spark, change.source, sql)
     return rows if alias is None else rows.alias(alias)
 

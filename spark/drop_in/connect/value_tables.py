@@ -6,7 +6,7 @@ view, which is there as long as the command runs and shows one version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from optimist.core.sql import PathRelation, RowNeeds, path_relations
 from optimist.core.sql.statements import SqlText
 from optimist.spark.conditions.subquery_text import SubqueryText
+from optimist.spark.drop_in.connect.path_qualifiers import with_aliases
 from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.session.lost_server import is_of_lost_server
 
@@ -30,8 +31,13 @@ class ValueTables:
         self._frames = RelationFrames(spark, None)
         self._views: dict[PathRelation, str] = {}
 
-    def text(self, value: SqlText) -> str:
-        """Return an expression, in which the names of views stand for paths."""
+    def text(self, value: SqlText, aliases: Mapping[str, str]) -> str:
+        """Return an expression, in which the names of views stand for paths.
+
+        Args:
+            value: The expression.
+            aliases: See `with_aliases`.
+        """
         pieces, end = list[str](), 0
         relations = path_relations(value.sql)
         by_path = {each.path: self._view(each) for each in relations if not each.is_qualifier}
@@ -39,8 +45,8 @@ class ValueTables:
             name = by_path[relation.path] if relation.is_qualifier else self._view(relation)
             pieces += value.sql[end : relation.span.start], name
             end = relation.span.end
-        text = "".join([*pieces, value.sql[end:]])
-        return SubqueryText.of(text, value.sql, self._renew) if relations else text
+        text = with_aliases("".join([*pieces, value.sql[end:]]), aliases)
+        return text if text == value.sql else SubqueryText.of(text, value.sql, self._renew)
 
     def drop(self) -> None:
         """Drop the views."""

@@ -110,6 +110,21 @@ def tell_texts(spark: SparkSession, folder: Path) -> None:
     tell("texts", rows_of(path))
 
 
+def tell_paths(spark: SparkSession, folder: Path) -> None:
+    """A statement without an alias names columns under the path of a table."""
+    for name, sql in {
+        "DELETE by path": "DELETE FROM {t} WHERE {t}.id = 2",
+        "UPDATE by path": "UPDATE {t} SET a = {t}.a + 10 WHERE {t}.id > 4",
+        "MERGE by path": "MERGE INTO {t} USING {q} ON {t}.id = {q}.id AND {q}.a < 3 "
+        "WHEN MATCHED THEN UPDATE SET a = {q}.a + 10 WHEN NOT MATCHED BY SOURCE THEN DELETE",
+        "EXISTS by path": "DELETE FROM {t} WHERE EXISTS "
+        "(SELECT 1 FROM {q} x WHERE x.id = {t}.id AND x.a > 2)",
+    }.items():
+        path, other = made(folder / name / "t"), made(folder / name / "q")
+        spark.sql(sql.format(t=f"delta.`{path}`", q=f"delta.`{other}`"))
+        tell(name, rows_of(path))
+
+
 def tell_conflicts(spark: SparkSession, folder: Path) -> None:
     """A subquery over the table itself depends on the whole table."""
     far = rows((500, 0))
@@ -159,7 +174,7 @@ def tell_views(spark: SparkSession, folder: Path) -> None:
 def main(folder: str, num_seeds: str) -> None:
     spark = enable(SparkSession.builder.remote("local[2]").getOrCreate())
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    for tell_part in (tell_refused, tell_texts, tell_views, tell_conflicts):
+    for tell_part in (tell_refused, tell_texts, tell_paths, tell_views, tell_conflicts):
         tell_part(spark, Path(folder))
     tell_random(spark, Path(folder), int(num_seeds))
     spark.stop()

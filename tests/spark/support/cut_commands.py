@@ -232,7 +232,7 @@ GROUPS = {
         "merge by vectors": Command(merged, options={**_VECTORS, **_FED}),
         "MERGE": Command(
             sql(
-                "MERGE INTO {t} USING {rows} s ON {t}.id = s.id WHEN MATCHED "
+                "MERGE INTO {t} USING (SELECT * FROM {rows}) s ON {t}.id = s.id WHEN MATCHED "
                 "THEN UPDATE SET v = 9 WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 0)"
             )
         ),
