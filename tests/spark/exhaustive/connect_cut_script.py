@@ -136,7 +136,8 @@ def outcomes_of(case: Case) -> Iterator[tuple[str, str, str | None]]:
             yield f"{name} again", told, wrong(told_again, more, before, after, now)
             continue
         # What a server still writes that was not killed after all, is not for the client to remove.
-        now = replace(now, files=before.files) if wire.was_busy else now
+        may_leave = wire.was_busy or case.command.keeps_copies
+        now = replace(now, files=before.files) if may_leave else now
         yield f"{name} of {whole.num_requests}", told, wrong(told, more, before, after, now)
         shutil.rmtree(case.folder / name)
 

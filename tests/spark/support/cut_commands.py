@@ -37,12 +37,14 @@ class Command:
         prepare: What is in the directory before.
         options: Of the table `t`, which has two files with the ids 0 to 2 and 3 to 5.
         is_query: The server runs it by itself; where its end is unknown, it is run again.
+        keeps_copies: Files that it has copied stay, and its next try uses them.
     """
 
     run: Callable[[object, str], object]
     prepare: Callable[[str], object] = lambda folder: None
     options: Mapping[str, str] = field(default_factory=dict)
     is_query: bool = False
+    keeps_copies: bool = False
 
     def make(self, folder: Path) -> None:
         """Make what the command finds."""
@@ -86,11 +88,17 @@ def seen(folder: Path) -> Seen:
             for name, path in paths.items()
         },
         {
-            name: (str(snapshot.schema), dict(snapshot.metadata.configuration))
+            name: (str(snapshot.schema), properties(snapshot, folder))
             for name, snapshot in snapshots.items()
         },
         {name: data_files(folder / name) for name in TABLES},
     )
+
+
+def properties(snapshot, folder: Path) -> dict[str, str]:
+    """The properties, without the place of this case."""
+    given = snapshot.metadata.configuration
+    return {key: value.replace(str(folder), "") for key, value in given.items()}
 
 
 def data_files(path: Path) -> frozenset[str]:
@@ -268,7 +276,7 @@ GROUPS = {
         ),
         "TRUNCATE": Command(sql("TRUNCATE TABLE {t}")),
         "shallow CLONE": Command(sql("CREATE TABLE {u} SHALLOW CLONE {t}")),
-        "deep CLONE": Command(sql("CREATE TABLE {u} DEEP CLONE {t}")),
+        "deep CLONE": Command(sql("CREATE TABLE {u} DEEP CLONE {t}"), keeps_copies=True),
         "CONVERT": Command(sql("CONVERT TO DELTA parquet.`{folder}/u`"), parquet),
     },
     "streams": {"a batch": Command(streamed, is_query=True)},
