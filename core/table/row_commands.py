@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.predicates import Predicate
-from optimist.core.requests.arguments import Rows, arrow_stream, arrow_table, ensure_text, names
+from optimist.core.requests.arguments import Rows, arrow_stream, ensure_text, names
 from optimist.core.runtime.budget import one_operation
 from optimist.core.snapshot import RowScan
 from optimist.core.table import by_need
