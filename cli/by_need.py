@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.nearest import with_nearest
     from optimist.cli.work.rows_out import write_rows
     from optimist.cli.work.tables_below import tables_below
+    from optimist.cli.work.version_difference import difference_of
     from optimist.core.statements.history import detail_rows, history_rows
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.table.run_sql import run_sql
@@ -27,6 +28,7 @@ __all__ = [
     "DeltaLog",
     "describe_commit",
     "detail_rows",
+    "difference_of",
     "examine",
     "explain_files",
     "history_rows",
@@ -48,6 +50,7 @@ __getattr__ = names_by_need(
         "DeltaLog": "optimist.core.table.delta_log",
         "describe_commit": f"{_WORK}.commit_words",
         "detail_rows": "optimist.core.statements.history",
+        "difference_of": f"{_WORK}.version_difference",
         "examine": f"{_WORK}.examination",
         "explain_files": f"{_WORK}.left_out_files",
         "history_rows": "optimist.core.statements.history",

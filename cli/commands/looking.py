@@ -146,6 +146,24 @@ def log(
     return FINE
 
 
+def diff(
+    session: Session,
+    url: Url,
+    before: Annotated[int, typer.Argument(metavar="V1", min=0)],
+    after: Annotated[int, typer.Argument(metavar="V2", min=0)],
+) -> int:
+    """Show what differs between two versions: files, columns, properties, the number of rows.
+
+    The exit code is 1 if anything differs.
+
+    Example: optimist diff /data/flights 3 7
+    """
+    log = session.open(url)
+    found = by_need.difference_of(log.snapshot(before), log.snapshot(after))
+    session.show(found.facts, changes=found.changes, files=found.files)
+    return FINE if found.is_none else FOUND
+
+
 def changes(
     session: Session,
     url: Url,
@@ -202,5 +220,5 @@ def sql(
     return FINE
 
 
-COMMANDS = (history, detail, schema, count, head, cat, files, log, changes, tables, sql)
+COMMANDS = (history, detail, schema, count, head, cat, files, log, diff, changes, tables, sql)
 """In the order of the help."""

@@ -149,6 +149,26 @@ def test_log_tells_one_commit(shell, table):
     assert (ran.status, "holds the versions 0 to 3" in ran.errors) == (3, True)
 
 
+def test_diff_shows_files_columns_properties_and_rows(shell, table):
+    log = DeltaLog.for_path(table)
+    log.alter.add_columns({"note": "string"})
+    log.alter.set_properties({"a.b": "c"})
+    told = shell.json("diff", table, 2, 5, status=1)
+    assert (told["rowsFrom"], told["rowsTo"]) == (15, 13)
+    assert (told["filesAdded"], told["filesRemoved"]) == (1, 1)
+    assert [each["change"] for each in told["files"]] == ["removed", "added"]
+    assert told["changes"] == [
+        {"what": "column", "name": "note", "before": None, "after": "string"},
+        {"what": "property", "name": "a.b", "before": None, "after": "c"},
+    ]
+    back = shell.json("diff", table, 5, 2, status=1)
+    gone = {"what": "column", "name": "note", "before": "string", "after": None}
+    assert back["changes"][0] == gone
+    same = shell.json("diff", table, 5, 5)
+    assert (same["files"], same["changes"]) == ([], [])
+    assert shell("diff", table, 2, 99).status == 3
+
+
 def test_changes_shows_changed_rows(shell, table):
     rows = shell.json("changes", table, "--from", 3)["rows"]
     assert [(each["_change_type"], each["delay"]) for each in rows] == [
