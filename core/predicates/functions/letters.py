@@ -43,7 +43,7 @@ def ensure_letters(values: Array, text: str) -> None:
     if pc.any(pc.match_substring_regex(values, _OTHER), min_count=0).as_py():
         raise UsageError(
             f"The expression {quoted(text)} meets letters whose case only Spark changes. Nothing "
-            "was written. Run the command with DeltaTable of optimist.spark.",
+            "was changed. Use optimist.spark, or leave out such rows.",
             kind="OPTIMIST_NEEDS_SPARK",
             value=text,
         )
