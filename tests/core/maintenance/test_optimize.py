@@ -111,10 +111,10 @@ def test_a_predicate_over_data_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "predicate",
     [
-        "p + 1 = 2",
+        "hash(p) = 2",
         "nosuch(p) = 1",
         "p = 1 AND hash(p) = 1",
-        "p = 0 OR p % 2 = 0",
+        "p = 0 OR crc32(p) = 0",
         "current_date() > 0",
     ],
 )
