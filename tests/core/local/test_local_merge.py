@@ -4,110 +4,28 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from command_rows import ROW_TYPE, as_table, counted, rows_strategy
-from local_tables import (
-    PROPERTIES,
-    Fate,
-    changes_since,
-    counted_changes,
-    live_rows,
-    make,
-    metrics_of,
-    opened,
-    sixty_rows,
-)
-from merge_rows import (
-    CLAUSES,
-    SEVERAL,
-    SOURCE_TYPE,
-    SeveralMatchesError,
-    joins,
-    merged,
-    schema_after,
-    with_clause,
-    with_more,
-)
+from local_merges import CASES, ensure_as_the_model
+from local_tables import Fate, live_rows, metrics_of, opened, sixty_rows
+from merge_rows import SEVERAL
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
     UsageError,
 )
-from optimist.core.local import target as local_target
-from optimist.core.local.merge import inserted_rows, keys, matches, source_rows
 
 
-@contextmanager
-def pieces_of_few_rows() -> Iterator[None]:
-    """Blocks, runs, batches and pairs of rows are cut where a large MERGE would cut them."""
-    sizes = [
-        (source_rows, "_BLOCK_ROWS", 2),
-        (keys, "_PAIRS", 3),
-        (matches, "_RUN_BYTES", 1),
-        (local_target, "_BATCH_ROWS", 2),
-        (inserted_rows, "_BYTES_TOGETHER", 1),
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, size in sizes:
-            patch.setattr(module, name, size)
-        yield
-
-
-@given(
-    st.lists(rows_strategy(6), min_size=1, max_size=3),
-    rows_strategy(5),
-    joins(),
-    CLAUSES,
-    PROPERTIES,
-    st.booleans(),
-    st.booleans(),
-)
+@given(CASES)
 @pytest.mark.parametrize("fate", list(Fate))
-def test_merge_gives_the_rows_of_the_model(
-    tmp_path_factory, fate, files, rows, join, found, properties, in_pieces, evolves
-):
-    source, schema = (with_more(rows), SOURCE_TYPE) if evolves else (rows, ROW_TYPE)
-    log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
-    model, before, changes = live_rows(log), log.snapshot().version, []
-    merge = log.merge(as_table(source, schema), join.given, source_alias="src")
-    merge, schema = merge.with_schema_evolution() if evolves else merge, ROW_TYPE
-    for clause in found:
-        merge = with_clause(merge, clause)
-    try:
-        after = merged(model, source, join, found)
-    except SeveralMatchesError:
-        sizes = pieces_of_few_rows() if in_pieces else nullcontext()
-        with sizes, pytest.raises(UsageError) as caught:
-            merge.execute()
-        assert caught.value.kind == SEVERAL
-    except OverflowError:
-        with pytest.raises((SchemaError, UsageError)) as caught:
-            merge.execute()
-        assert caught.value.kind in ("OPTIMIST_VALUE_DOES_NOT_FIT", SEVERAL)
-    else:
-        with pieces_of_few_rows() if in_pieces else nullcontext():
-            done = merge.execute()
-        told = (done.num_updated, done.num_deleted, done.num_inserted)
-        assert told == tuple(map(after.number, ("update", "delete", "insert")))
-        after = after.stored(fate.partition_by)
-        if log.snapshot().version > before:
-            expected = after.metrics(source)
-            assert metrics_of(log, *expected) == tuple(expected.values())
-        model, changes = after.rows, after.changes
-        schema = schema_after(found) if evolves else ROW_TYPE
-    assert list(log.snapshot().schema.names) == schema.names
-    assert counted(live_rows(log), schema) == counted(model, schema)
-    if properties:
-        assert changes_since(log, before, schema) == counted_changes(changes, schema)
+def test_merge_gives_the_rows_of_the_model(tmp_path_factory, fate, case):
+    ensure_as_the_model(tmp_path_factory.mktemp("model") / "t", replace(case, fate=fate))
 
 
 @pytest.mark.parametrize("has_vectors", [True, False])
