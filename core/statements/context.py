@@ -80,6 +80,10 @@ class StatementContext(ABC):
         del name
         return None
 
+    def told_name(self, name: TableName) -> TableName:
+        """Return the name by which errors tell a table."""
+        return name
+
     def epoch_ms(self, text: str) -> int:
         """Return the time that a text says, in epoch milliseconds."""
         return parse_timestamp(text)

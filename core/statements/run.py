@@ -84,7 +84,7 @@ def run_statement(context: StatementContext, statement: Statement) -> StatementR
     if run is None:
         raise not_built_yet(statement.statement)
     log = context.open(statement.table)
-    with told_as_missing(statement, statement.table):
+    with told_as_missing(statement, context.told_name(statement.table)):
         return StatementResult(statement.statement, run(context, log, statement))
 
 

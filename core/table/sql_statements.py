@@ -74,6 +74,11 @@ class _Tables(StatementContext):
     def open_path(self, path: str) -> OpenTable:
         return self._open_path(path)
 
+    def told_name(self, name: TableName) -> TableName:
+        if self._own_table is not None and _key(name) == OWN_NAME:
+            return TableName(("delta", self._own_table.table.table_path))
+        return name
+
     def open_name(self, name: TableName) -> OpenTable:
         if self._own_table is not None and _key(name) == OWN_NAME:
             return self._own_table

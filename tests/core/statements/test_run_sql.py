@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 
 import pyarrow as pa
@@ -491,3 +492,9 @@ class TestRefusals:
         with pytest.raises((TableNotFoundError, UsageError)) as caught:
             run_sql(text.format(t=f"delta.`{tmp_path}/t`", n=f"delta.`{tmp_path}/n`"))
         assert caught.value.kind == kind
+
+
+def test_a_missing_table_of_a_handle_is_told_by_its_path(tmp_path):
+    path = str(tmp_path / "nothing")
+    with pytest.raises(TableNotFoundError, match=re.escape(f"`{path}` is not a Delta table")):
+        DeltaLog.for_path(path).sql("OPTIMIZE this")
