@@ -117,14 +117,14 @@ class TestRows:
             "WHEN MATCHED THEN UPDATE SET s = concat(s.s, s.s)"
         )
         assert answer(log, text)[0]["num_updated_rows"] == 3
-        read = context.to_arrow
+        read = context.stored_source
 
         def read_late(*args, **kwargs):
             found = read(*args, **kwargs)
             DeltaLog.for_path(log.table_path, {"commitInfo.enabled": "true"}).append(ROWS)
             return found
 
-        monkeypatch.setattr(context, "to_arrow", read_late)
+        monkeypatch.setattr(context, "stored_source", read_late)
         with pytest.raises(DeltaConcurrentModificationException):
             log.sql(text)
         assert [row[2] for row in rows(log)].count("aa") == 1
