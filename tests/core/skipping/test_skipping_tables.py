@@ -341,11 +341,14 @@ def test_a_limit_reads_only_the_files_that_it_needs(numbers):
     assert numbers.to_arrow("id = 5", ["s"], limit=2)["s"].to_pylist() == ["n5", "n5"]
 
 
-@pytest.mark.parametrize("limit", [-1, True])
-def test_a_limit_that_is_no_number_of_rows_is_refused(numbers, limit):
+@pytest.mark.parametrize(
+    ("limit", "kind"),
+    [(-1, "OPTIMIST_INVALID_ARGUMENT"), (True, "OPTIMIST_INVALID_ARGUMENT_TYPE")],
+)
+def test_a_limit_that_is_no_number_of_rows_is_refused(numbers, limit, kind):
     with pytest.raises(UsageError) as caught:
         numbers.to_arrow(limit=limit)
-    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
+    assert caught.value.kind == kind
 
 
 def test_a_maximum_is_trusted_where_the_option_says_so(tmp_path):
