@@ -209,7 +209,7 @@ def written(txn, pending, rows):
 
 def stored(txn, pending, rows, data_change=True):
     target = LocalTarget(txn, ProgressReport(txn.table.clock, None, "WRITE"))
-    adds = RowWriter(target, pending).write(rows).adds
+    adds = RowWriter(target, pending).write([rows]).adds
     adds = tuple(replace(item, data_change=data_change) for item in adds)
     return Changes(adds, Operation.write("Append"))
 
