@@ -3,19 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from optimist.core import LocalMerge
 from optimist.core.predicates.text import quote_path
+from optimist.core.schema.types import StructType
 from optimist.deltalake import metrics
 from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import Call
+from optimist.deltalake.lenient_values import null_where_unfit
 from optimist.deltalake.quoting import in_spark_sql, optional_spark_sql
 
 if TYPE_CHECKING:
     from optimist.deltalake.table import DeltaTable
 
-__all__ = ["TableMerger"]
+__all__ = ["MergeColumns", "TableMerger"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeColumns:
+    """The columns of both sides of a MERGE, and what happens where they differ.
+
+    Attributes:
+        source: The names of the source's columns.
+        table: The table's columns.
+        aliases: What SQL calls the source and the table.
+        evolves: Whether columns that only the source has are added to the table.
+        is_lenient: Whether a value that does not fit its column becomes null.
+    """
+
+    source: Sequence[str]
+    table: StructType
+    aliases: tuple[str, str]
+    evolves: bool = False
+    is_lenient: bool = False
+
+    def all_but(self, left_out: Sequence[str]) -> dict[str, str] | None:
+        """Return the source's columns as SQL by name, except some; None for Spark's `*`.
+
+        `*` needs all columns of the table in the source. deltalake takes those that are there.
+        """
+        has_all = {name.lower() for name in self.source} >= {
+            name.lower() for name in self.table.names
+        }
+        if not left_out and not self.is_lenient and (self.evolves or has_all):
+            return None
+        skipped = {name.lower() for name in left_out}
+        return {
+            quote_path((name,)): quote_path((self.aliases[0], name))
+            for name in self.source
+            if name.lower() not in skipped and (self.evolves or self.table.find(name) is not None)
+        }
+
+    def values(self, updates: Mapping[str, str]) -> dict[str, object]:
+        """Return the columns that a clause sets and their values as Spark's SQL."""
+        found = {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}
+        if not self.is_lenient:
+            return dict(found)
+        return null_where_unfit(found, self.table, self.aliases[1])
 
 
 class TableMerger:
@@ -26,11 +72,11 @@ class TableMerger:
     """
 
     def __init__(
-        self, merge: LocalMerge, table: DeltaTable, source: tuple[str, Sequence[str]], call: Call
+        self, merge: LocalMerge, table: DeltaTable, columns: MergeColumns, call: Call
     ) -> None:
-        self._merge = merge
+        self._merge = merge.with_schema_evolution() if columns.evolves else merge
         self._table = table
-        self._source_alias, self._source_columns = source
+        self._columns = columns
         self._call = call
 
     def __repr__(self) -> str:
@@ -42,7 +88,7 @@ class TableMerger:
         """Set columns of matching rows to SQL."""
         with errors_translated():
             self._merge = self._merge.when_matched_update(
-                _sql(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), optional_spark_sql(predicate)
             )
         return self
 
@@ -51,8 +97,9 @@ class TableMerger:
     ) -> TableMerger:
         """Set all columns of matching rows to the source's, or all but some."""
         with errors_translated():
-            if except_cols:
-                return self.when_matched_update(self._all_but(except_cols), predicate)
+            named = self._columns.all_but(except_cols or ())
+            if named is not None:
+                return self.when_matched_update(named, predicate)
             self._merge = self._merge.when_matched_update_all(optional_spark_sql(predicate))
         return self
 
@@ -68,7 +115,7 @@ class TableMerger:
         """Insert a row of SQL for each row of the source without a match."""
         with errors_translated():
             self._merge = self._merge.when_not_matched_insert(
-                _sql(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), optional_spark_sql(predicate)
             )
         return self
 
@@ -77,8 +124,9 @@ class TableMerger:
     ) -> TableMerger:
         """Insert the rows of the source without a match, all columns or all but some."""
         with errors_translated():
-            if except_cols:
-                return self.when_not_matched_insert(self._all_but(except_cols), predicate)
+            named = self._columns.all_but(except_cols or ())
+            if named is not None:
+                return self.when_not_matched_insert(named, predicate)
             self._merge = self._merge.when_not_matched_insert_all(optional_spark_sql(predicate))
         return self
 
@@ -88,7 +136,7 @@ class TableMerger:
         """Set columns of rows that match no row of the source to SQL."""
         with errors_translated():
             self._merge = self._merge.when_not_matched_by_source_update(
-                _sql(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), optional_spark_sql(predicate)
             )
         return self
 
@@ -111,16 +159,3 @@ class TableMerger:
             done = self._merge.execute(txn=self._call.app_txn)
         self._table._catch_up()
         return metrics.merged(self._table._log, done)
-
-    def _all_but(self, left_out: Sequence[str]) -> dict[str, str]:
-        """Return the source's columns by name, except some, as SQL."""
-        return {
-            quote_path((name,)): quote_path((self._source_alias, name))
-            for name in self._source_columns
-            if name not in left_out
-        }
-
-
-def _sql(updates: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of a clause and their values as Spark's SQL."""
-    return {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}

@@ -28,9 +28,10 @@ from optimist.deltalake.arguments import (
     deprecated,
     rows_given,
 )
-from optimist.deltalake.exceptions import errors_translated, refuse_given
+from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import open_log
-from optimist.deltalake.merger import TableMerger
+from optimist.deltalake.lenient_values import null_where_unfit
+from optimist.deltalake.merger import MergeColumns, TableMerger
 from optimist.deltalake.metadata import Metadata, ProtocolVersions
 from optimist.deltalake.optimizer import TableOptimizer
 from optimist.deltalake.quoting import in_spark_sql, optional_spark_sql
@@ -225,7 +226,7 @@ class DeltaTable(TableUpkeep):
             new_values: Python values by column, instead.
             predicate: Which rows; None for all.
             writer_properties: See `WriterProperties`.
-            error_on_type_mismatch: Must be true: a value that does not fit is an error.
+            error_on_type_mismatch: As for `merge`.
             *args: The arguments that follow, by position, as older callers give them.
             commit_properties: How the commit is made.
             post_commithook_properties: What happens after it.
@@ -238,9 +239,10 @@ class DeltaTable(TableUpkeep):
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
         )
-        values = _values_to_set(updates, new_values)
-        _ensure_strict(error_on_type_mismatch)
+        values = _values_to_set(updates, new_values, is_lenient=not error_on_type_mismatch)
         with errors_translated():
+            if not error_on_type_mismatch:
+                values = null_where_unfit(values, self._log.snapshot().schema)
             log, where = call.handle(self._log), optional_spark_sql(predicate)
             done = log.update(set=values, predicate=where, txn=call.app_txn)
         self._catch_up()
@@ -269,8 +271,9 @@ class DeltaTable(TableUpkeep):
             predicate: SQL that says when two rows match.
             source_alias: What SQL calls the source; `source` without one.
             target_alias: What SQL calls the table; `target` without one.
-            merge_schema: Must be false.
-            error_on_type_mismatch: Must be true: a value that does not fit is an error.
+            merge_schema: Whether columns that only the source has are added to the table.
+            error_on_type_mismatch: Whether a value that does not fit its column is an error; else
+                a number, boolean or date becomes null.
             writer_properties: See `WriterProperties`.
             streamed_exec: Has no effect.
             max_spill_size: Has no effect.
@@ -288,19 +291,21 @@ class DeltaTable(TableUpkeep):
             post_commithook_properties=post_commithook_properties,
         )
         del streamed_exec, max_spill_size, max_temp_directory_size
-        refuse_given("merge_schema", merge_schema, "Add the columns with alter.add_columns first.")
-        _ensure_strict(error_on_type_mismatch)
         with errors_translated():
             rows = rows_given(source, "source")
             table = rows if isinstance(rows, pa.Table) else rows.read_all()
-            alias = source_alias or "source"
-            merge = call.handle(self._log).merge(
-                table,
-                in_spark_sql(predicate),
-                source_alias=alias,
-                target_alias=target_alias or "target",
+            aliases = (source_alias or "source", target_alias or "target")
+            columns = MergeColumns(
+                table.schema.names,
+                self._log.snapshot().schema,
+                aliases,
+                evolves=merge_schema,
+                is_lenient=not error_on_type_mismatch,
             )
-            return TableMerger(merge, self, (alias, table.schema.names), call)
+            merge = call.handle(self._log).merge(
+                table, in_spark_sql(predicate), source_alias=aliases[0], target_alias=aliases[1]
+            )
+            return TableMerger(merge, self, columns, call)
 
     @property
     def optimize(self) -> TableOptimizer:
@@ -365,7 +370,7 @@ def _columns(schema: Schema) -> list[Column]:
 
 
 def _values_to_set(
-    updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None
+    updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None, *, is_lenient: bool
 ) -> dict[str, object]:
     if (updates is None) == (new_values is None):
         raise ValueError("Give either updates or new_values.")
@@ -374,7 +379,15 @@ def _values_to_set(
             if not isinstance(name, str) or not isinstance(sql, str):
                 raise TypeError(f"updates has SQL texts, not {sql!r}. Is it for new_values?")
         return {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}
-    return {in_spark_sql(name): _literal(value) for name, value in (new_values or {}).items()}
+    as_value = _text_as_sql if is_lenient else _literal
+    return {in_spark_sql(name): as_value(value) for name, value in (new_values or {}).items()}
+
+
+def _text_as_sql(value: Any) -> object:
+    """Return a text as SQL, which can be cast, and other values as `_literal` does."""
+    if not isinstance(value, str):
+        return _literal(value)
+    return in_spark_sql("'" + value.replace("'", "''") + "'")
 
 
 def _literal(value: Any) -> object:
@@ -386,11 +399,3 @@ def _literal(value: Any) -> object:
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
             return pa.scalar(list(value))
     raise TypeError(f"new_values can't have {value!r}. Give text, a number, a date or a list.")
-
-
-def _ensure_strict(error_on_type_mismatch: bool) -> None:
-    refuse_given(
-        "error_on_type_mismatch=False",
-        not error_on_type_mismatch,
-        "Write a CAST that says what you want.",
-    )

@@ -387,7 +387,6 @@ def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) ->
         lambda: table.alter.set_column_metadata("k", {"other": "x"}),
         lambda: table.vacuum(keep_versions=[0]),
         lambda: table.to_pyarrow_dataset(as_large_types=True),
-        lambda: table.update({"v": "1"}, error_on_type_mismatch=False),
         lambda: table.optimize.compact(min_commit_interval=dt.timedelta(0)),
         lambda: table.delete(writer_properties=zip_them),
         lambda: table.delete(
