@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import ensure_clustering_fits
@@ -19,30 +19,43 @@ from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.types import schema_to_json
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["adopt_schema"]
+__all__ = ["NewTable", "adopt_schema"]
 
 _LOG = logging.getLogger(__name__)
 
 
-def adopt_schema(
-    txn: OptimisticTransaction, wanted: SchemaWrite, properties: Mapping[str, str]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """What a write gives a table that it creates, besides the columns.
+
+    Attributes:
+        properties: The table properties.
+        name: What the table calls itself.
+        comment: What the table is, for people.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    comment: str | None = None
+
+
+def adopt_schema(txn: OptimisticTransaction, wanted: SchemaWrite, new: NewTable) -> None:
     """Set the metadata with which the rows can be written, or create it for a new table.
 
     Args:
         txn: The transaction.
         wanted: The schema of the rows, and how the write may change the table's.
-        properties: The properties of a new table.
+        new: What a new table gets.
 
     Raises:
         SchemaError: The rows do not fit the table, and the write does not let it change.
     """
     decision = _decide_schema(txn, wanted)
     if decision.action is SchemaAction.CREATE:
-        txn.update_metadata_for_new_table(_new_metadata(txn, decision, properties))
+        txn.update_metadata_for_new_table(_new_metadata(txn, decision, new))
         return
-    if properties:
-        _warn_of_ignored_properties(txn, properties)
+    if new.properties:
+        _warn_of_ignored_properties(txn, new.properties)
     if decision.action is SchemaAction.KEEP:
         return
     changed = replace(
@@ -71,16 +84,16 @@ def _decide_schema(txn: OptimisticTransaction, wanted: SchemaWrite) -> SchemaDec
     )
 
 
-def _new_metadata(
-    txn: OptimisticTransaction, decision: SchemaDecision, properties: Mapping[str, str]
-) -> Metadata:
+def _new_metadata(txn: OptimisticTransaction, decision: SchemaDecision, new: NewTable) -> Metadata:
     options, clock = txn.table.options, txn.table.clock
     return Metadata(
         id=clock.new_uuid(),
         schema_string=schema_to_json(decision.schema),
+        name=new.name,
+        description=new.comment,
         partition_columns=decision.partition_columns,
         configuration=normalize_configuration(
-            properties, allow_arbitrary=options.allow_arbitrary_properties
+            new.properties, allow_arbitrary=options.allow_arbitrary_properties
         ),
         created_time=clock.now_ms(),
     )

@@ -79,8 +79,9 @@ def write(
             merge_schema=merges,
             overwrite_schema=request.overwrites_schema,
             is_plain=True,
+            keeps_not_null=request.keeps_not_null,
         )
-        adopt_schema(txn, wanted, {})
+        adopt_schema(txn, wanted, request.new_table)
         return _Write(txn, data, given, request).run(pending)
 
     return run_command(txn, work, app_txn=request.app_txn).commit

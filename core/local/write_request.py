@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from optimist.core.commands.idempotence import ensure_app_txn
+from optimist.core.commands.written_schema import NewTable
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import ensure_optional_text, optional_whole
 from optimist.core.errors.foreign_text import shown
@@ -33,6 +34,8 @@ class LocalWrite:
         user_metadata: Text for the history.
         app_txn: Application id and version of a write that may be repeated; None to take both from
             the options.
+        new_table: What a table gets that the write creates.
+        keeps_not_null: Whether a schema that the write sets takes NOT NULL from the data's columns.
     """
 
     mode: str = "append"
@@ -43,6 +46,8 @@ class LocalWrite:
     target_file_size: int | None = None
     user_metadata: str | None = None
     app_txn: tuple[str, int] | None = None
+    new_table: NewTable = field(default_factory=NewTable)
+    keeps_not_null: bool = False
 
     def __post_init__(self) -> None:
         _ensure_one_of("mode", self.mode, _MODES)

@@ -63,6 +63,8 @@ class SchemaWrite:
         data_change: False for a write that only rearranges rows.
         is_plain: The write is a method of `DeltaLog`, which has no options of Spark's writer, so
             that errors must not name them.
+        keeps_not_null: A new or replaced schema has NOT NULL columns where the data has. Only at
+            the top: what is nested can be null.
     """
 
     schema: StructType
@@ -72,6 +74,7 @@ class SchemaWrite:
     overwrite_schema: bool = False
     data_change: bool = True
     is_plain: bool = False
+    keeps_not_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +314,15 @@ def _non_empty_schema(write: SchemaWrite) -> StructType:
             "column.",
             kind="DELTA_EMPTY_DATA",
         )
-    return _as_new_columns(write.schema)
+    columns = _as_new_columns(write.schema)
+    if not write.keeps_not_null:
+        return columns
+    return StructType(
+        tuple(
+            replace(item, nullable=given.nullable)
+            for item, given in zip(columns, write.schema, strict=True)
+        )
+    )
 
 
 def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str, ...]:

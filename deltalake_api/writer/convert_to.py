@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from optimist.core import DeltaLog
 from optimist.core.errors import UsageError
+from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
+from optimist.core.maintenance.convert.convert import convert
 from optimist.core.options.handles import options_given
+from optimist.core.runtime.budget import one_operation
+from optimist.core.schema.types import StructType
 from optimist.deltalake.arguments import COMMIT_FIRST, call_of
-from optimist.deltalake.exceptions import errors_translated, not_supported, refuse_given
+from optimist.deltalake.exceptions import errors_translated, not_supported
 from optimist.deltalake.handles import open_log
 from optimist.deltalake.schema import Schema, core_schema
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+from optimist.deltalake.writer.new_tables import new_table
 
 __all__ = ["convert_to_deltalake"]
 
@@ -41,9 +47,9 @@ def convert_to_deltalake(
         mode: What to do if there is a table: `error` or `ignore`.
         partition_by: The columns that the directories name.
         partition_strategy: `hive`, for directories such as `p=1`; `directory` is not supported.
-        name: Not supported.
-        description: Not supported; set it with `alter.set_table_description`.
-        configuration: Not supported; set properties with `alter.set_table_properties`.
+        name: What the table calls itself.
+        description: What the table is, for people.
+        configuration: The table properties.
         storage_options: As for `DeltaTable`.
         *args: The properties of the commit, by position, as older callers give them.
         collect_stats: Whether statistics are taken from the files' footers.
@@ -61,9 +67,6 @@ def convert_to_deltalake(
         raise not_supported("partition_strategy='directory'", "Name directories as in p=1.")
     if mode not in _MODES:
         raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
-    refuse_given("name", name, "Leave it out; a catalog gives a table its name.")
-    refuse_given("description", description, "Use alter.set_table_description after it.")
-    refuse_given("configuration", configuration, "Use alter.set_table_properties after it.")
     call = call_of(
         "convert_to_deltalake",
         args,
@@ -74,13 +77,25 @@ def convert_to_deltalake(
     call.ensure_no_app_txn("convert")
     with errors_translated():
         storage_options = options_given(storage_options)  # no crash report shows a value
-        columns = () if partition_by is None else core_schema(partition_by)
+        new = new_table(name, description, configuration)
+        request = ConvertRequest(
+            StructType() if partition_by is None else core_schema(partition_by),
+            collects_statistics=collect_stats,
+            properties=new.properties,
+            comment=new.comment,
+            name=new.name,
+        )
         log = call.handle(open_log(uri, storage_options))
-        done = log.convert(columns, collect_statistics=collect_stats)
-        if done is None and mode == "error":
+        if not _converted(log, request) and mode == "error":
             raise UsageError(
                 f"There is a Delta table at {log.table_path} already. Nothing was written. Use "
                 "mode='ignore' to keep it.",
                 kind="DELTA_TABLE_ALREADY_EXISTS",
                 table=log.table_path,
             )
+
+
+@one_operation
+def _converted(log: DeltaLog, request: ConvertRequest) -> bool:
+    """Convert as `DeltaLog.convert` does, and return whether there was no table before."""
+    return convert(log.start_transaction(), request) is not None

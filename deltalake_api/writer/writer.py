@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from optimist.core import DeltaLog
-from optimist.core.errors import UsageError
+from optimist.core.local.write import write
+from optimist.core.local.write_request import LocalWrite
 from optimist.core.options.handles import options_given
+from optimist.core.requests.arguments import arrow_stream, names
+from optimist.core.runtime.budget import one_operation
 from optimist.deltalake.arguments import rows_given
-from optimist.deltalake.exceptions import errors_translated, refuse_given
+from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import Call, open_log
 from optimist.deltalake.quoting import optional_spark_sql
 from optimist.deltalake.table import DeltaTable
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+from optimist.deltalake.writer.new_tables import new_table
 from optimist.deltalake.writer.properties import WriterProperties
 
 __all__ = ["write_deltalake"]
@@ -46,8 +52,8 @@ def write_deltalake(
         data: The rows: an Arrow table, a stream, a batch, or a list of batches.
         partition_by: The partition columns of a new table.
         mode: What to do if there is a table: `error`, `append`, `overwrite` or `ignore`.
-        name: Not supported; give it to `DeltaTable.create`.
-        description: Not supported; give it to `DeltaTable.create`.
+        name: What a new table calls itself.
+        description: What a new table is, for people.
         configuration: The properties of a new table.
         schema_mode: `merge` adds new columns, `overwrite` replaces the columns.
         storage_options: As for `DeltaTable`.
@@ -66,8 +72,6 @@ def write_deltalake(
         raise ValueError("table_or_uri is a path, a URL or a DeltaTable.")  # noqa: TRY004
     if mode not in _MODES:
         raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
-    refuse_given("name", name, "Give it to DeltaTable.create before.")
-    refuse_given("description", description, "Give it to DeltaTable.create before.")
     call = Call(commit_properties, post_commithook_properties, writer_properties)
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
     with errors_translated():
@@ -78,30 +82,24 @@ def write_deltalake(
             log = open_log(table_or_uri, storage_options)
         if mode == "ignore" and log.table_exists():
             return
-        call.handle(log, **_defaults(log, configuration)).write(
-            rows_given(data, "data"),
+        request = LocalWrite(
             mode,
-            predicate=optional_spark_sql(predicate),
-            partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+            optional_spark_sql(predicate),
+            names(
+                [partition_by] if isinstance(partition_by, str) else partition_by, "partition_by"
+            ),
             schema_mode=schema_mode,
             target_file_size=target_file_size,
-            txn=call.app_txn,
+            app_txn=call.app_txn,
+            new_table=new_table(name, description, configuration),
+            keeps_not_null=True,
         )
+        _write(call.handle(log), rows_given(data, "data"), request)
     if table is not None:
         table._catch_up()
 
 
-def _defaults(log: DeltaLog, configuration: Mapping[str, str | None] | None) -> dict[str, Any]:
-    """Return the option by which a new table gets properties in the commit that makes it."""
-    given = {key: value for key, value in (configuration or {}).items() if value is not None}
-    if not given:
-        return {}
-    strange = sorted(key for key in given if not key.startswith("delta."))
-    if strange:
-        raise UsageError(
-            f"configuration has {strange[0]}, which is no property of Delta. Nothing was written. "
-            "Make the table with DeltaTable.create, which takes other properties, too.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument="configuration",
-        )
-    return {"property_defaults": {**log.options.property_defaults, **given}}
+@one_operation
+def _write(log: DeltaLog, rows: pa.RecordBatchReader | pa.Table, request: LocalWrite) -> None:
+    """Write as `DeltaLog.write` does, which has no argument for what a new table gets."""
+    write(log.start_transaction(), arrow_stream(rows, "data"), request)

@@ -392,7 +392,6 @@ def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) ->
         lambda: table.delete(
             post_commithook_properties=ours.PostCommitHookProperties(create_checkpoint=False)
         ),
-        lambda: ours.write_deltalake(tmp_path / "new", ROWS, name="x"),
         lambda: ours.convert_to_deltalake(tmp_path, partition_strategy="directory"),
     ]
     for call in calls:

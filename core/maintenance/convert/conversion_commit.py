@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from optimist.core.data.parquet.parquet_footers import Footer, FooterWish
 from optimist.core.data.table_ref import TableRef
@@ -50,6 +50,7 @@ class ConvertRequest:
         catalog_table: The name of the table in a catalog, for the history.
         properties: Properties that a catalog has for the table.
         comment: The table's comment in a catalog.
+        name: What the table calls itself.
         columns: The columns that a catalog has for the table, with their order and comments.
         directories: The paths of the table's partitions in a catalog, below the table; None to take
             the directories that exist.
@@ -64,6 +65,7 @@ class ConvertRequest:
     catalog_table: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    name: str | None = None
     columns: StructType | None = None
     directories: frozenset[str] | None = None
     source_format: str = PARQUET
@@ -137,7 +139,8 @@ def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: Convert
     Raises:
         SchemaError, ConfigError: See `convert`.
     """
-    txn.update_metadata_for_new_table(found.metadata(asked_properties(txn.table, request)))
+    metadata = found.metadata(asked_properties(txn.table, request))
+    txn.update_metadata_for_new_table(replace(metadata, name=request.name))
     mode = TableMetadata.of(txn.metadata).properties.column_mapping_mode
     if mode != found.mapping.get(COLUMN_MAPPING_MODE, "none"):
         raise ConfigError(

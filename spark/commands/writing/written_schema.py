@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from optimist.core.commands.written_schema import adopt_schema
+from optimist.core.commands.written_schema import NewTable, adopt_schema
 from optimist.core.protocol.schema_merge import SchemaWrite
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.writing.write_options import WriteRequest
@@ -28,4 +28,4 @@ def adopt_schema_of(df: DataFrame, txn: OptimisticTransaction, request: WriteReq
         overwrite_schema=request.replaces_schema,
         data_change=not request.is_rearrangement,
     )
-    adopt_schema(txn, wanted, request.properties)
+    adopt_schema(txn, wanted, NewTable(request.properties))

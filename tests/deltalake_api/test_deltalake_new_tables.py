@@ -1,0 +1,126 @@
+"""What a write or a conversion gives a new table is what deltalake gives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import deltalake as real
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import optimist.deltalake as ours
+from optimist.core import DeltaLog
+from optimist.deltalake.exceptions import DeltaError, DeltaUsageError, SchemaMismatchError
+
+ROWS = pa.table({"k": [1, 2]})
+TEXTS: dict[str, Any] = {
+    "name": "prices",
+    "description": "what things cost",
+    "configuration": {"delta.appendOnly": "false", "delta.logRetentionDuration": None},
+}
+OTHERS: dict[str, Any] = {
+    "name": "x",
+    "description": "y",
+    "configuration": {"delta.appendOnly": "true"},
+}
+MODULES = pytest.mark.parametrize("module", [real, ours], ids=["real", "ours"])
+
+
+def told(path: Path) -> tuple[Any, ...]:
+    """The metadata as the real deltalake reads it."""
+    found = real.DeltaTable(path).metadata()
+    return found.name, found.description, found.configuration
+
+
+EXPECTED = ("prices", "what things cost", {"delta.appendOnly": "false"})
+
+
+@MODULES
+def test_a_write_names_the_table_that_it_makes_and_no_other(
+    tmp_path: Path, module: ModuleType
+) -> None:
+    module.write_deltalake(tmp_path, ROWS, **TEXTS)
+    assert told(tmp_path) == EXPECTED
+    for options in ({"mode": "append"}, {"mode": "overwrite", "schema_mode": "overwrite"}):
+        module.write_deltalake(tmp_path, ROWS, **options, **OTHERS)
+        assert told(tmp_path) == EXPECTED
+
+
+@MODULES
+def test_a_conversion_names_the_table(tmp_path: Path, module: ModuleType) -> None:
+    pq.write_table(ROWS, tmp_path / "one.parquet")
+    module.convert_to_deltalake(tmp_path, **TEXTS)
+    assert told(tmp_path) == EXPECTED
+    module.convert_to_deltalake(tmp_path, mode="ignore", **OTHERS)
+    assert told(tmp_path) == EXPECTED
+    assert real.DeltaTable(tmp_path).to_pyarrow_table().num_rows == 2
+
+
+@pytest.mark.parametrize("configuration", [{"delta.noSuch": "1"}, {"delta.appendOnly": "maybe"}])
+def test_a_property_that_is_wrong_makes_no_table(
+    tmp_path: Path, configuration: dict[str, str]
+) -> None:
+    pq.write_table(ROWS, tmp_path / "one.parquet")
+    for call in (
+        lambda: ours.write_deltalake(tmp_path / "new", ROWS, configuration=configuration),
+        lambda: ours.convert_to_deltalake(tmp_path, configuration=configuration),
+    ):
+        with pytest.raises(DeltaError):
+            call()
+    assert not ours.DeltaTable.is_deltatable(str(tmp_path))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("argument", ["name", "description", "configuration"])
+def test_an_argument_of_another_type_is_refused(tmp_path: Path, argument: str) -> None:
+    wrong: dict[str, Any] = {argument: 7}
+    with pytest.raises((DeltaUsageError, TypeError), match=argument):
+        ours.write_deltalake(tmp_path / "new", ROWS, **wrong)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_write_keeps_not_null_of_the_rows_columns(tmp_path: Path) -> None:
+    columns = [pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string())]
+    rows = pa.Table.from_pylist([{"k": 1, "v": "a"}], schema=pa.schema(columns))
+    nulls = pa.table({"k": pa.array([None], pa.int64()), "v": ["b"]})
+    for module in (real, ours):
+        path = tmp_path / module.__name__
+        module.write_deltalake(path, rows)
+        table = module.DeltaTable(path)
+        assert [item.nullable for item in table.schema().fields] == [False, True]
+        with pytest.raises(module.exceptions.DeltaError):
+            module.write_deltalake(path, nulls, mode="append")
+        assert module.DeltaTable(path).version() == 0
+        module.write_deltalake(path, nulls, mode="overwrite", schema_mode="overwrite")
+        assert [item.nullable for item in module.DeltaTable(path).schema().fields] == [True, True]
+
+
+def test_what_is_nested_and_new_columns_can_be_null(tmp_path: Path) -> None:
+    inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    rows = pa.Table.from_pylist([{"s": {"x": 1}}], schema=pa.schema([pa.field("s", inner)]))
+    ours.write_deltalake(tmp_path, rows)
+    wider = pa.schema([pa.field("s", inner), pa.field("n", pa.int64(), nullable=False)])
+    added = pa.Table.from_pylist([{"s": {"x": 2}, "n": 1}], schema=wider)
+    ours.write_deltalake(tmp_path, added, mode="append", schema_mode="merge")
+    assert DeltaLog.for_path(tmp_path).snapshot().schema.as_nullable() == (
+        DeltaLog.for_path(tmp_path).snapshot().schema
+    )
+    assert real.DeltaTable(tmp_path).to_pyarrow_table().num_rows == 2
+
+
+def test_a_null_in_a_column_that_must_not_have_one_makes_no_table(tmp_path: Path) -> None:
+    column = pa.field("k", pa.int64(), nullable=False)
+    rows = pa.Table.from_arrays([pa.array([1, None])], schema=pa.schema([column]))
+    with pytest.raises(SchemaMismatchError):
+        ours.write_deltalake(tmp_path, rows)
+    assert not ours.DeltaTable.is_deltatable(str(tmp_path))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_plain_write_makes_columns_that_can_be_null(tmp_path: Path) -> None:
+    column = pa.field("k", pa.int64(), nullable=False)
+    DeltaLog.for_path(tmp_path).append(pa.table({"k": [1]}, schema=pa.schema([column])))
+    assert DeltaLog.for_path(tmp_path).snapshot().schema.fields[0].nullable
