@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from optimist.core.data.partition_values import parse_partition_value
-from optimist.core.errors import SchemaError
+from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.predicates import Predicate, col
 from optimist.core.predicates.builder import ColumnBuilder
@@ -117,7 +117,13 @@ def _value(given: Any, item: StructField) -> Any:
     text = _text(given)
     if item.data_type == PrimitiveType("string"):
         return text or None
-    return parse_partition_value(text, item.data_type, column=item.name)
+    try:
+        return parse_partition_value(text, item.data_type, column=item.name)
+    except TableError:
+        raise ValueError(
+            f"A filter compares the column {quoted(item.name)} with {quoted(text)}, which is no "
+            f"{item.data_type}. Nothing was read. Give a value of the column's type."
+        ) from None
 
 
 def _text(given: Any) -> str:

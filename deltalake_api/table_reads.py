@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from optimist.core import CommitRecord, DeltaLog, RowScan, Snapshot
 from optimist.core.errors import TableError
+from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.timestamps import epoch_ms
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.protocol.actions import action_to_dict
 from optimist.deltalake.arguments import deprecated
+from optimist.deltalake.change_bounds import change_bounds
 from optimist.deltalake.exceptions import errors_translated, refuse_given
 from optimist.deltalake.file_list import add_actions, file_uris, partitions
 from optimist.deltalake.filters import Filters, predicate_of
@@ -74,7 +76,8 @@ class TableReads:
     def load_as_version(self, version: int | str | dt.datetime) -> None:
         """Load another version: by its number, or by a time.
 
-        A time means the newest version that is not younger. It is in UTC unless it says otherwise.
+        A time means the newest version that is not younger; before all versions it means the
+        oldest. It is in UTC unless it says otherwise.
 
         Raises:
             DeltaError: The log does not hold the version.
@@ -87,12 +90,7 @@ class TableReads:
             if isinstance(version, int):
                 self._snapshot = self._log.snapshot(version)
                 return
-            try:
-                self._snapshot = self._log.snapshot(timestamp=epoch_ms(version))
-            except TableError as error:
-                if error.kind != _TOO_LATE:
-                    raise
-                self._snapshot = self._log.snapshot()
+            self._snapshot = _version_at(self._log, epoch_ms(version))
 
     def update_incremental(self) -> None:
         """Load the newest version."""
@@ -264,10 +262,10 @@ class TableReads:
         """Return the rows that a range of versions inserted, updated or deleted.
 
         Args:
-            starting_version: The first version; a `starting_timestamp` counts instead of 0.
+            starting_version: The first version.
             ending_version: The last version; None for the newest.
-            starting_timestamp: A time instead.
-            ending_timestamp: A time instead.
+            starting_timestamp: A time before which no commit counts.
+            ending_timestamp: A time after which no commit counts.
             columns: The columns; None for all.
             predicate: SQL over the columns.
             allow_out_of_range: Whether a start past the newest version gives no rows.
@@ -275,16 +273,24 @@ class TableReads:
         with errors_translated():
             options = {"cdf_allow_out_of_range": True} if allow_out_of_range else {}
             log = with_options(self._log, **options)
-            by_time = starting_timestamp is not None and not starting_version
-            found = log.changes(
-                optional_spark_sql(predicate),
-                columns,
-                starting_version=None if by_time else starting_version,
-                ending_version=ending_version,
-                starting_timestamp=starting_timestamp if by_time else None,
-                ending_timestamp=ending_timestamp if ending_version is None else None,
+            bounds = change_bounds(
+                log, (starting_version, ending_version), (starting_timestamp, ending_timestamp)
             )
+            found = log.changes(optional_spark_sql(predicate), columns, **bounds)
             return _with_their_times(found).to_reader()
+
+
+def _version_at(log: DeltaLog, time_ms: int) -> Snapshot:
+    """Return the version at a time, or the nearest if the log holds none of that time."""
+    try:
+        return log.snapshot(timestamp=time_ms)
+    except TableError as error:
+        if error.kind == TIMESTAMP_TOO_EARLY:
+            oldest = error.fields.get("earliest_version")
+            return log.snapshot(oldest if isinstance(oldest, int) else None)
+        if error.kind == _TOO_LATE:
+            return log.snapshot()
+        raise
 
 
 def _with_their_times(changes: pa.Table) -> pa.Table:

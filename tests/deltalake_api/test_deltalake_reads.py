@@ -182,6 +182,11 @@ def test_a_filter_that_means_nothing_is_one_clear_error(place: Path, chosen: Any
         ours.DeltaTable(place).file_uris(file_pruning_predicate=chosen)
 
 
+def test_a_value_of_another_type_is_not_blamed_on_the_log(place: Path) -> None:
+    with pytest.raises(ValueError, match=r"'x' with 'one', which is no long"):
+        ours.DeltaTable(place).file_uris(file_pruning_predicate=[("x", "=", "one")])
+
+
 def test_the_old_names_of_arguments_warn(place: Path) -> None:
     table = ours.DeltaTable(place)
     with pytest.warns(DeprecationWarning, match="partition_filters"):
