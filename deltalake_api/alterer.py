@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optimist.core import ColumnChange, TableChanges
+from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ProtocolError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import with_features
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.deltalake.arguments import COMMIT_FIRST, call_of
 from optimist.deltalake.exceptions import errors_translated, not_supported
 from optimist.deltalake.features import TableFeatures
@@ -28,6 +32,7 @@ __all__ = ["TableAlterer"]
 _Commit = CommitProperties | None
 _Hooks = PostCommitHookProperties | None
 _COMMENT = "comment"
+_LONGEST_NAME = 255
 
 
 class TableAlterer:
@@ -191,9 +196,23 @@ class TableAlterer:
         commit_properties: _Commit = None,
         post_commithook_properties: _Hooks = None,
     ) -> None:
-        """Raise an error: a catalog gives a table its name."""
-        del name, args, commit_properties, post_commithook_properties
-        raise not_supported("alter.set_table_name()", "Name the table in a catalog.")
+        """Set what the table calls itself. Its name in a catalog is another one.
+
+        Args:
+            name: The name, of 1 to 255 characters.
+            *args: The properties of the commit, by position.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+        """
+        call = _call("set_table_name", args, commit_properties, post_commithook_properties)
+        if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
+            raise ValueError(f"The name of a table is a text of 1 to {_LONGEST_NAME} characters.")
+
+        def rename(txn: OptimisticTransaction) -> Alteration:
+            done = Operation("UPDATE TABLE METADATA", {"name": name})
+            return Alteration(done, replace(txn.metadata, name=name))
+
+        self._change(call, lambda alter: alter.perform(rename))
 
     def set_table_description(
         self,

@@ -24,6 +24,7 @@ from optimist.deltalake.handles import with_options
 from optimist.deltalake.metadata import Metadata, ProtocolVersions
 from optimist.deltalake.quoting import optional_spark_sql
 from optimist.deltalake.schema import Schema
+from optimist.deltalake.vectors import deletion_vectors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,6 +155,15 @@ class TableReads:
         """
         with errors_translated():
             return add_actions(self._snapshot, flatten=flatten)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Return the files that have a deletion vector, each with which of its rows are there.
+
+        The columns are `filepath`, a URI, and `selection_vector`, which is false for a deleted row.
+        No other read needs this: all of them leave deleted rows out.
+        """
+        with errors_translated():
+            return deletion_vectors(self._log, self._snapshot)
 
     def count(self) -> int:
         """Count the rows. Files are read only if the log can't tell."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import pyarrow as pa
-
 from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.log_upkeep.compaction import write_compaction
 from optimist.deltalake.arguments import HOOKS_FIRST, by_position, call_of
@@ -101,10 +99,6 @@ class TableUpkeep(TableReads):
             log = self._log
             newest = log.snapshot()
             LogCleaner().clean_up(log.store, newest, options=log.options, clock=log.clock)
-
-    def deletion_vectors(self) -> pa.RecordBatchReader:
-        """Raise an error: the rows that vectors delete are left out by every read here."""
-        raise not_supported("deletion_vectors()", "Read the rows, or DeltaLog.files().")
 
     def repair(
         self,

@@ -382,8 +382,6 @@ def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) ->
     zip_them = ours.WriterProperties(compression="gzip", compression_level=3)
     calls: list[Callable[[], Any]] = [
         table.repair,
-        table.deletion_vectors,
-        lambda: table.alter.set_table_name("x"),
         lambda: table.alter.set_column_metadata("k", {"other": "x"}),
         lambda: table.vacuum(keep_versions=[0]),
         lambda: table.to_pyarrow_dataset(as_large_types=True),

@@ -13,7 +13,11 @@ import pytest
 
 import optimist.deltalake as ours
 from optimist.core import DeltaLog
-from optimist.deltalake.exceptions import DeltaError, DeltaUsageError, SchemaMismatchError
+from optimist.deltalake.exceptions import (
+    DeltaError,
+    DeltaUsageError,
+    SchemaMismatchError,
+)
 
 ROWS = pa.table({"k": [1, 2]})
 TEXTS: dict[str, Any] = {
@@ -124,3 +128,22 @@ def test_a_plain_write_makes_columns_that_can_be_null(tmp_path: Path) -> None:
     column = pa.field("k", pa.int64(), nullable=False)
     DeltaLog.for_path(tmp_path).append(pa.table({"k": [1]}, schema=pa.schema([column])))
     assert DeltaLog.for_path(tmp_path).snapshot().schema.fields[0].nullable
+
+
+def test_a_table_gets_another_name_and_keeps_the_rest(tmp_path: Path) -> None:
+    for module in (real, ours):
+        path = tmp_path / module.__name__
+        module.write_deltalake(path, ROWS, **TEXTS)
+        table = module.DeltaTable(path)
+        table.alter.set_table_name("cost")
+        assert (table.metadata().name, table.version(), table.metadata().id) == (
+            "cost",
+            1,
+            module.DeltaTable(path, version=0).metadata().id,
+        )
+        assert told(path) == ("cost", *EXPECTED[1:])
+        assert table.history(1)[0]["operation"] == "UPDATE TABLE METADATA"
+        for wrong in ("", "x" * 256):
+            with pytest.raises((ValueError, module.exceptions.DeltaError)):
+                table.alter.set_table_name(wrong)
+        assert module.DeltaTable(path).version() == 1

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import optimist.deltalake as ours
+from optimist.core import DeltaLog
 
 NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.timezone.utc)
 ROWS = pa.table(
@@ -180,6 +181,26 @@ def test_a_query_sees_the_registered_version_and_no_variable(place: Path) -> Non
 def test_a_filter_that_means_nothing_is_one_clear_error(place: Path, chosen: Any) -> None:
     with pytest.raises((ValueError, ours.exceptions.DeltaError)):
         ours.DeltaTable(place).file_uris(file_pruning_predicate=chosen)
+
+
+def test_vectors_are_those_that_deltalake_shows(tmp_path: Path) -> None:
+    log = DeltaLog.for_path(tmp_path)
+    log.create({"k": "bigint", "p": "string"}, partition_by=["p"])
+    log.alter.set_properties({"delta.enableDeletionVectors": "true"})
+    log.append(pa.table({"k": range(3000), "p": ["a", "b", "c d"] * 1000}))
+    assert ours.DeltaTable(tmp_path).deletion_vectors().read_all().num_rows == 0
+    log.delete("p = 'c d' and k < 100 or p = 'a' and k in (0, 9, 1500)")
+    found, expected = (
+        {row["filepath"]: row["selection_vector"] for row in feed.to_pylist()}
+        for feed in (
+            ours.DeltaTable(tmp_path).deletion_vectors().read_all(),
+            pa.table(real.DeltaTable(tmp_path).deletion_vectors()),
+        )
+    )
+    assert found == expected
+    assert sorted(map(len, found.values())) == [1000, 1000]
+    assert sorted(row.count(False) for row in found.values()) == [3, 33]
+    assert ours.DeltaTable(tmp_path, version=2).deletion_vectors().read_all().num_rows == 0
 
 
 def test_a_value_of_another_type_is_not_blamed_on_the_log(place: Path) -> None:
