@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from optimist.core.errors import TableError
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -51,21 +51,29 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
     return None
 
 
-def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterator[bytes]:
+def read_commits_bytes(
+    store: LogStore, commits: Sequence[FileStatus], read: Callable[[str], bytes] | None = None
+) -> Iterator[bytes]:
     """Yield the content of each commit in order, and read several at a time.
 
     Parallel reads help with stores far away. Only a few runs of commits are read ahead, so memory
     stays flat.
+
+    Args:
+        store: The store of the log.
+        commits: The files.
+        read: Reads a file, in any thread; None for `read_bytes` of the store.
     """
+    read = read or store.read_bytes
     if len(commits) <= 2:
-        yield from (store.read_bytes(status.path) for status in commits)
+        yield from (read(status.path) for status in commits)
         return
     # Handing a file to a thread costs more than reading it from a disk, so threads get runs.
     length = max(1, min(_LONGEST_RUN, len(commits) // (4 * _PARALLEL_READS)))
     runs = (commits[start : start + length] for start in range(0, len(commits), length))
 
     def read_run(run: Sequence[FileStatus]) -> list[bytes]:
-        return [store.read_bytes(status.path) for status in run]
+        return [read(status.path) for status in run]
 
     for contents in read_ahead(read_run, runs, threads=_PARALLEL_READS, ahead=2 * _PARALLEL_READS):
         yield from contents

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-__all__ = ["FINDINGS", "REPAIRS", "CheckedTable", "Finding", "findings_table"]
+__all__ = ["DATA_KINDS", "FINDINGS", "REPAIRS", "CheckedTable", "Finding", "findings_table"]
 
 _BACKUP = "Restore the file from a backup."
 _NEWEST = (
@@ -46,6 +46,12 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Every kind of finding, with what to do about it."""
+
+DATA_KINDS = (
+    *("missing-file", "truncated-file", "swapped-file", "damaged-file", "untrue-statistics"),
+    *("missing-vector", "truncated-vector", "damaged-vector"),
+)
+"""The kinds that concern a live data file or its vectors."""
 
 FINDINGS = pa.schema(
     [

@@ -3,6 +3,10 @@
 Nothing is changed. The log is read file by file, also where its newest version can't be loaded, so
 that each damage is named and not only the first one. If the newest version can be loaded, its files
 are compared with the listing.
+
+Others may write meanwhile, and OPTIMIZE, VACUUM and log cleanup may remove what was listed. So
+before a damage is told, the newest version is loaded again: it decides which commits are whole and
+which files still belong to the table.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ProtocolError, TableError, TableNotFoundError
@@ -20,10 +25,16 @@ from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
 from optimist.core.maintenance.fsck.deep_data import DeepData
-from optimist.core.maintenance.fsck.findings import FINDINGS, CheckedTable, Finding, findings_table
+from optimist.core.maintenance.fsck.findings import (
+    DATA_KINDS,
+    FINDINGS,
+    CheckedTable,
+    Finding,
+    findings_table,
+)
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.log_content import LogContent
-from optimist.core.maintenance.fsck.stored_data import StoredData
+from optimist.core.maintenance.fsck.stored_data import StoredData, live_paths
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 
@@ -44,9 +55,11 @@ def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) ->
         StorageError: The store failed.
     """
     snapshot, error = _newest(load)
-    log = ListedLog.of(table.store, table.log_path)
-    content = LogContent(table.store, log, LogLimits.of(table.options))
-    found = [*log.findings(table.store), *content.findings()]
+    log, now_ms = ListedLog.of(table.store, table.log_path), table.clock.now_ms()
+    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms)
+    found = [*log.findings(table.store, now_ms), *content.findings()]
+    if snapshot is not None:
+        found = _without_unfinished(found, snapshot.version, load)
     if snapshot is None:
         if not found:
             found.append(Finding("unreadable", table.log_path, str(error)))
@@ -56,8 +69,42 @@ def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) ->
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
         tables.append(findings_table(DeepData(table, snapshot).findings(set(known))))
-    found_rows = pa.concat_tables(tables).cast(FINDINGS)
-    return CheckedTable(snapshot.version, len(log.commits), snapshot.num_files, deep, found_rows)
+    rows = _without_removed(pa.concat_tables(tables).cast(FINDINGS), table, snapshot, load)
+    return CheckedTable(snapshot.version, len(log.commits), snapshot.num_files, deep, rows)
+
+
+def _without_unfinished(
+    found: list[Finding], version: int, load: Callable[[], Snapshot]
+) -> list[Finding]:
+    """Leave out commits that were being written when they were read, and are whole now."""
+    if not any(_is_later_commit(each, version) for each in found):
+        return found
+    latest, _ = _newest(load)
+    whole = range(version + 1, version + 1 if latest is None else latest.version + 1)
+    return [
+        each for each in found if not (_is_later_commit(each, version) and each.version in whole)
+    ]
+
+
+def _is_later_commit(finding: Finding, version: int) -> bool:
+    is_broken = finding.kind in ("empty-commit", "torn-commit")
+    return is_broken and finding.version is not None and finding.version > version
+
+
+def _without_removed(
+    found: pa.Table, table: TableRef, snapshot: Snapshot, load: Callable[[], Snapshot]
+) -> pa.Table:
+    """Leave out files that left the table since the version, and orphans that came into it."""
+    is_of_data = pc.is_in(found.column("kind"), value_set=pa.array(DATA_KINDS))
+    is_orphan = pc.equal(found.column("kind"), "orphan")
+    if not pc.any(pc.or_(is_of_data, is_orphan), min_count=0).as_py():
+        return found
+    latest, _ = _newest(load)
+    if latest is None or latest.version == snapshot.version:
+        return found
+    is_live = pc.is_in(found.column("path"), value_set=live_paths(latest.files, table))
+    is_gone = pc.and_(is_of_data, pc.invert(is_live))
+    return found.filter(pc.invert(pc.or_(is_gone, pc.and_(is_orphan, is_live))))
 
 
 def _newest(load: Callable[[], Snapshot]) -> tuple[Snapshot | None, TableError | None]:

@@ -14,6 +14,7 @@ from optimist.core.log.names import (
     parse_log_file_name,
 )
 from optimist.core.maintenance.fsck.findings import Finding
+from optimist.core.maintenance.fsck.second_look import is_there, is_young
 from optimist.core.plugins.logstore import FileStatus, LogStore
 
 __all__ = ["ListedLog"]
@@ -78,16 +79,18 @@ class ListedLog:
             tuple(compacted),
         )
 
-    def findings(self, store: LogStore) -> Iterator[Finding]:
+    def findings(self, store: LogStore, now_ms: int) -> Iterator[Finding]:
         """Yield what the names alone show.
 
-        A listing is no snapshot: what was written meanwhile may be missing in it. So a missing
-        commit is looked up by its name.
+        A listing is no snapshot: what was written meanwhile may be missing in it, and what was
+        cleaned up meanwhile may be only half in it. So a missing commit is looked up by its name.
+
+        Args:
+            store: The store of the log.
+            now_ms: The time, in epoch milliseconds.
         """
-        for gap in (*self._holes(), *self._lost_at_the_end()):
-            is_there = gap.version and store.find(commit_path(self.log_path, gap.version))
-            if not is_there:
-                yield gap
+        yield from self._holes(store)
+        yield from self._lost_at_the_end(store)
         for status in self.odd_commits:
             name = parse_log_file_name(status.name)
             version = -1 if name is None else name.version
@@ -97,12 +100,12 @@ class ListedLog:
             else:
                 proof = "the name has not the twenty digits by which engines find a commit"
                 yield Finding("foreign-commit", status.path, proof, version, status.size_bytes)
-        yield from self._incomplete_checkpoints()
+        yield from self._incomplete_checkpoints(now_ms)
 
-    def _holes(self) -> Iterator[Finding]:
+    def _holes(self, store: LogStore) -> Iterator[Finding]:
         versions = list(self.commits)
         for one, other in pairwise(versions):
-            if other - one > 1:
+            if other - one > 1 and self._is_hole(store, one, other):
                 last = "" if other - one == 2 else f" to {other - 1}"
                 proof = f"there is no commit {one + 1}{last}, but {one} and {other} are there"
                 yield Finding("gap", self.log_path, proof, one + 1)
@@ -111,22 +114,34 @@ class ListedLog:
             proof = f"the log begins with commit {first}, and no checkpoint stands for those before"
             yield Finding("gap", self.log_path, proof, 0)
 
-    def _lost_at_the_end(self) -> Iterator[Finding]:
+    def _is_hole(self, store: LogStore, one: int, other: int) -> bool:
+        """Return whether a commit between two is missing, though no cleanup is passing by.
+
+        A cleanup removes the oldest commits first. So what is missing above a commit that is still
+        there was not cleaned up.
+        """
+        between = range(one + 1, other)
+        if all(is_there(store, commit_path(self.log_path, version)) for version in between):
+            return False
+        return is_there(store, commit_path(self.log_path, one))
+
+    def _lost_at_the_end(self, store: LogStore) -> Iterator[Finding]:
         """Find versions above the newest commit that left a checksum or a checkpoint behind."""
         newest = max(self.commits, default=-1)
         known = {version: status.name for version, status in self.checksums.items()}
         known |= {each.version: each.files[0].name for each in self.checkpoints}
         later = sorted(version for version in known if version > newest)
-        if later and self.commits:
+        if later and self.commits and not is_there(store, commit_path(self.log_path, newest + 1)):
             proof = f"the newest commit is {newest}, but {known[later[-1]]} is there"
             yield Finding("gap", self.log_path, proof, newest + 1)
 
-    def _incomplete_checkpoints(self) -> Iterator[Finding]:
+    def _incomplete_checkpoints(self, now_ms: int) -> Iterator[Finding]:
+        """Find empty checkpoints and those that lack a part, unless they may be in the making."""
         complete = {status.path for each in self.checkpoints for status in each.files}
         told: set[tuple[int, int | None]] = set()
         for status in self.checkpoint_files:
             name = parse_log_file_name(status.name)
-            if name is None or status.path in complete:
+            if name is None or status.path in complete or is_young(status, now_ms):
                 continue
             if status.size_bytes == 0:
                 yield Finding("bad-checkpoint", status.path, "it is empty", name.version, 0)

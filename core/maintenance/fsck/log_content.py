@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.commit_lines import CommitLines, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
@@ -19,6 +20,7 @@ from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import LAST_CHECKPOINT, listing_start, parse_log_file_name
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.listed_log import ListedLog
+from optimist.core.maintenance.fsck.second_look import is_there, is_young
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import AddCDCFile, CommitInfo
@@ -37,12 +39,15 @@ class LogContent:
         store: The store of the log.
         log: The listed log.
         limits: The most that is read of a checkpoint.
+        now_ms: The time, in epoch milliseconds.
     """
 
     store: LogStore
     log: ListedLog
     limits: LogLimits
+    now_ms: int
     _named: list[pa.RecordBatch] = field(default_factory=list)
+    _gone: set[str] = field(default_factory=set)
 
     @property
     def named(self) -> pa.Table:
@@ -54,20 +59,34 @@ class LogContent:
         txn_ids: dict[int, str] = {}
         yield from self._read_commits(txn_ids)
         yield from self._read_checksums(txn_ids)
-        for status in self.log.compacted:
+        for status, data in self._contents(self.log.compacted):
             try:
-                parse_commit_lines(self.store.read_bytes(status.path), status.path)
+                parse_commit_lines(data, status.path)
             except TableError as error:
                 yield Finding("bad-compacted", status.path, str(error.args[0]))
         yield from self._read_checkpoints()
         yield from self._read_hint()
 
+    def _contents(self, statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, bytes]]:
+        """Yield the content of each file, except those that a cleanup has removed meanwhile."""
+        given = list(statuses)
+        contents = read_commits_bytes(self.store, given, self._read_unless_gone)
+        for status, data in zip(given, contents, strict=True):
+            if status.path not in self._gone:
+                yield status, data
+
+    def _read_unless_gone(self, path: str) -> bytes:
+        try:
+            return self.store.read_bytes(path)
+        except LogFileNotFoundError:
+            self._gone.add(path)
+            return b""
+
     def _read_commits(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
         seen: dict[str, int] = {}
-        statuses = list(self.log.commits.values())
-        for (version, status), data in zip(
-            self.log.commits.items(), read_commits_bytes(self.store, statuses), strict=True
-        ):
+        versions = {status.path: version for version, status in self.log.commits.items()}
+        for status, data in self._contents(self.log.commits.values()):
+            version = versions[status.path]
             try:
                 lines = parse_commit_lines(data, status.path)
             except TableError as error:
@@ -93,10 +112,9 @@ class LogContent:
             self._named.append(pa.RecordBatch.from_arrays(columns, schema=_NAMED))
 
     def _read_checksums(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
-        statuses = list(self.log.checksums.values())
-        for (version, status), data in zip(
-            self.log.checksums.items(), read_commits_bytes(self.store, statuses), strict=True
-        ):
+        versions = {status.path: version for version, status in self.log.checksums.items()}
+        for status, data in self._contents(self.log.checksums.values()):
+            version = versions[status.path]
             try:
                 noted = VersionChecksum.from_json(data.decode("utf-8"))
             except ValueError as error:
@@ -119,7 +137,11 @@ class LogContent:
                 reader.state_actions()
                 for batches in (reader.live_files(), reader.tombstones()):
                     self._named.extend(batch.select(_NAMED.names) for batch in batches)
+            except LogFileNotFoundError:
+                continue  # a cleanup removed it
             except TableError as error:
+                if not all(is_there(self.store, each.path) for each in checkpoint.files):
+                    continue
                 is_gone = error.kind == _MISSING_SIDECAR
                 kind = "missing-sidecar" if is_gone else "bad-checkpoint"
                 damaged = str(error.fields.get("path", path))
@@ -134,13 +156,19 @@ class LogContent:
         except ValueError as error:
             yield Finding("stale-hint", path, f"it can't be read: {shown(error)}")
             return
-        newest = max((each.version for each in self.log.checkpoints), default=-1)
+        # A writer makes the checkpoint first, and then the hint.
+        newest = max(
+            (each.version for each in self.log.checkpoints if self._is_old(each)), default=-1
+        )
         if hint.version < newest:
             proof = f"it names version {hint.version}, but there is a checkpoint of {newest}"
             yield Finding("stale-hint", path, proof, hint.version)
         elif not self._has_checkpoint(hint.version):
             proof = f"it names a checkpoint of version {hint.version}, which is not there"
             yield Finding("stale-hint", path, proof, hint.version)
+
+    def _is_old(self, checkpoint: Checkpoint) -> bool:
+        return not any(is_young(status, self.now_ms) for status in checkpoint.files)
 
     def _has_checkpoint(self, version: int) -> bool:
         """Look for a checkpoint anew: it may have been written after the log was listed."""

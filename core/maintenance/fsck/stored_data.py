@@ -14,15 +14,17 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vectors.deletion_vectors import deletion_vector_path
 from optimist.core.log.file_table import deletion_vector_of
 from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS
+from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents
 from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
 from optimist.core.maintenance.vacuum.kept_paths import (
     path_below,
     relative_paths,
     relative_vector_paths,
 )
+from optimist.core.maintenance.vector_files import stored_vectors, vector_paths
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["StoredData"]
+__all__ = ["StoredData", "live_paths"]
 
 _FRAME_BYTES = 8  # the length before a vector, and the checksum behind it
 
@@ -102,7 +104,7 @@ class StoredData:
 
     def _ends_of_vectors(self, files: pa.Table) -> dict[str, int]:
         """Return the full path of each file of vectors, with the end of the last one in it."""
-        vectors = files.column("deletionVector").drop_null().combine_chunks()
+        vectors = stored_vectors(files)
         kind, data, offset, size, *_ = vectors.flatten()
         end = pc.add(pc.fill_null(offset, 0).cast(pa.int64()), size.cast(pa.int64()))
         rows = pa.table({"kind": kind, "data": data, "end": end})
@@ -118,7 +120,10 @@ class StoredData:
         return ends
 
     def _orphans(self, files: pa.Table, named: pa.Table) -> pa.Table:
-        """Return old files that no version in the log names: VACUUM would delete them."""
+        """Return old files that no version in the log names: VACUUM would delete them.
+
+        Writers' intents are listed after the files, as VACUUM does it.
+        """
         kept_ms = self._snapshot.properties.deleted_file_retention_ms
         modified_ms = self._listed.column("modified_ms")
         is_old = pc.and_(
@@ -131,11 +136,28 @@ class StoredData:
         paths = old.column("path").to_pylist()
         is_ours = [self._names.shows(each) and not self._names.lies_apart(each) for each in paths]
         orphans = old.filter(pa.array(is_ours, pa.bool_()))
+        if orphans.num_rows:
+            since_ms = HeededIntents.find(self._table, removes_stale=False).since_ms
+            if since_ms is not None:
+                orphans = orphans.filter(pc.less(orphans.column("modified_ms"), since_ms))
         proof = "no version in the log names it"
         return _rows("orphan", orphans.column("path"), proof, orphans.column("size"))
 
     def _vectors_of(self, rows: pa.Table) -> pa.Array:
         return relative_vector_paths(rows, self._table.data_paths)
+
+
+def live_paths(files: pa.Table, table: TableRef) -> pa.Array:
+    """Return each path under which a finding may name these data files and their vectors."""
+    references = files.column("path").combine_chunks()
+    found = [
+        references,
+        table.data_paths.full_paths(references),
+        relative_paths(references, table.data_paths).drop_null(),
+        vector_paths(files, table.data_paths),
+        relative_vector_paths(files, table.data_paths),
+    ]
+    return pa.concat_arrays([each.cast(pa.string()) for each in found])
 
 
 def _relative(rows: pa.Table, table: TableRef) -> pa.Array:
