@@ -37,9 +37,21 @@ class Session:
         """
         return by_need.DeltaLog.for_path(url, self.options)
 
-    def show(self, facts: Mapping[str, object] | None = None, **rows: pa.Table) -> None:
-        """Write the answer of the command: single facts, and long parts by their names."""
-        by_need.show(by_need.Answer(facts or {}, rows), as_json=self.as_json)
+    def show(
+        self,
+        facts: Mapping[str, object] | None = None,
+        *,
+        folded: tuple[str, ...] = (),
+        **rows: pa.Table,
+    ) -> None:
+        """Write the answer of the command: single facts, and long parts by their names.
+
+        Args:
+            facts: The facts.
+            folded: The columns whose long values a terminal shows on several lines.
+            **rows: The long parts.
+        """
+        by_need.show(by_need.Answer(facts or {}, rows, folded), as_json=self.as_json)
 
     def shown_url(self, url: str) -> str:
         """Return a URL without the secrets in it."""

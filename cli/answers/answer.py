@@ -17,10 +17,12 @@ class Answer:
     Attributes:
         facts: Single facts by name: values that JSON has. None means unknown.
         rows: The long parts by name, as Arrow.
+        folded: The columns whose long values a terminal shows on several lines. It cuts others.
     """
 
     facts: Mapping[str, object] = field(default_factory=dict)
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
+    folded: tuple[str, ...] = ()
 
     @staticmethod
     def column(**values: pa.Array) -> pa.Table:

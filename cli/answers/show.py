@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 
 from optimist.cli.answers.answer import Answer
 from optimist.cli.answers.json_text import write_json
-from optimist.cli.answers.plain_tables import write_plain
+from optimist.cli.answers.plain_tables import write_aligned, write_tabbed
 from optimist.core.imports import import_by_need
 
 __all__ = ["output_stream", "show"]
@@ -18,13 +18,15 @@ MOST_ROWS_FITTED = 500
 
 
 def show(answer: Answer, *, as_json: bool) -> None:
-    """Write an answer: as JSON, or as tables, which fit into a terminal and are whole in a pipe."""
+    """Write an answer: as JSON, fitted to a terminal, or whole and with tabs to a pipe."""
     if as_json:
         write_json(answer, output_stream())
-    elif sys.stdout.isatty() and all(x.num_rows <= MOST_ROWS_FITTED for x in answer.rows.values()):
+    elif not sys.stdout.isatty():
+        write_tabbed(answer, output_stream())
+    elif all(rows.num_rows <= MOST_ROWS_FITTED for rows in answer.rows.values()):
         import_by_need("optimist.cli.answers.terminal_tables").write_to_terminal(answer)
     else:
-        write_plain(answer, output_stream())
+        write_aligned(answer, output_stream())
 
 
 def output_stream() -> BinaryIO:

@@ -1,4 +1,4 @@
-"""Writes an answer to a terminal, fitted to its width."""
+"""Writes an answer to a terminal, fitted to its width: what is too long ends with an ellipsis."""
 
 from __future__ import annotations
 
@@ -32,17 +32,27 @@ def write_to_terminal(answer: Answer) -> None:
             console.print()
         if len(answer.rows) > 1:
             console.print(Text(f"{name}:", style="bold"))
-        console.print(_table_of(rows))
+        console.print(_table_of(rows, answer.folded))
 
 
-def _table_of(rows: pa.Table) -> Table:
+def _table_of(rows: pa.Table, folded: tuple[str, ...]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         justify: Literal["right", "left"] = "right" if is_right_aligned(field.type) else "left"
-        name = plain_texts(pa.array([field.name]))[0].as_py()
-        table.add_column(Text(name), justify=justify, overflow="fold")
-        columns.append([text for chunk in column.chunks for text in plain_texts(chunk).to_pylist()])
+        cell = _folded if field.name in folded else _cut
+        table.add_column(cell(plain_texts(pa.array([field.name]))[0].as_py()), justify=justify)
+        texts = [text for chunk in column.chunks for text in plain_texts(chunk).to_pylist()]
+        columns.append(list(map(cell, texts)))
     for cells in zip(*columns, strict=True):
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     return table
+
+
+def _folded(text: str) -> Text:
+    return Text(text, overflow="fold")
+
+
+def _cut(text: str) -> Text:
+    # Not an option of the column: the table makes only such columns narrower that may wrap.
+    return Text(text, overflow="ellipsis", no_wrap=True)

@@ -34,7 +34,7 @@ def fsck(
         "deep": checked.is_deep,
         "found": checked.findings.num_rows,
     }
-    session.show(facts, findings=checked.findings)
+    session.show(facts, folded=("path", "proof", "repair"), findings=checked.findings)
     return FOUND if checked.findings.num_rows else FINE
 
 

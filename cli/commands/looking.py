@@ -130,7 +130,7 @@ def files(
         "bytesLeftOut": bytes_left_out,
         "filesShown": min(shown.num_rows, shown.num_rows if limit is None else limit),
     }
-    session.show(facts, rules=found.rules, files=shown.slice(0, limit))
+    session.show(facts, folded=("rule",), rules=found.rules, files=shown.slice(0, limit))
     return FINE
 
 
@@ -196,7 +196,7 @@ def tables(
     Example: optimist tables s3://bucket/warehouse
     """
     found = by_need.tables_below(directory, session.options)
-    session.show(tables=found)
+    session.show(folded=("table", "error"), tables=found)
     return FINE if found.column("error").null_count == found.num_rows else FOUND
 
 

@@ -17,7 +17,7 @@ from optimist.cli.answers import show as shown
 from optimist.cli.answers.answer import Answer
 from optimist.cli.answers.json_columns import json_lines, json_texts, plain_texts
 from optimist.cli.answers.json_text import write_json
-from optimist.cli.answers.plain_tables import write_plain
+from optimist.cli.answers.plain_tables import write_aligned, write_tabbed
 from optimist.cli.answers.terminal_tables import write_to_terminal
 
 UTC = timezone.utc
@@ -107,16 +107,53 @@ def test_a_document_of_many_batches_and_of_none():
     assert json.loads(stream.getvalue()) == {}
 
 
-def test_plain_tables_are_whole_and_one_line_a_row():
-    rows = pa.table({"n\n": [5, None], "text": ["a\nb\x1b[31m", "x" * 300]})
+def written(write, answer: Answer) -> list[str]:
     stream = io.BytesIO()
-    write_plain(Answer({"fact": "y\x1bz", "half": "\ud800"}, {"rows": rows}), stream)
-    lines = stream.getvalue().decode().splitlines()
-    assert lines[0] == "fact  y\\x1bz"
-    assert lines[3].startswith("n\\u000a  text")
-    assert lines[4].rstrip() == "      5  " + "a\\u000ab\\u001b[31m"
-    assert lines[5].endswith("x" * 300)
-    assert len(lines) == 6
+    write(answer, stream)
+    return stream.getvalue().decode().split("\n")
+
+
+ODD = Answer(
+    {"fact": "y\x1b\tz", "half": "\ud800"},
+    {"rows": pa.table({"n\n": [5, None], "text": ["a\nb\t\x1b[31m", "x" * 300], "l": ["", "z"]})},
+)
+
+
+def test_aligned_tables_are_whole_and_one_line_a_row():
+    lines = written(write_aligned, ODD)
+    assert lines[0] == "fact  y\\x1b\\tz"
+    assert lines[3].startswith("n\\u000a  text  ")
+    assert lines[4] == "      5  a\\u000ab\\u0009\\u001b[31m", "no spaces at the end"
+    assert lines[5] == "   NULL  " + "x" * 300 + "  z"
+    assert len(lines) == 7
+
+
+def test_tabs_stand_between_columns_and_nowhere_else():
+    assert written(write_tabbed, ODD) == [
+        "fact\ty\\x1b\\tz",
+        "half\t\\ud800",
+        "",
+        "n\\u000a\ttext\tl",
+        "5\ta\\u000ab\\u0009\\u001b[31m\t",
+        "NULL\t" + "x" * 300 + "\tz",
+        "",
+    ]
+    two = Answer({}, {"a": pa.table({"x": [1]}), "b": pa.table({})})
+    assert written(write_tabbed, two) == ["a:", "x", "1", "", "b:", ""]
+
+
+def test_a_terminal_cuts_long_cells_and_keeps_short_ones(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    metrics = "{" + ", ".join(f'"metric{i}": "{i}"' for i in range(60)) + "}"
+    rows = pa.table({"version": [123], "operation": ["WRITE"], "metrics": [metrics]})
+    write_to_terminal(Answer({}, {"rows": rows}))
+    (_, line) = capsys.readouterr().out.splitlines()
+    assert line.rstrip().startswith("    123  WRITE      {")
+    assert (len(line), line[-1]) == (80, "…")
+    write_to_terminal(Answer({}, {"rows": rows}, ("metrics",)))
+    told = capsys.readouterr().out
+    assert '"59"' in told
+    assert max(map(len, told.splitlines())) <= 80
 
 
 def test_a_terminal_of_80_columns_is_not_exceeded(capsys, monkeypatch):

@@ -37,7 +37,7 @@ def test_detail_tells_facts(shell, table):
     assert facts["sizeInBytes"] == expected.size_in_bytes
     assert facts["partitionColumns"] == ["month"]
     assert facts["properties"] == {"delta.enableChangeDataFeed": "true"}
-    assert "numFiles           3\n" in shell("detail", table).output
+    assert "\nnumFiles\t3\n" in shell("detail", table).output
 
 
 def test_schema_tells_columns_of_a_version(shell, table):
@@ -59,14 +59,14 @@ def test_count_counts(shell, table):
     assert shell.json("count", table) == {"rows": 13}
     assert shell.json("count", table, "--where", "month = 1") == {"rows": 3}
     assert shell.json("count", table, "--version", 2) == {"rows": 15}
-    assert shell("count", table).output == "rows  13\n"
+    assert shell("count", table).output == "rows\t13\n"
 
 
 def test_head_shows_few_rows(shell, table):
     rows = shell.json("head", table, "-n", 2, "--where", "month = 3", "--columns", "tail, delay")
     assert rows["rows"] == [{"tail": "N0", "delay": 30}, {"tail": "N1", "delay": 31}]
     shown = shell("head", table, "--where", "month = 3 AND tail IS NULL").output
-    assert shown == "month  delay  tail\n    3     34  NULL\n"
+    assert shown == "month\tdelay\ttail\n3\t34\tNULL\n"
 
 
 def test_cat_writes_rows_in_each_format(shell, table, tmp_path):
