@@ -43,15 +43,29 @@ def doctor(
     url: Annotated[
         str | None, typer.Argument(metavar="[URL]", help="A table, or where one will be.")
     ] = None,
+    rehearse: Annotated[
+        str | None,
+        typer.Option(
+            "--rehearse",
+            metavar="DIR",
+            help="Also commit to a new table in this directory, read it back and remove it.",
+        ),
+    ] = None,
 ) -> int:
-    """Show what this machine has, and whether a table's store can be reached. Nothing is written.
+    """Show what this machine has, and whether a table's store can be reached.
 
-    The exit code is 1 if the table can't be read.
+    Nothing is written without --rehearse. The exit code is 1 if something does not work.
 
-    Example: optimist doctor s3://bucket/flights
+    Example: optimist doctor s3://bucket/flights --rehearse s3://bucket/scratch
     """
-    found = by_need.examine(url, session.options)
-    session.show(found.facts, packages=found.packages, store=found.store, checks=found.checks)
+    found = by_need.examine(url, session.options, rehearse)
+    session.show(
+        found.facts,
+        folded=("value", "detail", "install"),
+        packages=found.packages,
+        store=found.store,
+        checks=found.checks,
+    )
     return FINE if found.is_fine else FOUND
 
 

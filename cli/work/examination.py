@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +13,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from optimist.core.errors import OptimistError
+from optimist.cli.work.rehearsal import rehearse
+from optimist.core.errors import ConfigError, OptimistError
 from optimist.core.imports import own_version
+from optimist.core.options.engine import EngineOptions
+from optimist.core.options.handles import ensure_for_handle
+from optimist.core.plugins.lock_registry import find_lease
+from optimist.core.plugins.logstore_registry import choose_store
 from optimist.core.runtime.clock import SystemClock
-from optimist.core.secrets import without_secrets
+from optimist.core.secrets import Options, without_secrets
 from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["Examination", "examine"]
@@ -25,6 +31,8 @@ _PACKAGES = (
     *("azure-storage-blob", "google-cloud-storage", "hdfs-native", "redis", "SQLAlchemy"),
     *("pyiceberg", "deltalake"),
 )
+_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_WRONG_STORE_KEYS = ("DELTA_INVALID_LOGSTORE_CONF", "DELTA_INCONSISTENT_LOGSTORE_CONFS")
 _CHECKS = pa.schema([("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string())])
 
 
@@ -34,10 +42,10 @@ class Examination:
 
     Attributes:
         facts: Facts about this machine.
-        packages: The packages that a store, a lock or Spark needs: `name` and `version`, which is
-            null for one that is not installed.
+        packages: The packages that a store, a lock or Spark needs: `name`; `version`, which is null
+            for one that is not installed; and `install`, the line to type then.
         store: What the store says of itself: `fact` and `value`. No row without a URL.
-        checks: What was tried: `check`, `ok` and `detail`. No row without a URL.
+        checks: What was tried: `check`, `ok` and `detail`.
     """
 
     facts: Mapping[str, object]
@@ -51,11 +59,16 @@ class Examination:
         return all(self.checks.column("ok").to_pylist())
 
 
-def examine(url: str | None, options: Mapping[str, str]) -> Examination:
-    """Look at this machine, and if a URL is given at its store and table. Nothing is written.
+def examine(url: str | None, options: Options, rehearse_in: str | None = None) -> Examination:
+    """Look at this machine and the options, and if a URL is given at its store and table.
+
+    Args:
+        url: A table, or where one will be.
+        options: The options of the table and its store.
+        rehearse_in: The directory in which one commit is tried; None writes nothing.
 
     Raises:
-        UsageError: The URL or an option is wrong.
+        UsageError: A URL is wrong, or the choice of its store.
     """
     facts = {
         "optimist": own_version(),
@@ -64,17 +77,59 @@ def examine(url: str | None, options: Mapping[str, str]) -> Examination:
         "java": _java(),
         "options": sorted(options),
     }
-    log = None if url is None else DeltaLog.for_path(url, options)
+    checks = [_check_options(url or rehearse_in or "/", options)]
+    is_usable = bool(checks[0]["ok"])
+    log = DeltaLog.for_path(url, options) if url is not None and is_usable else None
     told = {} if log is None else log.store.describe()
     store = {
         "fact": pa.array(told, pa.string()),
         "value": pa.array([without_secrets(value) for value in told.values()], pa.string()),
     }
-    versions = [_version_of(name) for name in _PACKAGES]
-    packages = {"name": pa.array(_PACKAGES), "version": pa.array(versions, pa.string())}
-    checks = [] if log is None else _try_reading(log)
+    checks += [] if log is None else _try_reading(log)
+    if rehearse_in is not None and is_usable:
+        is_fine, detail = rehearse(rehearse_in, options)
+        checks.append({"check": "rehearse a commit", "ok": is_fine, "detail": detail})
     checks_table = pa.Table.from_pylist(checks, schema=_CHECKS)
-    return Examination(facts, pa.table(packages), pa.table(store), checks_table)
+    return Examination(facts, _packages(), pa.table(store), checks_table)
+
+
+def _check_options(url: str, options: Options) -> dict[str, object]:
+    """Tell whether options contradict each other, are unknown or have values that do not parse."""
+    try:
+        ensure_for_handle(options)
+        EngineOptions.from_options(options)
+        find_lease(options)
+    except ConfigError as error:
+        return {"check": "read the options", "ok": False, "detail": str(error)}
+    try:
+        choose_store(url, options)
+    except ConfigError as error:
+        if error.kind not in _WRONG_STORE_KEYS:
+            raise
+        return {"check": "read the options", "ok": False, "detail": str(error)}
+    detail = f"{len(options)} options; none contradicts another" if options else "none is given"
+    return {"check": "read the options", "ok": True, "detail": detail}
+
+
+def _packages() -> pa.Table:
+    versions = [_version_of(name) for name in _PACKAGES]
+    wanted = _requirements()
+    lines = [
+        None if version else f"pip install '{wanted.get(name.lower(), name)}'"
+        for name, version in zip(_PACKAGES, versions, strict=True)
+    ]
+    columns = [pa.array(values, pa.string()) for values in (_PACKAGES, versions, lines)]
+    return pa.table(columns, ["name", "version", "install"])
+
+
+def _requirements() -> dict[str, str]:
+    """Return which versions of each package this one needs, as `pip install` takes them."""
+    try:
+        lines = metadata.requires("optimist") or ()
+    except metadata.PackageNotFoundError:
+        return {}
+    texts = [line.partition(";")[0].strip() for line in lines]
+    return {_NAME.split(text, maxsplit=1)[0].lower(): text for text in reversed(texts)}
 
 
 def _try_reading(log: DeltaLog) -> list[dict[str, object]]:

@@ -6,8 +6,11 @@ import platform
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from optimist.cli.work import examination
 from optimist.core import DeltaLog
+from optimist.core.errors import StorageError
 
 
 def test_fsck_of_a_healthy_table_finds_nothing(shell, table):
@@ -53,8 +56,8 @@ def test_doctor_shows_versions_the_store_and_no_secret(shell, table):
     assert versions["pyarrow"] == pa.__version__
     facts = {each["fact"]: each["value"] for each in told["store"]}
     assert facts["store"].endswith("LocalLogStore")
-    (check,) = told["checks"]
-    assert check["ok"]
+    assert all(each["ok"] for each in told["checks"])
+    check = told["checks"][-1]
     assert check["detail"].startswith("version 3;")
     ran = shell("doctor", table, "--conf", f"{key}=geheim-7f3a")
     assert ran.status == 0
@@ -63,6 +66,65 @@ def test_doctor_shows_versions_the_store_and_no_secret(shell, table):
 
 def test_doctor_tells_why_a_table_can_t_be_read(shell, tmp_path):
     told = shell.json("doctor", tmp_path / "none", status=1)
-    assert "PATH_NOT_FOUND" in told["checks"][0]["detail"]
-    assert shell.json("doctor")["checks"] == []
+    assert "PATH_NOT_FOUND" in told["checks"][-1]["detail"]
+    (check,) = shell.json("doctor")["checks"]
+    assert (check["check"], check["ok"]) == ("read the options", True)
     assert shell("doctor", "nix://x/y").status == 2
+
+
+@pytest.mark.parametrize(
+    ("confs", "told"),
+    [
+        (("optimist.spark.plane=arrow", "spark.optimist.spark.plane=native"), "CONTRADICTING"),
+        (("delta.logStore.class=local", "delta.logStore.s3.impl=s3"), "INVALID_LOGSTORE_CONF"),
+        (("optimist.nope=1",), "UNKNOWN_OPTION"),
+        (("versionAsOf=1",), "belongs to one read"),
+    ],
+)
+@pytest.mark.sample(1)
+def test_doctor_finds_options_that_contradict_each_other(shell, table, confs, told):
+    given = [part for conf in confs for part in ("--conf", conf)]
+    (check,) = shell.json("doctor", table, "--rehearse", table, *given, status=1)["checks"]
+    assert (check["check"], check["ok"]) == ("read the options", False)
+    assert told in check["detail"]
+
+
+def test_doctor_shows_the_line_that_installs_what_is_missing(shell, monkeypatch):
+    monkeypatch.setattr(examination, "_version_of", lambda _: None)
+    monkeypatch.setattr(
+        examination.metadata, "requires", lambda _: ["rich>=13; extra == 'cli'", "boto3>=1; x"]
+    )
+    lines = {each["name"]: each["install"] for each in shell.json("doctor")["packages"]}
+    assert lines["boto3"] == "pip install 'boto3>=1'"
+    assert lines["numpy"] == "pip install 'numpy'"
+
+
+def everything_below(path: Path) -> list[str]:
+    return sorted(str(each) for each in path.rglob("*"))
+
+
+@pytest.mark.parametrize("late", ["true", "false"])
+def test_doctor_rehearses_a_commit_and_leaves_nothing(shell, table, tmp_path, late):
+    before = everything_below(tmp_path)
+    conf = f"spark.optimist.postCommit.background={late}"
+    told = shell.json("doctor", "--rehearse", tmp_path, "--conf", conf)
+    assert "committed in" in told["checks"][-1]["detail"]
+    assert everything_below(tmp_path) == before
+
+
+def test_a_rehearsal_that_fails_leaves_nothing(shell, tmp_path, monkeypatch):
+    told = shell.json("doctor", "--rehearse", tmp_path / "none", status=1)
+    assert "no such directory" in told["checks"][-1]["detail"]
+    assert everything_below(tmp_path) == []
+
+    def fail(_: object) -> None:
+        raise StorageError("The disk is gone.", kind="OPTIMIST_STORAGE")
+
+    monkeypatch.setattr(DeltaLog, "to_arrow", fail)
+    told = shell.json("doctor", "--rehearse", tmp_path, status=1)
+    assert "The disk is gone." in told["checks"][-1]["detail"]
+    assert everything_below(tmp_path) == []
+    monkeypatch.setattr("optimist.cli.work.rehearsal.remove_directory", lambda *_: fail(None))
+    told = shell.json("doctor", "--rehearse", tmp_path, status=1)
+    (left,) = tmp_path.iterdir()
+    assert f"{left} could not be removed" in told["checks"][-1]["detail"]
