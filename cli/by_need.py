@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.examination import examine
     from optimist.cli.work.left_out_files import explain_files
     from optimist.cli.work.nearest import with_nearest
+    from optimist.cli.work.overtaken_commits import overtaken_commits
     from optimist.cli.work.rows_out import write_rows
     from optimist.cli.work.tables_below import tables_below
     from optimist.cli.work.version_difference import difference_of
@@ -33,6 +34,7 @@ __all__ = [
     "explain_files",
     "history_rows",
     "json_facts",
+    "overtaken_commits",
     "progress_bar",
     "run_sql",
     "schema_rows",
@@ -55,6 +57,7 @@ __getattr__ = names_by_need(
         "explain_files": f"{_WORK}.left_out_files",
         "history_rows": "optimist.core.statements.history",
         "json_facts": "optimist.cli.answers.json_columns",
+        "overtaken_commits": f"{_WORK}.overtaken_commits",
         "progress_bar": "optimist.cli.answers.progress_bars",
         "run_sql": "optimist.core.table.run_sql",
         "schema_rows": f"{_WORK}.columns",

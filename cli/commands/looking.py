@@ -38,6 +38,19 @@ def history(session: Session, url: Url, limit: Limit = None) -> int:
     return FINE
 
 
+def conflicts(session: Session, url: Url, limit: Limit = None) -> int:
+    """Show which commits were overtaken by others while their transactions ran.
+
+    Only what the history proves: transactions that ended in a conflict leave nothing in it.
+
+    Example: optimist conflicts s3://bucket/flights --limit 1000
+    """
+    history = by_need.history_rows(session.open(url).history(limit))
+    found = by_need.overtaken_commits(history)
+    session.show(found.facts, operations=found.operations, hours=found.hours, commits=found.commits)
+    return FINE
+
+
 def detail(session: Session, url: Url) -> int:
     """Show the facts of a table: its size, properties, protocol and features.
 
@@ -220,5 +233,19 @@ def sql(
     return FINE
 
 
-COMMANDS = (history, detail, schema, count, head, cat, files, log, diff, changes, tables, sql)
+COMMANDS = (
+    history,
+    conflicts,
+    detail,
+    schema,
+    count,
+    head,
+    cat,
+    files,
+    log,
+    diff,
+    changes,
+    tables,
+    sql,
+)
 """In the order of the help."""
