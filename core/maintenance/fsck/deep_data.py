@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ class DeepData:
         """Read every file, and yield what is wrong.
 
         Args:
-            without: Paths, as in the log or full, that are known to be missing or damaged already.
+            without: Full paths that are known to be missing or damaged already.
         """
         files = self.snapshot.files
         numbers = range(files.num_rows)
@@ -57,44 +58,47 @@ class DeepData:
             threads=_READERS,
             ahead=2 * _READERS,
         )
-        for found in checked:
-            yield from found
+        told: set[str] = set()
+        for finding in chain.from_iterable(checked):
+            if finding.path not in told:  # data files share files of vectors
+                yield finding
+            told.add(finding.path)
 
     def _findings_of(self, row: pa.Table, without: set[str]) -> list[Finding]:
         (add,) = add_files(row)
         path = self.table.data_paths.full_path(add.path)
-        if add.path in without or path in without:
+        if path in without:
             return []
         try:
             num_rows = rows_by_footer(path, self.table.data_access())
         except StorageError:
             raise
         except UNREADABLE as error:
-            return [Finding("damaged-file", add.path, shown(str(error)), size_bytes=add.size)]
+            return [Finding("damaged-file", path, shown(str(error)), size_bytes=add.size)]
         noted = _noted(add)
         said = noted.get("numRecords")
         if said is not None and said != num_rows:
             proof = f"the log says {said} rows, and the file has {num_rows}"
-            return [Finding("swapped-file", add.path, proof, size_bytes=add.size)]
-        found = list(self._vector_of(add, num_rows, without))
-        return [*found, *self._statistics_of(row, add, noted)]
+            return [Finding("swapped-file", path, proof, size_bytes=add.size)]
+        found = list(self._vector_of(add, path, num_rows, without))
+        return [*found, *self._statistics_of(row, path, noted)]
 
-    def _vector_of(self, add: AddFile, num_rows: int, without: set[str]) -> Iterator[Finding]:
+    def _vector_of(
+        self, add: AddFile, path: str, num_rows: int, without: set[str]
+    ) -> Iterator[Finding]:
         if add.deletion_vector is None:
             return
         try:
             rows = read_deletion_vector(
                 add.deletion_vector, self.table.data_paths, self.table.data_access()
             )
-            ensure_rows_exist(rows, num_rows, add.path)
+            ensure_rows_exist(rows, num_rows, path)
         except TableError as error:
-            path = str(error.fields.get("path", add.path))
-            if path not in without:
-                yield Finding("damaged-vector", path, str(error.args[0]))
+            damaged = str(error.fields.get("path", path))
+            if damaged not in without:
+                yield Finding("damaged-vector", damaged, str(error.args[0]))
 
-    def _statistics_of(
-        self, row: pa.Table, add: AddFile, noted: dict[str, Any]
-    ) -> Iterator[Finding]:
+    def _statistics_of(self, row: pa.Table, path: str, noted: dict[str, Any]) -> Iterator[Finding]:
         """Compare the bounds and counts of the log with the rows of the file."""
         if not noted:
             return
@@ -106,13 +110,13 @@ class DeepData:
         except StorageError:
             raise
         except OptimistError as error:
-            yield Finding("damaged-file", add.path, str(error.args[0]), size_bytes=add.size)
+            yield Finding("damaged-file", path, str(error.args[0]))
             return
         partition = set(self.snapshot.partition_columns)
         for name in self.snapshot.schema.names:
             wrong = None if name in partition else _untruth(view, name, rows.column(name))
             if wrong:
-                yield Finding("untrue-statistics", add.path, f"column {shown(name)}: {wrong}")
+                yield Finding("untrue-statistics", path, f"column {shown(name)}: {wrong}")
                 return
 
 

@@ -63,7 +63,7 @@ FINDINGS = pa.schema(
         ("repair", pa.string()),
     ]
 )
-"""One row per finding. `path` is a full path, or for data files relative to the table."""
+"""One row per finding. `path` is a full path, not encoded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from optimist.core.maintenance.vacuum.kept_paths import (
     relative_vector_paths,
 )
 from optimist.core.maintenance.vector_files import stored_vectors, vector_paths
+from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["StoredData", "live_paths"]
@@ -77,14 +78,17 @@ class StoredData:
                 sizes.cast(pa.string()),
                 "",
             )
-            yield _rows(kind, wrong.column("path"), proof, sizes)
+            yield _rows(kind, self._full_paths(wrong.column("path")), proof, sizes)
 
     def _missing(self, kind: str, references: pa.ChunkedArray) -> pa.Table:
         """Return those of the log's paths at which there is no file."""
-        paths = self._table.data_paths
-        full = pa.chunked_array(map(paths.full_paths, references.chunks), pa.string())
+        full = self._full_paths(references)
         gone = missing_files(full, self._table.table_path, self._access)
         return _rows(kind, gone, "the log names it, and there is no such file")
+
+    def _full_paths(self, references: pa.ChunkedArray) -> pa.ChunkedArray:
+        paths = self._table.data_paths
+        return pa.chunked_array(map(paths.full_paths, references.chunks), pa.string())
 
     def _compare_vectors(self, files: pa.Table) -> Iterator[pa.Table]:
         """Compare each file of vectors with the end of the last vector in it."""
@@ -141,23 +145,29 @@ class StoredData:
             if since_ms is not None:
                 orphans = orphans.filter(pc.less(orphans.column("modified_ms"), since_ms))
         proof = "no version in the log names it"
-        return _rows("orphan", orphans.column("path"), proof, orphans.column("size"))
+        paths = _inside(orphans.column("path"), self._table)
+        return _rows("orphan", paths, proof, orphans.column("size"))
 
     def _vectors_of(self, rows: pa.Table) -> pa.Array:
         return relative_vector_paths(rows, self._table.data_paths)
 
 
 def live_paths(files: pa.Table, table: TableRef) -> pa.Array:
-    """Return each path under which a finding may name these data files and their vectors."""
+    """Return each full path under which a finding may name these data files and their vectors."""
     references = files.column("path").combine_chunks()
+    below = relative_paths(references, table.data_paths).drop_null()
     found = [
-        references,
         table.data_paths.full_paths(references),
-        relative_paths(references, table.data_paths).drop_null(),
+        _inside(below, table),
         vector_paths(files, table.data_paths),
-        relative_vector_paths(files, table.data_paths),
+        _inside(relative_vector_paths(files, table.data_paths), table),
     ]
     return pa.concat_arrays([each.cast(pa.string()) for each in found])
+
+
+def _inside(below: Any, table: TableRef) -> Any:
+    """Return the full paths of relative ones."""
+    return pc.binary_join_element_wise(join(table.table_path, ""), below, "")
 
 
 def _relative(rows: pa.Table, table: TableRef) -> pa.Array:

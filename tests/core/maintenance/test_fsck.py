@@ -456,6 +456,40 @@ def test_what_only_reading_shows_is_found_by_reading(table, damage):
     assert found(table) == [expected]
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_findings_name_the_files_of_odd_partitions_by_the_paths_on_the_disk(tmp_path, mode):
+    path = tmp_path / "a b%20ü"
+    odd = ["%20", "ü/ö", "a=b", "x y", "", None, "_h"]
+    log = opened(path, **{"columnMapping.mode": mode})
+    log.append(pa.table({"p": odd, "x": range(len(odd))}), partition_by=("p",))
+    files = sorted(path.rglob("*.parquet"))
+    assert len(files) >= len(odd) - 1
+    gone, *short = files
+    gone.unlink()
+    for file in short:
+        cut(file)
+    orphan = short[0].with_name("orphan.parquet")
+    orphan.write_bytes(b"x")
+    os.utime(orphan, LONG_AGO)
+    checked = opened(path).fsck(deep=True)
+    expected = [("missing-file", gone), *(("truncated-file", each) for each in short)]
+    told = {(each["kind"], Path(each["path"])) for each in checked.findings.to_pylist()}
+    assert told == {*expected, ("orphan", orphan)}
+    assert checked.findings.num_rows == len(files) + 1
+
+
+def test_a_damaged_file_of_several_vectors_is_named_once(tmp_path):
+    log = opened(tmp_path / "t", enableDeletionVectors="true")
+    for start in (0, 5000):
+        log.append(rows(start, 1500))
+    log.delete(col("x").isin(range(0, 10_000, 2)))
+    file = vector_file(tmp_path / "t")
+    vectors = log.files()["deletionVector"].to_pylist()
+    assert {each["offset"] is not None for each in vectors} == {True}
+    file.write_bytes(b"\xff" * file.stat().st_size)
+    assert found(tmp_path / "t") == [("damaged-vector", file.name)]
+
+
 def test_a_missing_sidecar_is_found(tmp_path):
     log = make(tmp_path / "t", checkpointPolicy="v2")
     log.checkpoint()
