@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import wrong_type
 from optimist.deltalake.handles import Call
 
@@ -62,7 +63,9 @@ def call_of(
 
 
 def rows_given(data: Any, argument: str) -> pa.RecordBatchReader | pa.Table:
-    """Return rows of Arrow: a table, a stream, one batch, or a list of batches.
+    """Return rows of Arrow: a table, a stream, one batch, or a sequence of batches.
+
+    A sequence is read once and in order, so that it may make its batches as they are needed.
 
     Raises:
         ArgumentTypeError: They are none of these (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
@@ -73,8 +76,35 @@ def rows_given(data: Any, argument: str) -> pa.RecordBatchReader | pa.Table:
         return pa.RecordBatchReader.from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(data)])
-    if isinstance(data, Sequence) and not isinstance(data, str) and data:
-        return pa.Table.from_batches([pa.record_batch(each) for each in data])
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        return _stream_of(data, argument)
     if hasattr(data, "scanner"):  # a dataset of pyarrow
         return data.scanner().to_reader()
     raise wrong_type(argument, data, "rows of Arrow, such as a pyarrow.Table")
+
+
+def _stream_of(batches: Sequence[Any], argument: str) -> pa.RecordBatchReader:
+    """Return the rows of batches, all of which must have the columns of the first."""
+    rest = iter(batches)
+    first = _batch(next(rest, None), argument)
+
+    def checked() -> Iterator[pa.RecordBatch]:
+        yield first
+        for each in rest:
+            batch = _batch(each, argument)
+            if not batch.schema.equals(first.schema):
+                raise UsageError(
+                    f"The batches of {argument} have different columns. Nothing was written. Give "
+                    "all of them the columns of the first.",
+                    kind="OPTIMIST_INVALID_ARGUMENT",
+                    argument=argument,
+                )
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(first.schema, checked())
+
+
+def _batch(given: Any, argument: str) -> pa.RecordBatch:
+    if not hasattr(given, "__arrow_c_array__"):
+        raise wrong_type(argument, given, "a sequence of batches of Arrow, one at least")
+    return pa.record_batch(given)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableReads"]
 
-_COMMIT_TIME = "_commit_timestamp"
+_COMMIT_TIME, _COMMIT_VERSION = "_commit_timestamp", "_commit_version"
 _TOO_LATE = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
@@ -287,7 +287,7 @@ class TableReads:
                 log, (starting_version, ending_version), (starting_timestamp, ending_timestamp)
             )
             found = log.changes(optional_spark_sql(predicate), columns, **bounds)
-            return _with_their_times(found).to_reader()
+            return _with_their_types(found).to_reader()
 
 
 def _version_at(log: DeltaLog, time_ms: int) -> Snapshot:
@@ -303,13 +303,15 @@ def _version_at(log: DeltaLog, time_ms: int) -> Snapshot:
         raise
 
 
-def _with_their_times(changes: pa.Table) -> pa.Table:
-    """Return a change feed with the times of commits as deltalake has them: without a zone."""
-    if _COMMIT_TIME not in changes.column_names:
-        return changes
-    index = changes.schema.get_field_index(_COMMIT_TIME)
-    times = changes[_COMMIT_TIME].cast(pa.timestamp("us")).cast(pa.timestamp("ms"), safe=False)
-    return changes.set_column(index, _COMMIT_TIME, times)
+def _with_their_types(changes: pa.Table) -> pa.Table:
+    """Return a change feed with deltalake's types: an unsigned version, a time without a zone."""
+    for index, name in enumerate(changes.column_names):
+        if name == _COMMIT_TIME:
+            times = changes[index].cast(pa.timestamp("us")).cast(pa.timestamp("ms"), safe=False)
+            changes = changes.set_column(index, name, times)
+        if name == _COMMIT_VERSION:
+            changes = changes.set_column(index, name, changes[index].cast(pa.uint64()))
+    return changes
 
 
 def _described(record: CommitRecord) -> dict[str, Any]:

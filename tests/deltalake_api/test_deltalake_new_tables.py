@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -147,3 +148,36 @@ def test_a_table_gets_another_name_and_keeps_the_rest(tmp_path: Path) -> None:
             with pytest.raises((ValueError, module.exceptions.DeltaError)):
                 table.alter.set_table_name(wrong)
         assert module.DeltaTable(path).version() == 1
+
+
+class Made(Sequence[Any]):
+    """Batches that are made when they are asked for, and whose number nobody knows."""
+
+    def __init__(self, *columns: dict[str, Any]) -> None:
+        self._columns = columns
+
+    def __iter__(self) -> Iterator[Any]:
+        return (pa.record_batch(each) for each in self._columns)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+def test_batches_are_made_as_they_are_written(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, Made({"k": [1, 2]}, {"k": [3]}))
+    assert sorted(real.DeltaTable(tmp_path).to_pyarrow_table()["k"].to_pylist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [[], b"k", [1], [{"k": [1]}], Made({"k": [1]}, {"k": ["a"]}), Made({"k": [1]}, {"K": [1]})],
+    ids=str,
+)
+def test_what_is_no_batches_makes_no_table(tmp_path: Path, batches: Any) -> None:
+    with pytest.raises((DeltaError, TypeError), match=r"data|batches"):
+        ours.write_deltalake(tmp_path, batches)
+    assert not ours.DeltaTable.is_deltatable(str(tmp_path))
+    assert not list(tmp_path.rglob("*.parquet"))

@@ -129,6 +129,8 @@ def test_changes_are_the_same(place: Path) -> None:
     names = ["x", "_change_type", "_commit_version"]
     times = ours.DeltaTable(place).load_cdf(0).read_all()["_commit_timestamp"]
     assert times.type == pa.timestamp("ms")
+    only = ours.DeltaTable(place).load_cdf(0, columns=["_commit_version"])
+    assert only.schema == pa.schema([("_commit_version", pa.uint64())])
     mine = ours.DeltaTable(place).load_cdf(0, columns=names).read_all()
     theirs = pa.table(real.DeltaTable(place).load_cdf(0, columns=names).read_all()).select(names)
     assert sorted(mine.to_pylist(), key=str) == sorted(theirs.to_pylist(), key=str)
