@@ -34,11 +34,13 @@ from optimist.core.maintenance.fsck.findings import (
 )
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.log_content import LogContent
-from optimist.core.maintenance.fsck.stored_data import StoredData, live_paths
+from optimist.core.maintenance.fsck.stored_data import StoredData, full_paths_of
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["check_table"]
+
+_TOMBSTONES_AT_A_TIME = 1 << 20
 
 
 def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) -> CheckedTable:
@@ -94,17 +96,26 @@ def _is_later_commit(finding: Finding, version: int) -> bool:
 def _without_removed(
     found: pa.Table, table: TableRef, snapshot: Snapshot, load: Callable[[], Snapshot]
 ) -> pa.Table:
-    """Leave out files that left the table since the version, and orphans that came into it."""
-    is_of_data = pc.is_in(found.column("kind"), value_set=pa.array(DATA_KINDS))
-    is_orphan = pc.equal(found.column("kind"), "orphan")
+    """Leave out files that left the table since the version, and orphans that came into it.
+
+    A file may even have come and gone since, so the tombstones of the newest version count, too.
+    """
+    paths, kinds = found.column("path"), found.column("kind")
+    is_of_data = pc.is_in(kinds, value_set=pa.array(DATA_KINDS))
+    is_orphan = pc.equal(kinds, "orphan")
     if not pc.any(pc.or_(is_of_data, is_orphan), min_count=0).as_py():
         return found
     latest, _ = _newest(load)
     if latest is None or latest.version == snapshot.version:
         return found
-    is_live = pc.is_in(found.column("path"), value_set=live_paths(latest.files, table))
-    is_gone = pc.and_(is_of_data, pc.invert(is_live))
-    return found.filter(pc.invert(pc.or_(is_gone, pc.and_(is_orphan, is_live))))
+    is_live = pc.is_in(paths, value_set=full_paths_of(latest.files, table))
+    is_wrong = pc.or_(pc.and_(is_of_data, pc.invert(is_live)), pc.and_(is_orphan, is_live))
+    if pc.any(is_orphan, min_count=0).as_py():
+        for batch in latest.iter_tombstones(_TOMBSTONES_AT_A_TIME):
+            removed = full_paths_of(pa.Table.from_batches([batch]), table)
+            is_removed = pc.is_in(paths, value_set=removed)
+            is_wrong = pc.or_(is_wrong, pc.and_(is_orphan, is_removed))
+    return found.filter(pc.invert(is_wrong))
 
 
 def _newest(load: Callable[[], Snapshot]) -> tuple[Snapshot | None, TableError | None]:

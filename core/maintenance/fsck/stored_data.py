@@ -25,7 +25,7 @@ from optimist.core.maintenance.vector_files import stored_vectors, vector_paths
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["StoredData", "live_paths"]
+__all__ = ["StoredData", "full_paths_of"]
 
 _FRAME_BYTES = 8  # the length before a vector, and the checksum behind it
 
@@ -152,7 +152,7 @@ class StoredData:
         return relative_vector_paths(rows, self._table.data_paths)
 
 
-def live_paths(files: pa.Table, table: TableRef) -> pa.Array:
+def full_paths_of(files: pa.Table, table: TableRef) -> pa.Array:
     """Return each full path under which a finding may name these data files and their vectors."""
     references = files.column("path").combine_chunks()
     below = relative_paths(references, table.data_paths).drop_null()

@@ -642,7 +642,8 @@ def test_files_that_optimize_and_vacuum_remove_meanwhile_are_no_damage(table):
     assert findings == []
 
 
-def test_an_old_file_that_a_commit_names_meanwhile_is_no_orphan(table):
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_an_old_file_that_a_commit_names_meanwhile_is_no_orphan(table, is_removed):
     file = table / "p=30" / "moved-here.parquet"
     shutil.copy(data_file(table), file)
     os.utime(file, LONG_AGO)
@@ -652,6 +653,8 @@ def test_an_old_file_that_a_commit_names_meanwhile_is_no_orphan(table):
         (add,) = (json.loads(line) for line in lines if '"add"' in line)
         add["add"]["path"] = "p=30/moved-here.parquet"
         log_file(table, commit_name(10)).write_text(json.dumps(add) + "\n")
+        if is_removed:
+            opened(table).delete(col("p") == 30)
 
     assert found(table, deep=False) == [("orphan", file.name)]
     assert while_busy(table, BusyStore(commit), deep=False) == []
