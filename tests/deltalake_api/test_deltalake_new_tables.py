@@ -174,7 +174,7 @@ def test_batches_are_made_as_they_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "batches",
     [[], b"k", [1], [{"k": [1]}], Made({"k": [1]}, {"k": ["a"]}), Made({"k": [1]}, {"K": [1]})],
-    ids=str,
+    ids=["none", "bytes", "numbers", "dicts", "another type", "another name"],
 )
 def test_what_is_no_batches_makes_no_table(tmp_path: Path, batches: Any) -> None:
     with pytest.raises((DeltaError, TypeError), match=r"data|batches"):
