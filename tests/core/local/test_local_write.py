@@ -25,7 +25,7 @@ from local_tables import (
     metrics_of,
     opened,
 )
-from optimist.core import Column, DeltaLog, Identity, col
+from optimist.core import DeltaLog, col
 from optimist.core.errors import (
     ArgumentTypeError,
     ConcurrentAppendException,
@@ -34,6 +34,7 @@ from optimist.core.errors import (
     StorageError,
     UsageError,
 )
+from partitioned_rows import files_below, parted, table_of
 
 STEP = st.one_of(
     st.tuples(st.just("append"), st.none(), rows_strategy(4)),
@@ -111,17 +112,6 @@ def rows_of_another_engine(path: Path) -> int:
     return count
 
 
-def parted(log: DeltaLog) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for row in sorted(log.to_arrow().to_pylist(), key=lambda row: row["id"]):
-        found.setdefault(row["p"], []).append(row["id"])
-    return found
-
-
-def table_of(ids: list[int], parts: list[str | None]) -> pa.Table:
-    return pa.table({"id": ids, "p": pa.array(parts, pa.string())})
-
-
 @pytest.fixture
 def log(tmp_path) -> DeltaLog:
     log = DeltaLog.for_path(str(tmp_path / "t"))
@@ -196,10 +186,6 @@ def test_null_does_not_satisfy_the_predicate(log):
     log.write(table_of([4], [None]), "overwrite", predicate="p IS NULL")
     log.write(table_of([5], [""]), "overwrite", predicate="p IS NULL")
     assert parted(log) == {"a": [1], "b": [2, 3], None: [5]}
-
-
-def files_below(log: DeltaLog) -> list[str]:
-    return sorted(str(path) for path in Path(log.table_path).rglob("*") if path.is_file())
 
 
 def test_a_replay_is_skipped(log):
@@ -536,97 +522,3 @@ def test_a_frame_of_pandas_goes_in(tmp_path):
     found = log.to_arrow().to_pylist()
     assert [row["i"] for row in found] == [1, 2, 1, None]
     assert found[0]["t"] == dt.datetime(2026, 11, 28, 10, tzinfo=dt.timezone.utc)
-
-
-# Streams
-
-
-def stream_of(batches) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(table_of([1], ["a"]).schema, batches)
-
-
-def test_a_stream_of_odd_batches_goes_in(log, monkeypatch):
-    monkeypatch.setattr("optimist.core.local.row_pieces._ROWS", 3)
-    whole = table_of(list(range(20)), [f"p{n % 3}" for n in range(20)]).combine_chunks()
-    (batch,) = whole.to_batches()
-    pieces = [
-        batch.slice(0, 0),
-        batch.slice(0, 7),
-        batch.slice(7, 1),
-        batch.slice(8),
-        batch.slice(20),
-    ]
-    log.write(stream_of(iter(pieces)), "overwrite")
-    assert sorted(log.to_arrow()["id"].to_pylist()) == list(range(20))
-    assert log.snapshot().files.num_rows == 3
-    log.write(stream_of(iter([])), "overwrite", predicate="p = 'p1'")
-    assert log.count() == 13
-
-
-def test_numbers_and_defaults_go_on_from_piece_to_piece(tmp_path, monkeypatch):
-    monkeypatch.setattr("optimist.core.local.row_pieces._ROWS", 2)
-    log = DeltaLog.for_path(str(tmp_path / "t"))
-    columns = [
-        Column("n", "bigint", identity=Identity(start=10, step=-2)),
-        Column("x", "bigint"),
-        Column("y", "bigint", generated_as="x * 2"),
-    ]
-    log.create(columns)
-    for _ in range(2):
-        log.write(pa.table({"x": list(range(5))}))
-    found = sorted(log.to_arrow().to_pylist(), key=lambda row: -row["n"])
-    assert [row["n"] for row in found] == list(range(10, -10, -2))
-    assert all(row["y"] == 2 * row["x"] for row in found)
-
-
-def test_a_stream_that_fails_half_way_leaves_nothing(log, monkeypatch):
-    monkeypatch.setattr("optimist.core.local.row_pieces._ROWS", 1)
-
-    def failing():
-        yield from table_of([7, 8], ["x", "y"]).to_batches()
-        raise ZeroDivisionError("the source is gone")
-
-    before = files_below(log)
-    for arguments in ({}, {"mode": "overwrite"}, {"mode": "overwrite", "predicate": "p <> 'a'"}):
-        with pytest.raises(ZeroDivisionError):
-            log.write(stream_of(failing()), **arguments)
-        assert files_below(log) == before
-    assert parted(log) == {"a": [1], "b": [2, 3]}
-
-
-def test_a_row_that_breaks_a_rule_late_in_a_stream_leaves_nothing(log, monkeypatch):
-    monkeypatch.setattr("optimist.core.local.row_pieces._ROWS", 2)
-    log.alter.add_constraint("small", "id < 100")
-    before = files_below(log)
-    with pytest.raises(SchemaError):
-        log.write(table_of([4, 5, 6, 7, 100], ["c"] * 5), "overwrite")
-    assert files_below(log) == before
-
-
-def test_a_stream_of_other_batches_than_it_says_is_one_clear_error(log):
-    other = pa.table({"id": ["t"], "p": ["x"]}).to_batches()
-    with pytest.raises(UsageError, match="stream of rows") as caught:
-        log.write(stream_of(iter(other)))
-    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
-    assert log.version() == 0
-
-
-def test_a_stream_that_nobody_needs_is_not_read(log):
-    def never():
-        raise AssertionError
-        yield
-
-    assert log.write(stream_of(never()), "ignore") is None
-    log.write(table_of([4], ["c"]), txn=("job", 1))
-    assert log.write(stream_of(never()), txn=("job", 1)) is None
-
-
-def test_a_size_makes_several_files_of_one_stream(tmp_path):
-    log = DeltaLog.for_path(str(tmp_path / "t"))
-    rows = pa.table({"x": [f"text {n * 7919} of many" for n in range(300_000)]})
-    log.write(rows, target_file_size=200_000)
-    sizes = log.files()["size"].to_pylist()
-    assert len(sizes) > 2
-    assert log.count() == 300_000
-    log.write(rows, "overwrite")
-    assert log.files().num_rows == 1
