@@ -184,6 +184,7 @@ def test_filters_choose_files_by_the_log(spark, cloud):
     assert frame.where("month IN (0, 1)").count() == 800
 
 
+@pytest.mark.again
 def test_an_overwrite_of_a_part_replaces_only_it(spark, cloud):
     write(flights(spark), cloud.path, partitionBy="month")
     fresh = flights(spark, 5000, 5300).where("month = 1")
@@ -192,6 +193,7 @@ def test_an_overwrite_of_a_part_replaces_only_it(spark, cloud):
     assert checksum(read(spark, cloud.path)) == checksum(expected)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("cloud", CLOUDS[:2], indirect=True)
 def test_deltalake_reads_what_spark_wrote(spark, cloud):
     write(flights(spark), cloud.path, partitionBy=["month", "tail"])
@@ -252,6 +254,7 @@ def test_no_secret_shows_in_plans_errors_or_reprs(spark, cloud, capsys):
     assert not [text for text in shown if cloud.secret in text]
 
 
+@pytest.mark.again
 def test_a_data_file_that_is_gone_keeps_its_error_class(spark, cloud):
     write(flights(spark), cloud.path)
     for key in cloud.list_keys():

@@ -139,7 +139,8 @@ def test_an_error_in_a_thread_ends_the_stream_and_leaves_no_file(tmp_path, step,
     assert files._pool is None
 
 
-@pytest.mark.parametrize("num_partitions", [0, 3, 20])
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("num_partitions", [20, 0, 3])
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, num_partitions):
     limits = StreamLimits(group_bytes=1 << 20, held_bytes=2 << 20, open_files=4)
     peaks = []

@@ -69,6 +69,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", FILTERS, ids=str)
 def test_a_filter_keeps_the_rows_that_polars_keeps(odd, condition):
     log, _ = odd
@@ -81,7 +82,7 @@ def test_a_filter_keeps_the_rows_that_polars_keeps(odd, condition):
     assert below.collect().height == everything.filter((C("id") < 60) & (C("n") > 1)).height
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     condition=st.recursive(
         st.sampled_from(FILTERS),

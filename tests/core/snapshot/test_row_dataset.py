@@ -78,6 +78,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", FILTERS, ids=str)
 def test_a_filter_keeps_the_rows_that_arrow_keeps(odd, condition):
     log, _ = odd
@@ -90,7 +91,7 @@ def test_a_filter_keeps_the_rows_that_arrow_keeps(odd, condition):
     assert dataset.count_rows(filter=condition) == wanted.num_rows
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     condition=st.recursive(
         st.sampled_from(FILTERS),

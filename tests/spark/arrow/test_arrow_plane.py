@@ -71,7 +71,7 @@ def model(spark):
     return ids_for_which(spark, CONDITIONS)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_delete_and_update_agree_with_the_model(spark, table, model, condition, rows_of):
     hit = model[condition]

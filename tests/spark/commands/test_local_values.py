@@ -112,6 +112,7 @@ def by_spark(frame, texts: list[str]) -> list[list[object]]:
     return [[repr(item) for item in column.to_pylist()] for column in found.columns]
 
 
+@pytest.mark.again
 def test_values_are_those_that_spark_computes(frame):
     expected = by_spark(frame, VALUES)
     found = {sql: as_spark_shows(computed(sql)) for sql in VALUES}

@@ -84,6 +84,7 @@ def test_a_delete_meanwhile_costs_no_row(spark, table, table_path, meeting):
     assert (done.numFilesAdded, other.snapshot().num_files) == (2, 2)
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_delete_meanwhile_costs_jobs_that_arrange_rows_no_work(
     spark, table, table_path, meeting, conf
@@ -100,6 +101,7 @@ def test_a_delete_meanwhile_costs_jobs_that_arrange_rows_no_work(
     assert other.snapshot().num_files == done.numFilesAdded
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_a_delete_meanwhile_costs_jobs_no_work_where_rows_have_no_ids(
     spark, table_path, meeting, conf

@@ -84,6 +84,7 @@ def session_changes(request, monkeypatch, conf):
     assert seen
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("command", [delete, update, merge, replace_where, replace_on])
 @pytest.mark.parametrize("properties", [{}, {FEED: "true"}, {VECTORS: "true"}], ids=str)
 @pytest.mark.usefixtures("plane", "session_changes")

@@ -113,6 +113,7 @@ def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_p
     ]
 
 
+@pytest.mark.again
 def test_statistics_and_the_schema_leave_the_carried_columns_out(tracked, table_path):
     tracked.delete("k = 0", lambda k, p, v: k == 0)
     configuration = tracked.log.snapshot().metadata.configuration

@@ -14,7 +14,7 @@ from read_back import ids
 SPELLINGS = ["~/t", "./a//t", "{here}/x/../t", "file:{here}/.//link/"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_command_takes_every_spelling_of_a_local_path(
     spark, plane, tmp_path, monkeypatch, spelling

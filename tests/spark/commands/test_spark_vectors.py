@@ -105,6 +105,7 @@ def test_each_vector_holds_the_one_before_and_a_file_without_rows_goes(spark, ta
     assert chosen(metrics_of(log), "numDeletedRows", *VECTORS) == (1, 1, 0, 0)
 
 
+@pytest.mark.again
 def test_conditions_on_partitions_alone_and_none_remove_whole_files(spark, table, log_of):
     log, target = log_of(table), DeltaTable.forPath(spark, table)
     target.delete("p = 1")

@@ -104,7 +104,7 @@ def cases(step):
     ]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(("condition", "kind", "plane"), [*cases(0), *cases(1)])
 def test_rows_that_a_select_finds_are_deleted(enabled, own, conf, condition, kind, plane):
     conf("spark.optimist.spark.plane", plane)
@@ -121,7 +121,7 @@ def test_rows_that_a_select_finds_are_deleted(enabled, own, conf, condition, kin
             assert changes_of(path) == [(*row, "delete") for row in found]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(("condition", "kind", "plane"), [*cases(2), *cases(3)])
 def test_rows_that_a_select_finds_are_updated(enabled, own, conf, condition, kind, plane):
     conf("spark.optimist.spark.plane", plane)
@@ -204,7 +204,7 @@ MERGES = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     ("name", "kind", "plane"),
     [

@@ -162,7 +162,7 @@ def test_only_rows_that_match_differ_afterwards(spark, tmp_path, conf, command, 
         assert values(old.select(before.column_names)) == values(before.slice(0, 1))
 
 
-@pytest.mark.sample(25)
+@pytest.mark.sample(75)
 @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["copies", "vectors"])
 @pytest.mark.parametrize("command", [*COMMANDS, *OVERWRITES])
 @pytest.mark.parametrize("session", SESSIONS)

@@ -74,6 +74,7 @@ def test_rows_changes_and_ids_are_right(spark, table, table_path):
     )
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")
 def test_large_files_which_are_read_in_two_passes_are_updated_as_well(spark, table, table_path):

@@ -46,6 +46,7 @@ def test_float_constants_match_the_rows_of_float_columns(spark, floats):
     )
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_float_constants_match_in_commands(spark, floats, rows_of):
     table = DeltaTable.forPath(spark, floats)
@@ -99,6 +100,7 @@ def test_confs_of_the_parser_hold_for_pruning_too(spark, structs, conf):
     assert ids(spark, structs) == [20, 100]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 def test_columns_of_the_tables_own_frame_are_conditions_and_values(spark, structs):
     table = DeltaTable.forPath(spark, structs)

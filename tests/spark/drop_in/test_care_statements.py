@@ -86,6 +86,7 @@ def test_a_table_is_restored_by_its_name(delta, table_path):
         delta.sql("DROP TABLE cared_for")
 
 
+@pytest.mark.again
 def test_the_methods_answer_as_the_statement_does(delta, table, table_path):
     made = DeltaTable.forPath(delta, table_path)
     assert made.restoreToVersion(0).collect()[0].num_removed_files == 1
@@ -145,6 +146,7 @@ def test_the_method_answers_nothing_and_checks_its_argument(delta, table, table_
     assert ids(delta, table) == [0, 1, 2, 3]
 
 
+@pytest.mark.again
 def test_an_inventory_may_be_a_table(delta, table, table_path, tmp_path, conf):
     conf(UNCHECKED, "false")
     stray = Path(table_path, "stray.parquet")

@@ -52,6 +52,7 @@ def test_they_choose_and_set_rows_in_every_file(enabled, path, plane, kind):
             enabled.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
+@pytest.mark.again
 def test_those_of_sql_are_refused_in_statements_and_change_nothing(enabled, path):
     """As under Delta's jar: Spark puts their bodies into queries, and not into such statements."""
     enabled.sql("CREATE TEMPORARY FUNCTION twice(x BIGINT) RETURNS BIGINT RETURN x * 2")

@@ -179,6 +179,7 @@ def test_all_columns_of_a_source_are_taken_by_their_very_names(enabled, conf, ta
     enabled.catalog.dropTempView("both")
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("word", ["DELTA", "Delta"])
 def test_the_word_before_a_path_may_have_any_case(enabled, path, word):
     """Spark finds its catalogs by the very case of their names."""

@@ -87,6 +87,7 @@ def test_a_frame_takes_no_other_column_for_its_own(enabled, path):
     assert caught.value.kind == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
+@pytest.mark.again
 def test_a_command_reads_one_version_of_its_rows(enabled, path, meeting):
     """A write whose rows come from a frame that was made before the table's last version."""
     frame = enabled.read.format("delta").load(path)

@@ -26,6 +26,7 @@ def rows(table):
     return sorted(tuple(row) for row in found)
 
 
+@pytest.mark.again
 def test_conditions_and_values_may_name_the_table(enabled, table, plane):
     for at, name in enumerate(NAMES):
         table.update(f"{name}.id = 1", {f"{name}.v": f"{name}.v + 1"})

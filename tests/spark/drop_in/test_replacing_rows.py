@@ -44,7 +44,7 @@ def _is_equal(one, other):
     return one is not None and one == other
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("options", "matches", "told"),
     [

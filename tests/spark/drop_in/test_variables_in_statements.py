@@ -22,6 +22,7 @@ def versions(enabled, path):
     return enabled.sql(f"DESCRIBE HISTORY delta.`{path}`").count()
 
 
+@pytest.mark.again
 def test_variables_stand_anywhere_in_a_statement_of_ours(enabled, table, path, conf):
     conf("what", f"OPTIMIZE {table}")
     for text in (

@@ -59,7 +59,7 @@ def test_tasks_of_a_failed_job_leave_no_files_among_those_of_the_write(
     assert left == []
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "story",
     [

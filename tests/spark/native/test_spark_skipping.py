@@ -135,6 +135,7 @@ def test_the_largest_decimals_are_found_by_each_way_to_them(spark, table_path, p
     assert sorted(row.i for row in read(spark, table_path).collect()) == [1, 7]
 
 
+@pytest.mark.again
 @pytest.mark.parametrize(("zone", "column"), [("UTC", 1), ("America/New_York", 2)])
 def test_times_skip_files_by_the_zone_of_the_session(spark, days, conf, zone, column):
     conf("spark.sql.session.timeZone", zone)

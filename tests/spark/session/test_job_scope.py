@@ -37,6 +37,7 @@ def held(tmp_path):
     return sf.udf(wait, "long"), until_begun, release
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("optimizes", [False, True])
 def test_a_write_is_stopped_with_its_session(spark, held, table_path, optimizes):

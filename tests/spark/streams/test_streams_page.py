@@ -39,6 +39,7 @@ def ids(path):
     return sorted(DeltaLog.for_path(path, {}).to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.again
 def test_each_block_runs(given, tmp_path):
     writing, by_function, merging, reading, changing, tracking, following, by_schemas = BLOCKS
     run(writing, given, tmp_path)

@@ -33,7 +33,7 @@ SEEDS = [(seed, None) for seed in range(1, 8)] + [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("seed", "kinds"), SEEDS)
 def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, seed, kinds):
     merge = Merge.of(seed, kinds)
@@ -66,6 +66,7 @@ def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, se
     assert values(read_elsewhere(table_path)) == values(merge.table(rows))
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}, FEED])
 def test_a_row_may_match_several_of_which_at_most_one_changes_it(
     spark, table_path, plane, properties

@@ -35,6 +35,7 @@ def test_a_merge_conflicts_with_rows_that_have_its_keys_and_no_others(
     assert log.snapshot().version == 5
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("every_plane")
 def test_a_merge_by_source_depends_on_every_row(spark, table, source, meeting):
     log = DeltaLog.for_path(table, {})
@@ -54,6 +55,7 @@ def test_rows_made_of_the_tables_own_depend_on_those(spark, table, meeting):
     assert read(spark, table).where("id > 1000").count() == 0
 
 
+@pytest.mark.again
 def test_a_merge_of_a_table_with_itself_depends_on_what_it_read(spark, table):
     stale = read(spark, table).where("id < 2").selectExpr("id", "'old' AS v").alias("s")
     target(spark, table).update("id = 29", {"v": "'new'"})

@@ -61,7 +61,7 @@ def widened(old, new, *, takes_new):
     return merged
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "assigned", [["n.b.q", "n.c"], ["N.c", "n.a"], ["t.n.b"], ["n.d", "m.x.y"], ["t.n", "z"]]
 )

@@ -38,7 +38,7 @@ def same(one, other):
     return one == other and type(one) is type(other)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("source", list(VALUES))
 def test_a_value_is_stored_as_spark_casts_it_or_refused(spark, tmp_path, source):
     values = {f"c{n}": f"CAST({value} AS {source})" for n, value in enumerate(VALUES[source])}

@@ -125,7 +125,7 @@ def outcome(log, do):
     return parameters, schema, ids, widened, parts, rows
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("properties", list(TABLES))
 def test_both_change_the_schema_alike(spark, tmp_path, properties):
     for number, (name, (columns, (options, arguments))) in enumerate(WRITES.items()):

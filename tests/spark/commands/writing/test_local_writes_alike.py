@@ -87,7 +87,7 @@ def outcomes(log, do):
     )
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("properties", list(TABLES))
 def test_both_leave_the_same_history_and_rows(spark, tmp_path, properties):
     for name, script in SCRIPTS.items():

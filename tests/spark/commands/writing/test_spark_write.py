@@ -281,7 +281,7 @@ PARTITION_VALUES = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("name", sorted(PARTITION_VALUES))
 def test_partition_values_of_every_type_are_written_as_the_protocol_spells_them(

@@ -117,6 +117,7 @@ def test_overwrite_schema_beside_replace_where_changes_no_schema(spark, table_pa
     assert sorted(read(spark, table_path).collect()) == [(1, "a", None), (2, "newer", 1)]
 
 
+@pytest.mark.again
 @pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize(
     "by", [{"replaceOn": "t.id >= 0", "targetAlias": "t"}, {"replaceUsing": "p"}], ids=str

@@ -96,6 +96,7 @@ def test_without_the_property_types_stay_as_they_are(spark, table_path):
     assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
+@pytest.mark.again
 def test_integers_do_not_become_fractions_by_the_way(spark, table):
     fractions = rows(spark, NARROW, 1).withColumn("i", sf.lit(0.5))
     with pytest.raises(SchemaError) as caught:
