@@ -56,6 +56,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    """Let a flush to the disk do nothing but check the file, since it takes milliseconds.
+
+    No test outlives a power failure. Tests of flushes count the calls.
+    """
+    os.fsync = _check_file
+
+
+def _check_file(descriptor: int) -> None:
+    os.fstat(descriptor)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Keep the garbage collector away from the tests, which live as long as their process.
