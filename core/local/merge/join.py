@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,14 @@ from optimist.core.local.merge.keys import ColumnKey, Path, column_key
 from optimist.core.local.merge.scope import Sides
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.text import quote_path
-from optimist.core.predicates.tree import Column, Comparison, NullSafeEqual, Or
+from optimist.core.predicates.tree import (
+    CastComparison,
+    Column,
+    Comparison,
+    NullSafeEqual,
+    Opaque,
+    Or,
+)
 from optimist.core.requests.arguments import at_least_one, ensure_text
 from optimist.core.snapshot.row_filter import row_mask
 
@@ -74,11 +83,12 @@ class JoinBranch:
 
 
 def where_true(conditions: Sequence[Predicate], rows: pa.Table) -> np.ndarray:
-    """Return in which rows all of the conditions are true."""
-    found = np.ones(rows.num_rows, np.bool_)
-    for item in conditions:
-        mask = pc.fill_null(row_mask(item, rows, remedy=RUN_WITH_SPARK), False)
-        found &= mask.to_numpy(zero_copy_only=False)
+    """Return in which rows all of the conditions are true.
+
+    A condition is evaluated only where those before it are not false.
+    """
+    mask = row_mask(reduce(and_, conditions), rows, remedy=RUN_WITH_SPARK)
+    found: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return found
 
 
@@ -108,10 +118,9 @@ def join_branches(on: str | Sequence[str], sides: Sides) -> tuple[tuple[JoinBran
     parts = Predicate.parse(on).conjuncts()
     if not _has_key(parts, sides):
         for at, part in enumerate(parts):
-            rest = (*parts[:at], *parts[at + 1 :])
-            found = _split(part, sides)
+            found = [(*parts[:at], *option, *parts[at + 1 :]) for option in _split(part, sides)]
             if found:
-                return tuple(_branch((*option, *rest), sides) for option in found), on
+                return tuple(_branch(option, sides, asks_pairs=True) for option in found), on
     return (_branch(parts, sides),), on
 
 
@@ -127,7 +136,15 @@ def _has_key(parts: Sequence[Predicate], sides: Sides) -> bool:
     return any(_key_of(part, sides) is not None for part in parts)
 
 
-def _branch(parts: Sequence[Predicate], sides: Sides) -> JoinBranch:
+def _branch(parts: Sequence[Predicate], sides: Sides, *, asks_pairs: bool = False) -> JoinBranch:
+    """Sort the parts of a condition by what they name.
+
+    Args:
+        parts: They are joined by AND.
+        sides: The columns of both sides.
+        asks_pairs: Whether a part that may fail is asked of pairs alone, as in an OR: there, it
+            need not be true of the rows of its side.
+    """
     keys: list[ColumnKey] = []
     target, source, others = [], [], []
     for part in parts:
@@ -137,13 +154,20 @@ def _branch(parts: Sequence[Predicate], sides: Sides) -> JoinBranch:
             continue
         resolved = sides.scopes["MATCHED"].predicate(part)
         named = {sides.scopes["MATCHED"].find(path)[0] for path in part.columns()}
-        if named == {sides.target_alias}:
+        if asks_pairs and _may_fail(part):
+            others.append(resolved)
+        elif named == {sides.target_alias}:
             target.append(resolved)
         elif sides.target_alias in named:
             others.append(resolved)
         else:
             source.append(resolved)
     return JoinBranch(tuple(keys), tuple(target), tuple(source), tuple(others))
+
+
+def _may_fail(part: Predicate) -> bool:
+    """Check whether a row can make a condition fail: a division does, a comparison does not."""
+    return any(isinstance(node, (Opaque, CastComparison)) for node in part.walk())
 
 
 def _key_of(part: Predicate, sides: Sides) -> ColumnKey | None:

@@ -119,7 +119,7 @@ def _bound(part: Predicate, source: pa.Table, sides: Sides) -> Predicate | None:
     ends = pc.min_max(values)
     try:
         end = _literal(ends["max" if op in ("<", "<=") else "min"].as_py())
-    except ValueError:  # no text, or no time that Python knows
+    except (ValueError, OverflowError):  # no text, or no time that Python knows
         return None
     return Comparison(op, Column(target.path), end)
 
@@ -136,7 +136,7 @@ def _key_predicate(source: pa.Table, key: ColumnKey, num_ranges: int) -> Predica
     ordered = pc.unique(values.drop_null()).sort()
     try:
         literals = [_literal(value) for value in _bounds(ordered, num_ranges)]
-    except ValueError:  # no text, or no time that Python knows
+    except (ValueError, OverflowError):  # no text, or no time that Python knows
         return None
     lows, highs = literals[::2], literals[1::2]
     if len(ordered) <= num_ranges:

@@ -137,17 +137,19 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
             rows: Returns the rows as `Sides.rows`. It is called only if a clause has a condition.
             num_rows: How many rows there are.
         """
-        clauses = self.of_kind(kind)
         found: Any = pa.nulls(num_rows, pa.int32())
+        clauses = self.of_kind(kind)
         has_conditions = any(item.condition is not None for item in clauses)
         seen = rows() if has_conditions else None
-        for item in reversed(clauses):
+        for item in clauses:
             number = pa.scalar(item.number, pa.int32())
             if item.condition is None or seen is None:
-                found = pa.repeat(number, num_rows)
-            else:
-                mask = pc.fill_null(evaluate(item.condition, seen), False)
-                found = pc.if_else(mask, number, found)
+                return pc.fill_null(found, number)
+            # A row that has its clause is not asked again: a later condition may fail for it.
+            is_open = pc.is_null(found)
+            mask = evaluate(item.condition, seen.filter(is_open))
+            taken = pc.if_else(pc.fill_null(mask, False), number, pa.scalar(None, pa.int32()))
+            found = pc.replace_with_mask(found, is_open, taken)
         return found
 
 

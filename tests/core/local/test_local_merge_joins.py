@@ -116,3 +116,48 @@ def test_conditions_that_name_no_column_count_for_every_row(tmp_path):
     merge = merge.when_not_matched_insert({"id": "s.id"}, "TRUE")
     done = merge.when_not_matched_by_source_update({"s": "'x'"}, "NULL").execute()
     assert (done.num_updated, done.num_deleted, done.num_inserted) == (0, 2, 1)
+
+
+ZERO = pa.table({"id": [1, 2], "x": [0, 5], "s": ["n3", "n4"]})
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_a_row_that_has_its_clause_is_not_asked_by_later_ones(tmp_path, has_vectors):
+    log = sixty_rows(tmp_path / "t", has_vectors=has_vectors)
+    merge = log.merge(ZERO, ["id"]).when_matched_delete("s.x = 0")
+    merge = merge.when_matched_update({"s": "'big'"}, "10 / s.x > 1")
+    merge = merge.when_not_matched_by_source_update({"s": "'0'"}, "t.id < 20 AND t.p = 0")
+    done = merge.when_not_matched_by_source_delete("t.id < 20 AND 1 / t.p > 0.8").execute()
+    assert (done.num_deleted, done.num_updated) == (1 + 6, 1 + 7)
+    new = pa.table({"id": [100, 101], "x": [0, 5]})
+    merge = log.merge(new, ["id"]).when_not_matched_insert({"id": "s.id", "s": "'0'"}, "s.x = 0")
+    assert merge.when_not_matched_insert({"id": "id"}, "10 / s.x > 1").execute().num_inserted == 2
+
+
+@pytest.mark.parametrize(
+    ("on", "updated"),
+    [
+        ("t.id = s.id AND s.x <> 0 AND 10 / s.x > 1", 1),
+        ("t.id = s.id AND t.p <> 0 AND 10 / t.p > 1 AND s.x >= 0", 2),
+        ("t.id > s.id AND t.id < 4 AND s.x <> 0 AND t.id / s.x < 1", 1),
+        ("s.x <> 0 AND (t.id = s.id AND 10 / s.x > 1 OR t.s = s.s)", 2),
+        ("t.id = s.id OR t.s = s.s AND t.id > 3 AND 10 / s.x > 1", 3),
+    ],
+)
+def test_a_part_of_on_that_fails_is_not_asked_where_another_has_decided(tmp_path, on, updated):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    done = log.merge(ZERO, on).when_matched_update({"s": "'hit'"}).execute()
+    assert done.num_updated == updated
+
+
+DAYS = pa.array([2_932_897, -800_000, None], pa.int32()).cast(pa.date32())
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", tz="UTC"), pa.timestamp("us")])
+@pytest.mark.parametrize(("on", "updated"), [("t.d = s.d", 2), ("t.d <= s.d AND s.d > t.d", 1)])
+def test_days_that_python_does_not_know_are_keys(tmp_path, kind, on, updated):
+    days = DAYS if kind == pa.date32() else DAYS.cast(pa.timestamp("s")).cast(kind)
+    log = opened(tmp_path / "t", has_vectors=True)
+    log.append(pa.table({"d": days, "hit": [0, 0, 0]}))
+    merge = log.merge(pa.table({"d": days}), on).when_matched_update({"hit": "hit + 1"})
+    assert merge.execute().num_updated == updated
