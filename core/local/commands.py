@@ -20,7 +20,6 @@ from optimist.core.commands.row_rewrite import rewrite_rows
 from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.column_shape import arrow_rows
 from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.local.assignments import LocalAssignments
@@ -29,13 +28,14 @@ from optimist.core.local.delete import LocalDelete
 from optimist.core.local.merge.merge_target import LocalMergeTarget
 from optimist.core.local.merge.request import LocalMergeRequest
 from optimist.core.local.merge.resolution import LocalResolvedMerge
+from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import LocalUpdate
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
-from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -137,19 +137,21 @@ def merge(
 
     def work(pending: UncommittedFiles) -> Changes:
         watch, before = Stopwatch(txn.table.clock), txn.snapshot.schema
-        source_schema = with_variants(from_arrow_schema(request.source.schema), before)
+        source_schema = with_variants(
+            from_arrow_schema(with_signed_integers(request.source.schema)), before
+        )
         ensure_no_duplicate_columns(
             source_schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the source"
         )
         evolves = request.evolves_schema or txn.table.options.schema_auto_merge_enabled
-        rows = arrow_rows(request.source, source_schema)
-        plain = replace(request, source=rows, evolves_schema=evolves)
+        source = SourceRows.of(request.source, source_schema)
+        plain = replace(request, evolves_schema=evolves)
         ensure_order(plain.clauses)
         if evolves:
             evolve_schema(txn, source_schema, plain.clauses, None, is_plain=True)
         schema = txn.table_metadata.schema
         sides = plain.sides(before, source_schema)
-        resolved = LocalResolvedMerge.of(plain, sides, schema)
+        resolved = LocalResolvedMerge.of(plain, source, sides, schema)
         ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
         writer = RowWriter(_local_target(txn, options, "MERGE"), pending)
         target = LocalMergeTarget(writer, resolved)

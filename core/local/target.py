@@ -133,7 +133,9 @@ def positions_of(numbers: pa.Array) -> BitMap64:
 
 
 def is_among(positions: pa.Array, rows: BitMap64) -> pa.BooleanArray:
-    """Tell for each position (int64) whether it is one of the rows."""
+    """Tell for each position (int64, in rising order) whether it is one of the rows."""
+    if len(positions):
+        rows = rows & BitMap64(range(positions[0].as_py(), positions[-1].as_py() + 1))
     buffer = pa.py_buffer(rows.to_array())
     numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, buffer])
     return pc.is_in(positions, value_set=numbers)

@@ -12,7 +12,7 @@ from optimist.core.commands.alter.table_changes import AlterableTable, TableChan
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
-from optimist.core.local.merge.stored_source import stored_source
+from optimist.core.local.merge.stored_source import Source, stored_source
 from optimist.core.local.partition_choice import files_in_partitions
 from optimist.core.log.timestamps import parse_timestamp
 from optimist.core.maintenance.convert.conversion_commit import ReadFooters
@@ -88,7 +88,7 @@ class StatementContext(ABC):
         """Return the time that a text says, in epoch milliseconds."""
         return parse_timestamp(text)
 
-    def rows(self, source: TableName | SqlText, clause: str) -> pa.Table:
+    def rows(self, source: TableName | SqlText, clause: str) -> Source:
         """Return the rows of a table or a query that a statement names.
 
         Args:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from optimist.core.commands.manifests import generate_manifests
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.local.compaction import LocalBins
+from optimist.core.local.merge.stored_source import batches_of
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.recomputed_statistics import recompute_statistics
 from optimist.core.local.target import LocalTarget
@@ -148,7 +149,7 @@ def vacuum(context: StatementContext, log: OpenTable, statement: Vacuum) -> pa.T
         None if hours is None else float(hours),
         statement.is_dry_run,
         statement.mode,
-        None if inventory is None else iter(inventory.to_batches()),
+        None if inventory is None else batches_of(inventory),
     )
     done = vacuum_table(context, log, request)
     return vacuumed_rows(done, log.table.table_path, is_dry_run=statement.is_dry_run)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from optimist.core.local.compaction import LocalBins
     from optimist.core.local.merge.builder import LocalMerge
     from optimist.core.local.merge.request import LocalMergeRequest
-    from optimist.core.local.merge.stored_source import source_table
+    from optimist.core.local.merge.stored_source import source_rows
     from optimist.core.local.partition_choice import files_in_partitions
     from optimist.core.local.progress import ProgressReport
     from optimist.core.local.recomputed_statistics import recompute_statistics
@@ -96,7 +96,7 @@ __all__ = [
     "restore",
     "run_over",
     "scan_changes",
-    "source_table",
+    "source_rows",
     "start_options",
     "update",
     "vacuum",
@@ -148,7 +148,7 @@ _MODULES = {
     "restore": "optimist.core.maintenance.copies.restore",
     "run_over": "optimist.core.table.sql_statements",
     "scan_changes": "optimist.core.changes.change_scan",
-    "source_table": "optimist.core.local.merge.stored_source",
+    "source_rows": "optimist.core.local.merge.stored_source",
     "update": "optimist.core.local.commands",
     "vacuum": "optimist.core.maintenance.vacuum.vacuum",
     "write": "optimist.core.local.write",

@@ -234,7 +234,7 @@ class RowCommands(TableHandle):
         Raises:
             ArgumentTypeError: The source is no rows of Arrow.
         """
-        rows = by_need.source_table(source, "source")
+        rows = by_need.source_rows(source, "source")
         if not isinstance(predicate, str):
             predicate = names(predicate, "predicate")
         ensure_text(target_alias, "target_alias")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.identity_numbers import with_identity_numbers
+from optimist.core.local.merge.found_rows import FoundRows
 from optimist.core.local.merge.resolution import LocalResolvedClause, LocalResolvedMerge
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
@@ -26,43 +26,38 @@ class InsertedRows:
     Args:
         merge: The MERGE.
         schema: The table's schema.
-        is_matched: For each row of the source whether it matches one of the table. Empty if no row
-            is inserted.
+        found: The rows of the source that match none.
 
     Attributes:
         numbered: The identity columns in which the rows get numbers.
         num_rows: How many rows were made so far.
     """
 
-    def __init__(
-        self, merge: LocalResolvedMerge, schema: StructType, is_matched: np.ndarray
-    ) -> None:
+    def __init__(self, merge: LocalResolvedMerge, schema: StructType, found: FoundRows) -> None:
         self.numbered = merge.numbered(schema)
         self.num_rows = 0
         self._merge = merge
         self._schema = schema
-        self._is_matched = is_matched
+        self._found = found
 
     def __iter__(self) -> Iterator[pa.Table]:
-        source = self._merge.source
-        for numbers in self._unmatched():
-            rows = self._made(source.take(numbers))
+        for source in self._unmatched():
+            rows = self._made(source)
             if rows.num_rows:
                 yield rows
 
-    def _unmatched(self) -> Iterator[np.ndarray]:
-        """Yield the numbers of rows without a match, as many as are made at a time."""
-        source = self._merge.source
-        size = max(1, source.table.nbytes // max(1, source.num_rows))
-        step, found = max(1, _BYTES_TOGETHER // size), np.empty(0, np.int64)
-        for first in range(0, len(self._is_matched), step):
-            more = first + np.flatnonzero(~self._is_matched[first : first + step])
-            found = np.concatenate([found, more])
-            if len(found) >= step:
-                yield found[:step]
-                found = found[step:]
-        if len(found):
-            yield found
+    def _unmatched(self) -> Iterator[pa.Table]:
+        """Yield the rows without a match, as many as are made at a time."""
+        waiting: list[pa.Table] = []
+        num_bytes = 0
+        for rows in self._found.unmatched_rows():
+            waiting.append(rows)
+            num_bytes += rows.nbytes
+            if num_bytes >= _BYTES_TOGETHER:
+                yield pa.concat_tables(waiting)
+                waiting, num_bytes = [], 0
+        if waiting:
+            yield pa.concat_tables(waiting)
 
     def _made(self, source: pa.Table) -> pa.Table:
         merge, schema = self._merge, self._schema

@@ -81,6 +81,22 @@ class JoinBranch:
         kept = compared.filter(pa.array(mask)) if names else compared
         return kept, numbers[mask]
 
+    def able_targets(self, rows: pa.Table, keys: Sequence[pa.Array], sides: Sides) -> np.ndarray:
+        """Return which rows of the table can match: no null is in a key, and their terms hold.
+
+        Args:
+            rows: The rows.
+            keys: What `ColumnKey.of_target` has given for them, key by key.
+            sides: The columns of both sides.
+        """
+        found = np.ones(rows.num_rows, np.bool_)
+        for key, values in zip(self.keys, keys, strict=True):
+            if not key.is_null_safe:
+                found &= values.is_valid().to_numpy(zero_copy_only=False)
+        if self.target:
+            found &= where_true(self.target, sides.rows("MATCHED", target=rows))
+        return found
+
 
 def where_true(conditions: Sequence[Predicate], rows: pa.Table) -> np.ndarray:
     """Return in which rows all of the conditions are true.

@@ -13,6 +13,7 @@ from optimist.core.commands.merge.clauses import several_matches
 from optimist.core.local.merge.join import JoinBranch, where_true
 from optimist.core.local.merge.keys import KeyGroups
 from optimist.core.local.merge.resolution import LocalResolvedMerge
+from optimist.core.local.merge.source_rows import take_rows
 from optimist.core.predicates import Predicate
 
 __all__ = ["BlockSearch", "RowFates"]
@@ -26,7 +27,7 @@ class RowFates:
     Attributes:
         is_matched: Whether each row matches.
         clauses: The number of each row's clause, or -1.
-        sources: The number of the row of the source that changes each row, or -1.
+        sources: The row of the block that changes each row, or -1.
     """
 
     def __init__(self, num_rows: int, *, takes_several: bool) -> None:
@@ -34,23 +35,6 @@ class RowFates:
         self.clauses = np.full(num_rows, -1, np.int32)
         self.sources = np.full(num_rows, -1, np.int64)
         self._takes_several = takes_several
-        self._matched_sources: list[np.ndarray] = []
-
-    def add_matches(self, rows: np.ndarray, sources: np.ndarray, *, keeps_sources: bool) -> None:
-        """Note pairs that match.
-
-        Args:
-            rows: The indices of the table's rows.
-            sources: The numbers of the source's rows.
-            keeps_sources: Whether the source's rows are asked for later.
-        """
-        self.is_matched[rows] = True
-        if keeps_sources:
-            self._matched_sources.append(np.unique(sources))
-
-    def matched_sources(self) -> np.ndarray:
-        """Return the numbers of the source's rows that match, some of them perhaps twice."""
-        return np.concatenate([np.empty(0, np.int64), *self._matched_sources])
 
     def add_changes(self, rows: np.ndarray, sources: np.ndarray, clauses: np.ndarray) -> None:
         """Note pairs of which the row of the table gets a clause.
@@ -72,30 +56,33 @@ class RowFates:
 
 @dataclass(frozen=True, slots=True)
 class BlockSearch:
-    """A block of the source that rows of the table are joined with.
+    """A block of the source that rows of the table are joined with, by several threads at a time.
 
     Attributes:
         merge: The MERGE.
+        rows: The block.
         branches: The branches of ON, each with the block's rows that can match by it.
+        is_matched: Whether each row of the block has matched a row of the table so far.
     """
 
     merge: LocalResolvedMerge
+    rows: pa.Table
     branches: Sequence[tuple[JoinBranch, KeyGroups]]
+    is_matched: np.ndarray
 
     @classmethod
-    def of(cls, merge: LocalResolvedMerge, first: int, rows: pa.Table) -> BlockSearch:
+    def of(cls, merge: LocalResolvedMerge, rows: pa.Table) -> BlockSearch:
         """Group the rows of a block by their keys.
 
         Args:
             merge: The MERGE.
-            first: The number of the block's first row.
             rows: The block.
         """
-        branches = []
+        whole, branches = rows.combine_chunks(), []
         for branch in merge.branches:
-            kept, numbers = branch.able_rows(rows, merge.sides)
-            branches.append((branch, KeyGroups.of(kept, first + numbers, branch.keys)))
-        return cls(merge, branches)
+            kept, numbers = branch.able_rows(whole, merge.sides)
+            branches.append((branch, KeyGroups.of(kept, numbers, branch.keys)))
+        return cls(merge, whole, branches, np.zeros(rows.num_rows, np.bool_))
 
     def fates(self, rows: pa.Table) -> RowFates:
         """Return what becomes of rows of the table.
@@ -107,10 +94,27 @@ class BlockSearch:
         found = RowFates(rows.num_rows, takes_several=merge.takes_several_matches)
         for branch, groups in self.branches:
             for pairs in self._matching(rows, branch, groups):
-                found.add_matches(*pairs, keeps_sources=merge.has_inserts)
+                found.is_matched[pairs[0]] = True
+                self.is_matched[pairs[1]] = True
                 if merge.of_kind("MATCHED"):
                     self._add_changes(found, rows, pairs)
         return found
+
+    def values(self, positions: pa.Array, fates: RowFates) -> tuple[pa.Table, np.ndarray]:
+        """Return the values of the source for the rows that they update, and these rows' places.
+
+        Args:
+            positions: The positions of the rows of the table.
+            fates: What becomes of these rows.
+        """
+        columns = self.merge.columns_of_source
+        numbers = [number for number, names in columns.items() if names]
+        places = np.flatnonzero(np.isin(fates.clauses, numbers))
+        names = frozenset[str]().union(*columns.values())
+        values = take_rows(self.rows, fates.sources[places], names)
+        found = positions.take(pa.array(places)), pa.array(fates.clauses[places])
+        fields = [pa.field("position", pa.int64()), pa.field("clause", pa.int32()), *values.schema]
+        return pa.table([*found, *values.columns], schema=pa.schema(fields)), places
 
     def _matching(self, rows: pa.Table, branch: JoinBranch, groups: KeyGroups) -> Iterator[_Pairs]:
         """Yield the pairs that match by a branch of ON."""
@@ -145,5 +149,5 @@ class BlockSearch:
         if not own and not other:  # constants; a column is needed to count the rows
             own = frozenset(rows.column_names[:1])
         target = rows.select(sorted(own)).take(pa.array(pairs[0])) if own else None
-        source = self.merge.source.take(pairs[1], other) if other else None
+        source = take_rows(self.rows, pairs[1], other) if other else None
         return sides.rows("MATCHED", target=target, source=source)

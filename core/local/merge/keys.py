@@ -41,6 +41,14 @@ class ColumnKey(JoinKey[Path]):
 
     data_type: DataType = field(kw_only=True)
 
+    def of_target(self, rows: pa.Table) -> pa.Array:
+        """Return the table's values, encoded: two are equal if and only if their bytes are."""
+        return _encoded(value_at(rows, self.target), self.data_type)
+
+    def of_source(self, rows: pa.Table) -> pa.Array:
+        """Return the source's values, encoded in the same way."""
+        return _encoded(value_at(rows, self.source), self.data_type)
+
 
 def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> ColumnKey | None:
     """Return the key for two columns, or None if they are no key: only Spark can compare them.
@@ -147,7 +155,7 @@ class KeyGroups:
         groups = np.zeros(len(numbers), np.int64)
         levels = []
         for key in keys:
-            values = _joinable(value_at(source, key.source), key.data_type)
+            values = key.of_source(source)
             levels.append(_Level.of(key, values, groups))
             groups = levels[-1].groups(values, groups)
         order = np.argsort(groups, kind="stable")[np.count_nonzero(groups < 0) :]
@@ -171,8 +179,7 @@ class KeyGroups:
             return
         groups = np.zeros(target.num_rows, np.int64)
         for level in self.levels:
-            values = value_at(target, level.key.target)
-            groups = level.groups(_joinable(values, level.key.data_type), groups)
+            groups = level.groups(level.key.of_target(target), groups)
         rows = np.flatnonzero(groups >= 0 if is_wanted is None else (groups >= 0) & is_wanted)
         groups = groups[rows]
         sizes, starts = self.sizes[groups], self.starts[groups]
@@ -185,7 +192,7 @@ class KeyGroups:
             yield rows[hit], self.order[starts[hit] + within]
 
 
-def _joinable(values: Any, data_type: DataType) -> pa.Array:
+def _encoded(values: Any, data_type: DataType) -> pa.Array:
     """Encode the values: two have equal bytes if and only if Spark finds them equal."""
     plain = _one_array(values.cast(to_arrow_type(data_type)))
     if str(data_type) not in _FLOATS:

@@ -1,270 +1,220 @@
-"""Which rows of the table match, and which clauses they get: one file at a time (spec 10.15).
+"""Which rows of the table match, and which clauses they get (spec 10.15).
 
-The source is searched in blocks, each against all files. A file is read in runs of batches, and
-pairs of rows are made and judged a bounded number at a time. What is kept grows with the rows that
-match, and not with the pairs; of rows that match nothing, only their places are kept.
+1. A source of one block is in memory. A file is read in runs of batches, and each run is searched.
+2. A larger source whose rows are found by equal keys is split into pieces by a hash of the keys, on
+   this machine's disk, and so are the rows of the table that can match. Each piece is searched
+   alone.
+3. Any other source is searched block by block, each against all files.
+
+Pairs of rows are made and judged a bounded number at a time. What is kept of a row is its position,
+as a bit; the values that updated rows get are kept in memory as far as they are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 
-from optimist.core.commands.merge.clauses import several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
-from optimist.core.data.row_numbers import row_numbers
-from optimist.core.local.merge.joined_rows import BlockSearch
-from optimist.core.local.merge.read_rows import block_predicate
+from optimist.core.local.merge.found_rows import FileRows, FoundRows
+from optimist.core.local.merge.join import JoinBranch
+from optimist.core.local.merge.joined_rows import BlockSearch, RowFates
+from optimist.core.local.merge.key_hashes import key_hashes
+from optimist.core.local.merge.pieces import SourcePieces
 from optimist.core.local.merge.resolution import LocalResolvedMerge
-from optimist.core.local.target import LocalTarget, positions_of
+from optimist.core.local.merge.table_rows import StoredTableRows, TableRows
+from optimist.core.local.target import LocalTarget, is_among
+from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import StructType
 
-__all__ = ["FileMatches", "find_matches"]
+__all__ = ["find_matches"]
 
-_CHANGED = pa.schema({"position": pa.int64(), "source": pa.int64(), "clause": pa.int32()})
 _RUN_BYTES = 32 << 20
-"""Rows of a file are searched together until they have about this size."""
-_NO_NUMBERS = np.empty(0, np.int64)
+"""Rows of the table are searched together until they have about this size."""
+_WRITTEN_BYTES = 4 << 20
+"""Rows of a file are split into pieces until they have about this size."""
+_SEARCHERS = 2
+
+_Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True)
-class FileMatches:
-    """What becomes of the rows of one file.
-
-    Attributes:
-        by_match: A row for each matching row that changes: its `position` in the file, the number
-            of the `source` row that changes it, and the number of its `clause`.
-        by_absence: The positions of rows without a match that change, by the numbers of their
-            clauses.
-        matched: The positions of the rows that match.
-        sources: The numbers of source rows that match a row of the file, if they matter.
-    """
-
-    by_match: pa.Table = field(default_factory=_CHANGED.empty_table)
-    by_absence: dict[int, BitMap64] = field(default_factory=dict)
-    matched: BitMap64 = field(default_factory=BitMap64)
-    sources: np.ndarray = field(default_factory=lambda: _NO_NUMBERS)
-
-    @property
-    def positions(self) -> BitMap64:
-        """The positions of the rows that change."""
-        return self._matching_positions.union(*self.by_absence.values())
-
-    @property
-    def changed(self) -> pa.Table:
-        """A row for each row that changes; see `by_match`."""
-        return self._with_absent(self.by_match, self.by_absence)
-
-    def changed_at(self, positions: pa.Array) -> pa.Table:
-        """Return `changed` for the rows at some positions."""
-        is_there = pc.is_in(self.by_match["position"], value_set=positions)
-        rows = positions_of(positions) if self.by_absence else BitMap64()
-        absent = {clause: found & rows for clause, found in self.by_absence.items()}
-        return self._with_absent(self.by_match.filter(is_there), absent)
-
-    @staticmethod
-    def _with_absent(by_match: pa.Table, by_absence: Mapping[int, BitMap64]) -> pa.Table:
-        parts = [by_match]
-        for clause, rows in by_absence.items():
-            none = pa.nulls(len(rows), pa.int64())
-            clauses = pa.repeat(pa.scalar(clause, pa.int32()), len(rows))
-            parts.append(pa.table([numbers_of(rows), none, clauses], schema=_CHANGED))
-        return pa.concat_tables(parts).combine_chunks()
-
-    def num_by_clause(self) -> dict[int, int]:
-        """Return how many rows get each clause."""
-        counts = pc.value_counts(self.by_match["clause"]).to_pylist()
-        found = {item["values"]: item["counts"] for item in counts}
-        return found | {clause: len(rows) for clause, rows in self.by_absence.items()}
-
-    def without_sources(self) -> FileMatches:
-        """Return the same without the numbers of source rows."""
-        return FileMatches(self.by_match, self.by_absence, self.matched)
-
-    def joined(self, other: FileMatches, *, takes_several: bool) -> FileMatches:
-        """Return what other rows of the file, or other rows of the source, add.
-
-        Raises:
-            UsageError: Both change a row, and it matters.
-        """
-        by_match = other.by_match
-        twice = self._matching_positions & other._matching_positions
-        if twice:
-            if not takes_several:
-                raise several_matches()
-            is_new = pc.invert(pc.is_in(by_match["position"], value_set=numbers_of(twice)))
-            by_match = by_match.filter(is_new)
-        absent = dict(self.by_absence)
-        for clause, rows in other.by_absence.items():
-            absent[clause] = absent.get(clause, BitMap64()) | rows
-        return FileMatches(
-            pa.concat_tables([self.by_match, by_match]),
-            absent,
-            self.matched | other.matched,
-            np.concatenate([self.sources, other.sources]),
-        )
-
-    @property
-    def _matching_positions(self) -> BitMap64:
-        return positions_of(_one_array(self.by_match["position"]))
-
-
+@contextmanager
 def find_matches(
     target: LocalTarget, candidates: pa.Table, merge: LocalResolvedMerge
-) -> tuple[list[FileMatches], np.ndarray]:
-    """Search the files in their order, and read only the columns that decide.
+) -> Iterator[FoundRows]:
+    """Search the files, and read only the columns that decide.
 
-    Returns:
-        What becomes of the rows of each file, and for each row of the source whether it matches one
-        (empty if that does not matter).
+    What is stored is freed at the end of the context.
 
     Raises:
+        StorageError: The disk for what is stored is full, or failed.
         UsageError: Several rows of the source change one of the table, and it matters.
     """
     names, schema = merge.columns_for_search(), target.snapshot.schema
     columns = tuple(item for item in schema if item.name in names)
     # Rows are counted by a column even where none decides.
     layout = target.layout(StructType(columns or schema.fields[:1]))
-    found = [FileMatches()] * candidates.num_rows
-    num_sources = merge.source.num_rows if merge.has_inserts else 0
-    is_matched = np.zeros(num_sources, np.bool_)
-    for first, rows in merge.source.blocks():
-        is_last = first + rows.num_rows == merge.source.num_rows
-        before = _matched_before(candidates, found) if first else {}
-        search = _FileSearch(BlockSearch.of(merge, first, rows), layout, merge, before, is_last)
-        places = _places(target, candidates, merge, rows, is_last=is_last)
-        searched = candidates.take(places)
-        news = target.read_each("search", searched, search)
-        for at, new in zip(places.to_pylist(), news, strict=True):
-            if merge.has_inserts:
-                is_matched[new.sources] = True
-            found[at] = found[at].joined(new, takes_several=merge.takes_several_matches)
-            found[at] = found[at].without_sources()
-    return found, is_matched
-
-
-def _places(
-    target: LocalTarget,
-    candidates: pa.Table,
-    merge: LocalResolvedMerge,
-    rows: pa.Table,
-    *,
-    is_last: bool,
-) -> pa.Array:
-    """Return the indices of the files in which rows can match a block of the source."""
-    places = row_numbers(candidates.num_rows)
-    if merge.source.num_blocks == 1 or (is_last and merge.searches_all_rows):
-        return places
-    wanted = block_predicate(merge.branches, rows, merge.sides)
-    names = target.snapshot.scan(wanted).files["path"]
-    return places.filter(_one_array(pc.is_in(candidates["path"], value_set=_one_array(names))))
-
-
-def _matched_before(candidates: pa.Table, found: Sequence[FileMatches]) -> dict[str, BitMap64]:
-    """Return the rows that match, by the names of their files in the log."""
-    hits = [at for at, item in enumerate(found) if item.matched]
-    names = candidates["path"].take(pa.array(hits, pa.int64())).to_pylist()
-    return {name: found[at].matched for name, at in zip(names, hits, strict=True)}
+    search = _Search(target, candidates, merge, layout)
+    takes_several = merge.takes_several_matches
+    has_keys = len(merge.branches) == 1 and bool(merge.branches[0].keys)
+    if merge.source.num_blocks > 1 and has_keys:
+        (branch,) = merge.branches
+        with (
+            SourcePieces.of(merge.source, branch.keys) as pieces,
+            closing(FoundRows(pieces, takes_several=takes_several)) as found,
+        ):
+            search.in_pieces(pieces, branch, found)
+            yield found
+    else:
+        with closing(FoundRows(merge.source, takes_several=takes_several)) as found:
+            search.in_blocks(found)
+            yield found
 
 
 @dataclass(frozen=True, slots=True)
-class _FileSearch:
-    """Searches a file for rows that match a block of the source.
+class _Search:
+    """Searches the files of one MERGE.
+
+    Attributes:
+        target: The table.
+        candidates: The files, as rows of `Snapshot.files`.
+        merge: The MERGE.
+        layout: Reads the columns that decide.
+    """
+
+    target: LocalTarget
+    candidates: pa.Table
+    merge: LocalResolvedMerge
+    layout: RowLayout
+
+    def in_blocks(self, found: FoundRows) -> None:
+        """Search all files for each block of the source."""
+        for rows, is_last in _with_last(self.merge.source.blocks()):
+            block = _BlockSearch(BlockSearch.of(self.merge, rows), found, is_last)
+
+            def search(part: FilePart, block: _BlockSearch = block) -> None:
+                for run in self._runs(part, _RUN_BYTES):
+                    block.search(run)
+
+            for _ in self.target.read_each("search", self.candidates, search):
+                pass
+            found.end_block(block.block.is_matched)
+
+    def in_pieces(self, pieces: SourcePieces, branch: JoinBranch, found: FoundRows) -> None:
+        """Search each piece of the source in the rows of the table that can match it."""
+        with closing(StoredTableRows(pieces.num_pieces)) as stored:
+            self._store(stored, branch)
+            for number in range(pieces.num_pieces):
+                for rows, is_last in _with_last(pieces.blocks_of(number)):
+                    block = _BlockSearch(BlockSearch.of(self.merge, rows), found, is_last)
+                    runs = stored.runs(number, _RUN_BYTES)
+                    for _ in read_ahead(block.search, runs, threads=_SEARCHERS, ahead=_SEARCHERS):
+                        pass
+                    found.end_block(block.block.is_matched)
+
+    def _store(self, stored: StoredTableRows, branch: JoinBranch) -> None:
+        """Write the rows that can match to disk, in pieces, or all rows where all can change."""
+
+        def store(part: FilePart) -> None:
+            number = stored.number_of(part.reference)
+            for run in self._runs(part, _WRITTEN_BYTES):
+                rows, positions = run.rows, run.positions
+                keys = [key.of_target(rows) for key in branch.keys]
+                hashes = key_hashes(keys, rows.num_rows)
+                if not self.merge.searches_all_rows:
+                    is_able = branch.able_targets(rows, keys, self.merge.sides)
+                    mask, hashes = pa.array(is_able), hashes[is_able]
+                    rows, positions = rows.filter(mask), positions.filter(mask)
+                stored.add(number, rows, positions, hashes)
+
+        for _ in self.target.read_each("search", self.candidates, store):
+            pass
+        stored.finish()
+
+    def _runs(self, part: FilePart, max_bytes: int) -> Iterator[TableRows]:
+        """Yield the rows of a file, some batches at a time."""
+        batches: list[pa.RecordBatch] = []
+        positions: list[pa.Array] = []
+        num_bytes = 0
+
+        def run() -> TableRows:
+            rows = pa.Table.from_batches(batches, schema=self.layout.arrow_schema)
+            places = pa.concat_arrays(positions)
+            return TableRows([(part.reference, rows.num_rows)], rows, places)
+
+        for batch, find_positions in read_located_batches(part, self.layout):
+            batches.append(batch)
+            positions.append(find_positions())
+            num_bytes += batch.nbytes
+            if num_bytes >= max_bytes:
+                yield run()
+                batches, positions, num_bytes = [], [], 0
+        if batches:
+            yield run()
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockSearch:
+    """Searches rows of the table for those that match a block of the source.
 
     Attributes:
         block: The block.
-        layout: Reads the columns that decide.
-        merge: The MERGE.
-        before: The rows that match earlier blocks, by the names of their files.
-        is_last: Whether no block follows, so that rows without a match can be told.
+        found: Gets the rows.
+        is_last: Whether rows without a match can be told, since no other block can match them.
     """
 
     block: BlockSearch
-    layout: RowLayout
-    merge: LocalResolvedMerge
-    before: Mapping[str, BitMap64]
+    found: FoundRows
     is_last: bool
 
-    def __call__(self, part: FilePart) -> FileMatches:
-        found, before = FileMatches(), self.before.get(part.reference, BitMap64())
-        for rows, positions in _runs(part, self.layout):
-            new = self._search_rows(rows, positions, before)
-            found = found.joined(new, takes_several=True)  # the rows of a file come once
-        return found
+    def search(self, run: TableRows) -> None:
+        """Search some rows."""
+        merge = self.block.merge
+        fates = self.block.fates(run.rows)
+        clauses = fates.clauses
+        if self.is_last and merge.searches_all_rows:
+            clauses = self._with_absent(run, fates)
+        keeps_matched = merge.has_inserts or merge.searches_all_rows
+        values, places = self.block.values(run.positions, fates)
+        for name, part in run.parts():
+            first, end = np.searchsorted(places, (part.start, part.stop))
+            if end > first:
+                self.found.values.add(name, values.slice(first, end - first))
+            matched = fates.is_matched[part] if keeps_matched else None
+            positions = run.positions.slice(part.start, part.stop - part.start)
+            self.found.add(name, FileRows.of(positions, clauses[part], matched))
 
-    def _search_rows(self, rows: pa.Table, positions: pa.Array, before: BitMap64) -> FileMatches:
-        merge = self.merge
-        fates = self.block.fates(rows)
-        changing = np.flatnonzero(fates.clauses >= 0)
-        by_match = pa.table(
-            [positions.take(pa.array(changing)), fates.sources[changing], fates.clauses[changing]],
-            schema=_CHANGED,
-        )
-        matched = BitMap64()
-        if merge.has_inserts or merge.searches_all_rows:
-            matched = positions_of(positions.filter(pa.array(fates.is_matched)))
-        by_absence = {}
-        if merge.searches_all_rows and self.is_last:
-            is_alone = ~_among(positions, matched | before)
-            by_absence = self._changes_by_absence(rows, positions, pa.array(is_alone))
-        return FileMatches(by_match, by_absence, matched, fates.matched_sources())
-
-    def _changes_by_absence(
-        self, rows: pa.Table, positions: pa.Array, is_alone: pa.BooleanArray
-    ) -> dict[int, BitMap64]:
-        """Return the positions of rows without a match that change, by their clauses."""
-        merge = self.merge
-        alone, places = rows.filter(is_alone), positions.filter(is_alone)
-        clauses = merge.clauses_of_rows(
+    def _with_absent(self, run: TableRows, fates: RowFates) -> np.ndarray:
+        """Return the clauses, also of rows that match nothing."""
+        merge = self.block.merge
+        is_alone = ~fates.is_matched
+        for name, part in run.parts():
+            before = self.found.file(name).matched
+            if before:
+                positions = run.positions.slice(part.start, part.stop - part.start)
+                is_alone[part] &= ~is_among(positions, before).to_numpy(zero_copy_only=False)
+        alone = run.rows.filter(pa.array(is_alone))
+        numbers = merge.clauses_of_rows(
             "NOT MATCHED BY SOURCE",
             lambda: merge.sides.rows("NOT MATCHED BY SOURCE", target=alone),
             alone.num_rows,
         )
-        found = {}
-        for item in merge.of_kind("NOT MATCHED BY SOURCE"):
-            is_clause = pc.fill_null(pc.equal(clauses, item.number), False)
-            found[item.number] = positions_of(_one_array(places.filter(is_clause)))
-        return {number: rows for number, rows in found.items() if rows}
+        clauses: np.ndarray = fates.clauses.copy()
+        clauses[is_alone] = pc.fill_null(numbers, -1).to_numpy(zero_copy_only=False)
+        return clauses
 
 
-def _runs(part: FilePart, layout: RowLayout) -> Iterator[tuple[pa.Table, pa.Array]]:
-    """Yield the rows of a file and their positions, some batches at a time."""
-    batches: list[pa.RecordBatch] = []
-    positions: list[pa.Array] = []
-    num_bytes = 0
-
-    def run() -> tuple[pa.Table, pa.Array]:
-        rows = pa.Table.from_batches(batches, schema=layout.arrow_schema)
-        return rows, _one_array(pa.chunked_array(positions, pa.int64()))
-
-    for batch, find_positions in read_located_batches(part, layout):
-        batches.append(batch)
-        positions.append(find_positions())
-        num_bytes += batch.nbytes
-        if num_bytes >= _RUN_BYTES:
-            yield run()
-            batches, positions, num_bytes = [], [], 0
-    if batches:
-        yield run()
-
-
-def numbers_of(rows: BitMap64) -> pa.Array:
-    """Convert a set of positions to an array (int64), in order."""
-    buffer = pa.py_buffer(rows.to_array())
-    return pa.Array.from_buffers(pa.int64(), len(rows), [None, buffer])
-
-
-def _among(positions: pa.Array, rows: BitMap64) -> np.ndarray:
-    found = pc.is_in(positions, value_set=numbers_of(rows))
-    mask: np.ndarray = found.to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+def _with_last(items: Iterator[_Item]) -> Iterator[tuple[_Item, bool]]:
+    """Yield each item with whether it is the last."""
+    last = next(items)
+    for item in items:
+        yield last, False
+        last = item
+    yield last, True

@@ -13,13 +13,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -29,9 +27,10 @@ from optimist.core.commands.merge.run import RowsToMerge
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet.parquet_reader import Positions
-from optimist.core.local.merge.inserted_rows import InsertedRows, is_clause, with_all_columns
-from optimist.core.local.merge.matches import FileMatches, find_matches
-from optimist.core.local.merge.resolution import LocalResolvedMerge
+from optimist.core.local.merge.found_rows import FoundRows
+from optimist.core.local.merge.inserted_rows import InsertedRows, with_all_columns
+from optimist.core.local.merge.matches import find_matches
+from optimist.core.local.merge.resolution import LocalResolvedClause, LocalResolvedMerge
 from optimist.core.local.row_writer import AFTER, BEFORE, DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import is_among
 from optimist.core.log.file_table import files_table
@@ -50,12 +49,12 @@ class LocalRowsToMerge(RowsToMerge):
     """What the search has found, and the rows of the source that match nothing.
 
     Attributes:
-        changed: What becomes of the rows of each of the touched files.
-        is_matched: For each row of the source whether it matches a row; empty if none is inserted.
+        rows: The rows.
+        names: The log's names for the touched files.
     """
 
-    changed: Sequence[FileMatches]
-    is_matched: np.ndarray
+    rows: FoundRows
+    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +87,29 @@ class LocalMergeTarget:
     @contextmanager
     def search(self, candidates: pa.Table) -> Iterator[LocalRowsToMerge]:
         """See `MergeTarget`."""
-        found, is_matched = find_matches(self.writer.target, candidates, self.merge)
-        positions = [item.positions for item in found]
-        touched = [at for at, rows in enumerate(positions) if rows]
-        depended = [rows | item.matched for rows, item in zip(positions, found, strict=True)]
-        if not self.merge.has_inserts:  # no row of the source is kept out by a match
-            depended = positions
-        needed = [at for at, rows in enumerate(depended) if rows]
-        changed = [found[at] for at in touched]
-        yield LocalRowsToMerge(
-            _touched_files(candidates, touched, [positions[at] for at in touched]),
-            self.merge.counts(_rows_by_clause(changed)),
-            _touched_files(candidates, needed, [depended[at] for at in needed]),
-            changed,
-            is_matched,
-        )
+        with find_matches(self.writer.target, candidates, self.merge) as found:
+            files, names = _files_of(candidates, found.names)
+            changed = [found.file(name).changed for name in names]
+            depended = changed
+            if self.merge.has_inserts:  # a match keeps a row of the source out
+                depended = [found.file(name).matched | changed[at] for at, name in enumerate(names)]
+            yield LocalRowsToMerge(
+                _touched_files(files, changed),
+                self.merge.counts(found.num_by_clause()),
+                _touched_files(files, depended),
+                found,
+                [name for name, rows in zip(names, changed, strict=True) if rows],
+            )
 
     def write(
         self, found: LocalRowsToMerge, chosen: Sequence[ChosenRows] | None
     ) -> tuple[WrittenFiles, int]:
         """See `MergeTarget`."""
-        inserted = InsertedRows(self.merge, self._schema, found.is_matched)
-        rows = _ChangedRows(self.merge, self._schema, found.changed)
-        if not found.changed:
-            written = WrittenFiles() if found.is_matched.all() else self.writer.write(inserted)
+        has_new = self.merge.has_inserts and found.rows.num_unmatched > 0
+        inserted = InsertedRows(self.merge, self._schema, found.rows)
+        rows = _ChangedRows(self.merge, self._schema, found.rows, found.names)
+        if not found.names:
+            written = self.writer.write(inserted) if has_new else WrittenFiles()
         elif chosen is None:
             files = found.touched.files
             written = self.writer.rewrite(files, "MERGE", rows.all_rows, added=inserted)
@@ -152,77 +150,100 @@ class _ChangedRows:
     Attributes:
         merge: The expressions.
         schema: The table's schema.
-        found: What becomes of the rows of each file.
+        found: What becomes of the rows.
+        names: The log's names for the files that are read, in their order.
     """
 
     merge: LocalResolvedMerge
     schema: StructType
-    found: Sequence[FileMatches]
+    found: FoundRows
+    names: Sequence[str]
 
     def all_rows(self, file: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
         """Yield the rows of a batch that stay, and those that change."""
-        is_changed = is_among(positions(), self.found[file].positions)
-        yield KEPT, pa.Table.from_batches([batch]).filter(pc.invert(is_changed))
-        yield from self.changed_rows(file, batch, positions)
+        rows, places = pa.Table.from_batches([batch]), positions()
+        is_changed = is_among(places, self.found.file(self.names[file]).changed)
+        yield KEPT, rows.filter(pc.invert(is_changed))
+        yield from self._by_clause(self.names[file], rows, places)
 
     def changed_rows(
         self, file: int, batch: pa.RecordBatch, positions: Positions
     ) -> Iterator[Written]:
         """Yield the rows of a batch that change: as they were, and with their new values."""
-        places = positions()
-        changed, rows = self.found[file].changed_at(places), pa.Table.from_batches([batch])
-        number = pc.index_in(places, value_set=_one_array(changed["position"]))
-        yield from self._by_clause(changed.take(number.drop_null()), rows.filter(number.is_valid()))
+        rows = pa.Table.from_batches([batch])
+        yield from self._by_clause(self.names[file], rows, positions())
 
     def updated_without_target(self) -> Iterator[pa.Table]:
         """Yield the updated rows of each file, whose new values need no row of the table."""
-        field = to_arrow_schema(self.schema).field(0)
-        for item in self.found:
-            for changed in item.changed.to_batches(max_chunksize=_ROWS_TOGETHER):
-                unread = pa.table([pa.nulls(changed.num_rows, field.type)], names=[field.name])
-                for kinds, rows in self._by_clause(pa.Table.from_batches([changed]), unread):
-                    if kinds == AFTER:
-                        yield rows
+        for name in self.names:
+            for item in self.merge.clauses:
+                if item.assignments is None:
+                    continue
+                for source, count in self._sources(name, item):
+                    yield self._updated(item, self._unread(count), source)
 
-    def _by_clause(self, changed: pa.Table, target: pa.Table) -> Iterator[Written]:
+    def _sources(
+        self, name: str, clause: LocalResolvedClause
+    ) -> Iterator[tuple[pa.Table | None, int]]:
+        """Yield the source's rows for the rows of a file that a clause updates, and how many.
+
+        They are None where the new values need no row of the source.
+        """
+        if self.merge.columns_of_source.get(clause.number):
+            for values in self.found.values.parts(name, clause.number):
+                yield values, values.num_rows
+            return
+        count = len(self.found.file(name).by_clause.get(clause.number, ()))
+        for first in range(0, count, _ROWS_TOGETHER):
+            yield None, min(_ROWS_TOGETHER, count - first)
+
+    def _unread(self, count: int) -> pa.Table:
+        """Return rows of the table of which no column was read."""
+        field = to_arrow_schema(self.schema).field(0)
+        return pa.table([pa.nulls(count, field.type)], names=[field.name])
+
+    def _by_clause(self, name: str, rows: pa.Table, positions: pa.Array) -> Iterator[Written]:
         """Yield rows that change, as they were and with their new values, clause by clause.
 
         Args:
-            changed: What becomes of each row; see `FileMatches`.
-            target: The rows of the table, with the columns that were read.
+            name: The log's name for the file.
+            rows: The rows of the table, with the columns that were read.
+            positions: Their positions in the file.
         """
         for item in self.merge.clauses:
-            mask = is_clause(changed["clause"], item)
-            if not mask.true_count:
+            wanted = self.found.file(name).by_clause.get(item.number)
+            mask = None if wanted is None else is_among(positions, wanted)
+            if mask is None or not mask.true_count:
                 continue
-            rows = target.filter(mask)
+            old = rows.filter(mask)
             if item.assignments is None:
-                yield DELETED, rows
+                yield DELETED, old
                 continue
             source = None
-            if item.kind == "MATCHED":
-                numbers = changed["source"].filter(mask).to_numpy()
-                source = self.merge.source.take(numbers, self.merge.source_columns(item))
-            seen = self.merge.sides.rows(item.kind, target=rows, source=source)
-            yield AFTER, item.assignments.updated(with_all_columns(rows, self.schema), seen)
-            yield BEFORE, rows
+            if self.merge.columns_of_source.get(item.number):
+                source = self.found.values.at(name, positions.filter(mask))
+            yield AFTER, self._updated(item, old, source)
+            yield BEFORE, old
+
+    def _updated(
+        self, clause: LocalResolvedClause, rows: pa.Table, source: pa.Table | None
+    ) -> pa.Table:
+        """Return rows with the new values that a clause gives them."""
+        assignments = clause.assignments
+        if assignments is None:
+            raise ValueError(f"the clause {clause.number} updates nothing")
+        seen = self.merge.sides.rows(clause.kind, target=rows, source=source)
+        return assignments.updated(with_all_columns(rows, self.schema), seen)
 
 
-def _rows_by_clause(changed: Sequence[FileMatches]) -> Counter[int]:
-    """Return how many rows get each clause, by its number."""
-    counts: Counter[int] = Counter()
-    for item in changed:
-        counts.update(item.num_by_clause())
-    return counts
+def _files_of(candidates: pa.Table, names: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """Return the candidates of these names in their order, and their names."""
+    wanted = pa.array(names, pa.string())
+    files = candidates.filter(pc.is_in(candidates["path"], value_set=wanted))
+    return files, files["path"].to_pylist()
 
 
-def _touched_files(
-    candidates: pa.Table, indexes: Sequence[int], rows: Sequence[BitMap64]
-) -> TouchedFiles:
-    """Return some of the candidates with rows in them."""
-    files = candidates.take(pa.array(indexes, pa.int64()))
-    return TouchedFiles(files, sum(map(len, rows)), tuple(rows))
-
-
-def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+def _touched_files(files: pa.Table, rows: Sequence[BitMap64]) -> TouchedFiles:
+    """Return those of the files that have rows."""
+    has_rows = pa.array(map(bool, rows), pa.bool_())
+    return TouchedFiles(files.filter(has_rows), sum(map(len, rows)), tuple(filter(None, rows)))

@@ -32,7 +32,7 @@ from optimist.core.predicates.tree import (
     Literal,
 )
 
-__all__ = ["block_predicate", "target_predicate"]
+__all__ = ["target_predicate"]
 
 _UNORDERED = ("boolean", "binary", "float", "double")
 _RANGES = 64
@@ -49,22 +49,12 @@ def target_predicate(branches: Sequence[JoinBranch], source: SourceRows, sides: 
     """
     num_ranges = max(1, _RANGES // source.num_blocks)
     return _any_of(
-        [block_predicate(branches, rows, sides, num_ranges) for _, rows in source.blocks()]
+        [
+            _branch_predicate(item, rows, sides, num_ranges)
+            for rows in source.blocks()
+            for item in branches
+        ]
     )
-
-
-def block_predicate(
-    branches: Sequence[JoinBranch], rows: pa.Table, sides: Sides, num_ranges: int = _RANGES
-) -> Predicate:
-    """Return a predicate that is true for every row that can match some rows of the source.
-
-    Args:
-        branches: The branches of ON.
-        rows: The rows of the source.
-        sides: The columns of both sides.
-        num_ranges: The most values, or ranges of values, of a column.
-    """
-    return _any_of([_branch_predicate(item, rows, sides, num_ranges) for item in branches])
 
 
 def _any_of(found: Sequence[Predicate]) -> Predicate:

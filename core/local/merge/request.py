@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from optimist.core.errors import UsageError
 from optimist.core.local.merge.scope import Sides
+from optimist.core.local.merge.stored_source import Source
 from optimist.core.predicates import Predicate
 from optimist.core.requests.merge_clauses import Clause
 from optimist.core.schema.types import StructType
@@ -34,7 +33,7 @@ class LocalMergeRequest:
         evolves_schema: Whether columns that only the source has become columns of the table.
     """
 
-    source: pa.Table
+    source: Source
     on: str | Sequence[str]
     target_alias: str = "t"
     source_alias: str = "s"

@@ -54,11 +54,14 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
     source: SourceRows
 
     @classmethod
-    def of(cls, request: LocalMergeRequest, sides: Sides, schema: StructType) -> LocalResolvedMerge:
+    def of(
+        cls, request: LocalMergeRequest, source: SourceRows, sides: Sides, schema: StructType
+    ) -> LocalResolvedMerge:
         """Resolve the expressions against the columns of both sides.
 
         Args:
             request: The MERGE.
+            source: The rows of its source.
             sides: The columns that expressions can name.
             schema: The table's schema after the MERGE.
 
@@ -70,7 +73,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         branches, on = join_branches(request.on, sides)
         resolver = _Resolver(sides, schema, request.evolves_schema)
         clauses = (resolver.clause(at, item) for at, item in enumerate(request.clauses))
-        return cls(on, tuple(clauses), branches, sides, SourceRows(request.source))
+        return cls(on, tuple(clauses), branches, sides, source)
 
     def wanted_rows(self) -> Predicate | None:
         """Return a predicate that is true for every row that can change, or None for all rows."""
@@ -126,6 +129,15 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         values = () if clause.assignments is None else clause.assignments.values.values()
         paths = frozenset[tuple[str, ...]]().union(*(item.columns for item in values))
         return self.sides.source_names(clause.kind, paths)
+
+    @property
+    def columns_of_source(self) -> dict[int, frozenset[str]]:
+        """The source's columns of which each update of a matching row makes its new values."""
+        return {
+            item.number: self.source_columns(item)
+            for item in self.of_kind("MATCHED")
+            if item.action == "update"
+        }
 
     def clauses_of_rows(
         self, kind: Kind, rows: Callable[[], pa.Table], num_rows: int

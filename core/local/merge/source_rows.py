@@ -1,78 +1,91 @@
-"""`SourceRows`: the rows of a MERGE's source, found by their numbers."""
+"""`SourceRows`: the rows of a MERGE's source, in blocks of a bounded size."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["SourceRows"]
+from optimist.core.data.column_shape import arrow_rows
+from optimist.core.local.merge.stored_source import Source
+from optimist.core.schema.types import StructType
 
-_BLOCK_ROWS = 4_000_000
-"""At most so many rows have their keys in memory at a time."""
+__all__ = ["SourceRows", "in_blocks", "take_rows"]
+
+_BLOCK_ROWS = 1 << 20
+_BLOCK_BYTES = 64 << 20
+"""A block has about so many rows or bytes, and all of them are in memory at a time."""
 
 
+@dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows in memory, or in files that are mapped into memory.
+    """Rows in memory or on disk.
 
-    Rows are taken batch by batch, because Arrow would join the batches of a column for it.
-
-    Args:
+    Attributes:
         rows: The rows.
+        schema: Their columns, in types of a table.
     """
 
-    def __init__(self, rows: pa.Table) -> None:
-        self.table = rows
-        self.num_rows = int(rows.num_rows)
+    rows: Source
+    schema: StructType
 
-    @cached_property
-    def _batches(self) -> list[pa.RecordBatch]:
-        return [batch for batch in self.table.to_batches() if batch.num_rows]
+    @classmethod
+    def of(cls, rows: Source, schema: StructType) -> SourceRows:
+        """Return rows of a caller, with values that fit the types.
 
-    @cached_property
-    def _ends(self) -> np.ndarray:
-        return np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
+        Raises:
+            SchemaError: A value does not fit.
+        """
+        return cls(arrow_rows(rows, schema) if isinstance(rows, pa.Table) else rows, schema)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.rows.num_rows)
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks there are."""
-        return max(1, -(-self.num_rows // _BLOCK_ROWS))
+        """About how many blocks there are; one only if there is one."""
+        by_rows, by_bytes = self.num_rows / _BLOCK_ROWS, self.rows.nbytes / _BLOCK_BYTES
+        return int(max(by_rows, by_bytes)) + 1
 
-    def blocks(self) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the rows in blocks, each with the number of its first row; at least one block."""
-        for first in range(0, max(self.num_rows, 1), _BLOCK_ROWS):
-            yield first, self.table.slice(first, _BLOCK_ROWS)
-
-    def take(self, numbers: np.ndarray, columns: Collection[str] | None = None) -> pa.Table:
-        """Return rows by their numbers, in this order.
-
-        Args:
-            numbers: The numbers.
-            columns: The wanted columns; None for all.
-        """
-        names = [name for name in self.table.column_names if columns is None or name in columns]
-        if not names:  # a table of no columns can't be made of batches
-            return _rows(len(numbers))
-        order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
-        parts = [self.table.schema.empty_table().select(names)]
-        bounds = np.searchsorted(ordered, self._ends)
-        first = 0
-        for at in np.flatnonzero(np.diff(bounds, prepend=0)):
-            start = self._ends[at] - self._batches[at].num_rows
-            inside = pa.array(ordered[first : bounds[at]] - start)
-            parts.append(pa.Table.from_batches([self._batches[at].select(names).take(inside)]))
-            first = bounds[at]
-        found = pa.concat_tables(parts).combine_chunks()
-        if len(order) < 2 or (order[1:] > order[:-1]).all():
-            return found
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return found.take(pa.array(back))
+    def blocks(self) -> Iterator[pa.Table]:
+        """Yield the rows in blocks, the same each time; at least one, which may be empty."""
+        if isinstance(self.rows, pa.Table):
+            size = max(1, self.rows.nbytes // max(1, self.num_rows))
+            step = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // size))
+            for first in range(0, max(self.num_rows, 1), step):
+                yield self.rows.slice(first, step)
+        else:
+            parts = self.rows.parts()
+            yield from in_blocks(arrow_rows(part, self.schema) for part in parts)
 
 
-def _rows(count: int) -> pa.Table:
-    """Return rows without columns."""
-    return pa.table([pa.nulls(count)], names=["none"]).select([])
+def in_blocks(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield rows in blocks: some of the parts together, as far as they are small."""
+    waiting: list[pa.Table] = []
+    num_rows = num_bytes = 0
+    for part in parts:
+        waiting.append(part)
+        num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.nbytes
+        if num_rows >= _BLOCK_ROWS or num_bytes >= _BLOCK_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting, num_rows, num_bytes = [], 0, 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def take_rows(rows: pa.Table, numbers: np.ndarray, columns: Collection[str]) -> pa.Table:
+    """Return rows by their numbers, in this order.
+
+    Args:
+        rows: The rows, which should be in one batch.
+        numbers: The numbers.
+        columns: The wanted columns.
+    """
+    names = [name for name in rows.column_names if name in columns]
+    if not names:  # a table of no columns forgets how many rows it has
+        return pa.table([pa.nulls(len(numbers))], names=["none"]).select([])
+    return rows.select(names).take(pa.array(numbers))

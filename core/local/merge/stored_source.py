@@ -1,34 +1,89 @@
-"""The source of a MERGE as a table: in memory where it is small, else in a file on disk.
+"""The source of a MERGE: a table in memory, or where it is large, rows on this machine's disk.
 
 A MERGE looks at its source more than once, and again where it reruns after a conflict, but a stream
-can be read only once. The file is uncompressed Arrow IPC without a name, and is mapped into memory:
-the system loads the parts that are used, drops them where memory is short, and removes the file
-with the last reference, also after a crash.
+can be read only once.
 """
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 from collections.abc import Iterator
 from itertools import chain
+from typing import TypeAlias
+from weakref import finalize
 
 import pyarrow as pa
 
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.data.parquet.spilled_rows import SpilledRows
+from optimist.core.local.row_pieces import row_pieces
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
-from optimist.core.requests.arguments import Rows, arrow_table
-from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.requests.arguments import Rows, arrow_stream
+from optimist.core.schema.arrow_types import (
+    from_arrow_schema,
+    to_arrow_schema,
+    with_signed_integers,
+)
 from optimist.core.schema.types import StructType
 
-__all__ = ["source_table", "stored_source"]
+__all__ = ["Source", "StoredRows", "batches_of", "source_rows", "stored_source"]
 
 _MEMORY_BYTES = 256 << 20
 """A stream of more bytes is written to disk."""
+_BUCKET = 0
 
 
-def source_table(rows: Rows, argument: str) -> pa.Table:
-    """Return a caller's rows as a table; see `stored_source` for streams.
+class StoredRows:
+    """Rows on this machine's disk, which go with the last reference.
+
+    Attributes:
+        schema: Their columns, in the plain layouts of a table.
+        num_rows: How many there are.
+        nbytes: Their size in memory.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.num_rows = 0
+        self.nbytes = 0
+        self._spilled = SpilledRows()
+        finalize(self, self._spilled.close)
+
+    @classmethod
+    def of(cls, parts: Iterator[pa.Table], schema: StructType) -> StoredRows:
+        """Store rows.
+
+        Args:
+            parts: The rows.
+            schema: Their columns.
+
+        Raises:
+            StorageError: The disk is full, or failed.
+        """
+        stored = cls(to_arrow_schema(schema))
+        for part in parts:
+            rows = arrow_rows(part, schema)
+            stored.num_rows += rows.num_rows
+            stored.nbytes += rows.nbytes
+            stored._spilled.add({_BUCKET: [rows]})
+        stored._spilled.finish()
+        return stored
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield the rows in the parts in which they came, as often as it is asked for."""
+        return self._spilled.read(_BUCKET, 1)
+
+
+Source: TypeAlias = "pa.Table | StoredRows"
+
+
+def batches_of(source: Source) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a source."""
+    parts = (source,) if isinstance(source, pa.Table) else source.parts()
+    return chain.from_iterable(part.to_batches() for part in parts)
+
+
+def source_rows(rows: Rows, argument: str) -> Source:
+    """Return a caller's rows as a source; see `stored_source` for streams.
 
     Args:
         rows: The rows.
@@ -37,47 +92,36 @@ def source_table(rows: Rows, argument: str) -> pa.Table:
     Raises:
         ArgumentTypeError: They are no rows.
         SchemaError: The stream is large, and a table can't have its columns.
+        StorageError: The disk is full, or failed.
+        UsageError: The stream failed.
     """
-    is_stream = not isinstance(rows, (pa.Table, pa.RecordBatch))
-    if is_stream and hasattr(rows, "__arrow_c_stream__"):
-        return stored_source(pa.RecordBatchReader.from_stream(rows))
-    return arrow_table(rows, argument)
+    return rows if isinstance(rows, pa.Table) else stored_source(arrow_stream(rows, argument))
 
 
-def stored_source(reader: pa.RecordBatchReader) -> pa.Table:
-    """Return the rows of a stream as a table, which is in a file where they are many.
+def stored_source(reader: pa.RecordBatchReader) -> Source:
+    """Return the rows of a stream as a source, on disk where they are many.
 
     Raises:
         SchemaError: There are many rows, and a table can't have these columns.
+        StorageError: The disk is full, or failed.
+        UsageError: The stream failed.
     """
-    first, num_bytes = [], 0
-    for batch in reader:
-        first.append(batch)
-        num_bytes += batch.nbytes
+    first: list[pa.Table] = []
+    num_bytes, pieces = 0, row_pieces(reader)
+    for piece in pieces:
+        first.append(piece)
+        num_bytes += piece.nbytes
         if num_bytes > _MEMORY_BYTES:
-            schema = from_arrow_schema(reader.schema)
+            schema = from_arrow_schema(with_signed_integers(reader.schema))
             where = "the source"
             ensure_no_duplicate_columns(
                 schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where=where
             )
-            return _spilled(chain(_taken(first), reader), schema)
-    return pa.Table.from_batches(first, schema=reader.schema)
+            return StoredRows.of(chain(_taken(first), pieces), schema)
+    return pa.concat_tables(first)
 
 
-def _taken(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, and keep none of them."""
-    while batches:
-        yield batches.pop(0)
-
-
-def _spilled(batches: Iterator[pa.RecordBatch], schema: StructType) -> pa.Table:
-    """Write the batches to a file, in the plain layouts of a table, and map it into memory."""
-    with tempfile.TemporaryFile(prefix="optimist-") as file:
-        empty = arrow_rows(pa.table([]), schema)
-        with pa.PythonFile(file, mode="w") as sink, pa.ipc.new_file(sink, empty.schema) as writer:
-            for batch in batches:
-                writer.write_table(arrow_rows(pa.Table.from_batches([batch]), schema))
-            writer.close()
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
+def _taken(parts: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the parts, and keep none of them."""
+    while parts:
+        yield parts.pop(0)

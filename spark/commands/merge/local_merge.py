@@ -21,7 +21,6 @@ from optimist.core.commands.merge.run import MergedRows, merge_rows
 from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.column_shape import arrow_rows
 from optimist.core.local.merge.join import JoinBranch
 from optimist.core.local.merge.keys import ColumnKey, column_key
 from optimist.core.local.merge.merge_target import LocalMergeTarget
@@ -34,6 +33,7 @@ from optimist.core.local.merge.scope import Sides
 from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.value_building import needs_spark
+from optimist.core.predicates import Predicate
 from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.column_paths import named_path
@@ -41,6 +41,7 @@ from optimist.core.schema.types import StructType
 from optimist.spark.commands.dml.local_values import LocalValues, unknown
 from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.merge.resolution import SparkResolvedClause, SparkResolvedMerge
+from optimist.spark.conditions.analysis import without_zone_dependence
 from optimist.spark.conditions.attributes import attributes_of
 from optimist.spark.conditions.catalyst_expressions import (
     CatalystPredicates,
@@ -49,6 +50,7 @@ from optimist.spark.conditions.catalyst_expressions import (
     type_name,
 )
 from optimist.spark.conditions.join_condition import split_join
+from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import (
     Jvm,
     analyzed_plan,
@@ -93,7 +95,12 @@ def merge_in_driver(
         local = _Translation.of(target, merge, rows).merge(rows)
         given = local.always_given(snapshot.schema)
         ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given, in_session=True)
-        wanted = local.wanted_rows()
+        wanted = without_zone_dependence(
+            local.wanted_rows() or Predicate.TRUE,
+            snapshot.schema,
+            snapshot.partition_columns,
+            session_zone_name(target.spark),
+        )
         if not shortcut.takes(snapshot.scan(wanted).files):
             raise needs_spark(merge.on, "may match rows of many files")
         return merge_rows(LocalMergeTarget(writer, local), wanted, writer.pending, watch)
@@ -138,7 +145,7 @@ class _Translation:
 
     def merge(self, source: pa.Table) -> LocalResolvedMerge:
         clauses = tuple(map(self._clause, self.spark_merge.clauses))
-        rows = SourceRows(arrow_rows(source, self.sides.source))
+        rows = SourceRows.of(source, self.sides.source)
         branches = (JoinBranch(self._keys()),)
         return LocalResolvedMerge(self.spark_merge.on, clauses, branches, self.sides, rows)
 

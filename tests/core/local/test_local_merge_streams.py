@@ -75,14 +75,14 @@ def test_a_stream_is_there_again_after_a_conflict(tmp_path):
     assert log.to_arrow("id = 110")["s"].to_pylist() == ["new"]
 
 
-def test_only_files_that_can_match_a_block_are_searched_for_it(tmp_path, monkeypatch):
+def test_files_that_can_match_are_searched_once_for_all_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(source_rows, "_BLOCK_ROWS", 2)
     log = sixty_rows(tmp_path / "t", has_vectors=True)
     source = pa.table({"id": [3, 4, 21, 22, 99, 98]})
     steps = []
     merge = log.merge(stream(source), ["id"]).when_matched_delete()
     assert merge.execute(progress=steps.append).num_deleted == 4
-    assert [step.num_files for step in steps if step.step == "search"] == [1, 1]
+    assert [step.num_files for step in steps if step.step == "search"] == [2, 2]
 
 
 def test_a_long_stream_with_columns_that_no_table_has_is_refused(tmp_path, monkeypatch):
@@ -105,7 +105,7 @@ def test_an_error_of_the_stream_is_its_callers(tmp_path, monkeypatch):
         raise RuntimeError("cut")
 
     reader = pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64()}), batches())
-    with pytest.raises(pa.ArrowInvalid, match="cut"):
+    with pytest.raises(RuntimeError, match="cut"):
         log.merge(reader, ["id"])
     assert log.snapshot().version == 2
 

@@ -36,7 +36,7 @@ from merge_rows import (
 )
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.local import target as local_target
-from optimist.core.local.merge import inserted_rows, keys, matches, source_rows
+from optimist.core.local.merge import inserted_rows, keys, matches, source_rows, update_values
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ def pieces_of_few_rows() -> Iterator[None]:
     """Blocks, runs, batches and pairs of rows are cut where a large MERGE would cut them."""
     sizes = [
         (source_rows, "_BLOCK_ROWS", 2),
+        (update_values, "_HELD_BYTES", 1),
+        (update_values, "_BATCH_ROWS", 2),
         (keys, "_PAIRS", 3),
         (matches, "_RUN_BYTES", 1),
         (local_target, "_BATCH_ROWS", 2),
