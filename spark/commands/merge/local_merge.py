@@ -95,17 +95,21 @@ def merge_in_driver(
         local = _Translation.of(target, merge, rows).merge(rows)
         given = local.always_given(snapshot.schema)
         ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given, in_session=True)
-        wanted = without_zone_dependence(
-            local.wanted_rows() or Predicate.TRUE,
-            snapshot.schema,
-            snapshot.partition_columns,
-            session_zone_name(target.spark),
-        )
+        wanted = _wanted_rows(local, target)
         if not shortcut.takes(snapshot.scan(wanted).files):
             raise needs_spark(merge.on, "may match rows of many files")
         return merge_rows(LocalMergeTarget(writer, local), wanted, writer.pending, watch)
 
     return shortcut.done(pending, work)
+
+
+def _wanted_rows(merge: LocalResolvedMerge, target: Target) -> Predicate | None:
+    """Return a predicate that is true for every row that can change, or None for all rows."""
+    wanted, snapshot = merge.wanted_rows(), target.snapshot
+    if wanted is None:
+        return None
+    zone = session_zone_name(target.spark)
+    return without_zone_dependence(wanted, snapshot.schema, snapshot.partition_columns, zone)
 
 
 @dataclass(frozen=True, slots=True)

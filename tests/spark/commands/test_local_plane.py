@@ -300,3 +300,25 @@ def test_a_work_that_fails_half_way_is_spark_s_and_leaves_nothing(
     metrics = log_of(path).history(1)[0].info.operation_metrics
     new = [file for file in files_below(path) if file not in known and file.suffix == ".parquet"]
     assert len(new) == int(metrics["numAddedFiles"])
+
+
+def test_a_merge_finds_instants_in_partitions_of_texts_without_a_zone(spark, tmp_path, conf, jobs):
+    conf(OPTION, str(1 << 30))
+    days = spark.sql("SELECT id, TIMESTAMP_SECONDS(1704067200 + id * 86400) AS p FROM range(3)")
+    write(days, str(tmp_path / "utc"), partitionBy="p")
+    path = str(shutil.copytree(tmp_path / "utc", tmp_path / "plain"))
+    shutil.rmtree(Path(path) / "_delta_log")
+    (Path(path) / "_delta_log").mkdir()
+    commit = (tmp_path / "utc" / "_delta_log" / f"{0:020}.json").read_text()
+    texts = re.sub(r'"p":"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[^"]*"', r'"p":"\1 \2"', commit)
+    assert texts != commit
+    (Path(path) / "_delta_log" / f"{0:020}.json").write_text(texts)
+    conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    source = spark.createDataFrame(read(spark, path).where("id > 0").toArrow())
+    before = jobs()
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.p = s.p")
+    merge = merge.whenMatchedUpdate(set={"id": "s.id + 10"})
+    (done,) = merge.whenNotMatchedInsert(values={"id": "s.id", "p": "s.p"}).execute().collect()
+    assert jobs() == before
+    assert (done.num_updated_rows, done.num_inserted_rows) == (2, 0)
+    assert sorted(row.id for row in read(spark, path).collect()) == [0, 11, 12]
