@@ -67,9 +67,9 @@ def write(
     """
     if txn.read_version >= 0 and request.mode == "ignore":
         return None
-    ensure_mode_fits(txn, request.mode)
 
     def work(pending: UncommittedFiles) -> Changes:
+        ensure_mode_fits(txn, request.mode)  # a replay comes first: its table exists
         merges = request.merges_schema or txn.table.options.schema_auto_merge_enabled
         given = _columns_of(txn, data.schema, request, merges=merges)
         wanted = SchemaWrite(

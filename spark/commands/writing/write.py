@@ -179,13 +179,13 @@ def _write_in_transaction(
     """Write rows, which may be stored ones, with `read` as the frame that they come from."""
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
-    ensure_mode_fits(begun, request.mode)
     sources = own_sources(read, log, begun)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)
     txn = _begin_at_read_version(log, begun, request, sources)
 
     def work(pending: UncommittedFiles) -> Changes:
+        ensure_mode_fits(txn, request.mode)  # a replay comes first: its table exists
         if sources or (request.batch is not None and request.batch.reads_target):
             # The new rows come from the table's rows: any change of the table meanwhile is a
             # conflict.

@@ -192,6 +192,9 @@ def test_a_replay_is_skipped(log):
     assert log.write(table_of([4], ["c"]), txn=("job", 3)).version == 1
     assert log.write(table_of([4], ["c"]), "overwrite", txn=("job", 3)) is None
     assert log.write(table_of([5], ["c"]), "overwrite", txn=("job", 4)).version == 2
+    assert log.write(table_of([5], ["c"]), "error", txn=("job", 4)) is None
+    with pytest.raises(UsageError):
+        log.write(table_of([5], ["c"]), "error", txn=("job", 5))
     assert parted(log) == {"c": [5]}
 
 

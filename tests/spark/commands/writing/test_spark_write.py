@@ -158,6 +158,7 @@ def test_a_replayed_write_is_skipped_and_a_newer_one_is_not(spark, numbers, tabl
     options = {"mode": "append", "txnAppId": "job", "txnVersion": 5}
     assert write(numbers.limit(1), table, **options).version == 1
     assert write(numbers.limit(1), table, **options) is None
+    assert write(numbers.limit(1), table, **(options | {"mode": "error"})) is None  # a replay
     assert write(numbers.limit(1), table, **(options | {"txnVersion": "4"})) is None
     assert write(numbers.limit(1), table, **(options | {"txnVersion": 6})).version == 2
     assert read(spark, table).count() == 22
