@@ -46,9 +46,7 @@ def _cut_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 def _read_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         for batch in stream:
-            if batch.schema.types != stream.schema.types:
-                raise pa.ArrowInvalid("a batch has other types than the stream")
-            yield batch
+            yield batch if batch.schema == stream.schema else _as_in_stream(batch, stream.schema)
     except pa.ArrowException as error:
         raise UsageError(
             f"The stream of rows failed: {shown(error)}. Nothing was committed. Correct the source "
@@ -56,3 +54,10 @@ def _read_batches(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="data",
         ) from error
+
+
+def _as_in_stream(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch that allows other nulls than the stream; checks of the rows see them."""
+    if (batch.schema.names, batch.schema.types) != (schema.names, schema.types):
+        raise pa.ArrowInvalid("a batch has other columns than the stream")
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -6,10 +6,7 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import Column, DeltaLog, Identity
-from optimist.core.errors import (
-    SchemaError,
-    UsageError,
-)
+from optimist.core.errors import SchemaError, UsageError
 from partitioned_rows import files_below, parted, table_of
 
 
@@ -82,12 +79,20 @@ def test_a_row_that_breaks_a_rule_late_in_a_stream_leaves_nothing(log, monkeypat
     assert files_below(log) == before
 
 
-def test_a_stream_of_other_batches_than_it_says_is_one_clear_error(log):
-    other = pa.table({"id": ["t"], "p": ["x"]}).to_batches()
+@pytest.mark.parametrize("columns", [{"id": ["t"], "p": ["x"]}, {"id": [4], "q": ["x"]}])
+def test_a_stream_of_other_batches_than_it_says_is_one_clear_error(log, columns):
+    other = pa.table(columns).to_batches()
     with pytest.raises(UsageError, match="stream of rows") as caught:
         log.write(stream_of(iter(other)))
     assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
     assert log.version() == 0
+
+
+def test_a_stream_may_say_not_null_where_its_batches_do_not(log):
+    rows = table_of([4], ["c"])
+    strict = pa.schema([item.with_nullable(False) for item in rows.schema])
+    log.write(pa.RecordBatchReader.from_batches(strict, rows.to_batches()))
+    assert parted(log) == {"a": [1], "b": [2, 3], "c": [4]}
 
 
 def test_a_stream_that_nobody_needs_is_not_read(log):
