@@ -10,6 +10,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from optimist.core.data.storage.storage_errors import storage_errors
+
 __all__ = ["SpilledRows"]
 
 _BUCKETS = 64
@@ -32,21 +34,28 @@ class SpilledRows:
         return crc32(repr(key).encode()) % _BUCKETS
 
     def add(self, rows: Mapping[int, list[pa.Table]]) -> None:
-        """Add rows to buckets."""
-        for bucket, parts in rows.items():
-            whole = pa.concat_tables(parts).combine_chunks()
-            if bucket not in self._open:
-                sink = pa.OSFile(str(self._path(bucket)), "wb")
-                codec = _CODEC if pa.Codec.is_available(_CODEC) else None
-                options = pa.ipc.IpcWriteOptions(compression=codec)
-                self._open[bucket] = sink, pa.ipc.new_stream(sink, whole.schema, options=options)
-            self._open[bucket][1].write_table(whole)
+        """Add rows to buckets.
+
+        Raises:
+            StorageError: The disk is full, or failed.
+        """
+        with storage_errors("written", self._directory.name):
+            for bucket, parts in rows.items():
+                whole = pa.concat_tables(parts).combine_chunks()
+                if bucket not in self._open:
+                    self._open[bucket] = self._new_bucket(bucket, whole.schema)
+                self._open[bucket][1].write_table(whole)
 
     def finish(self) -> tuple[int, ...]:
-        """End the writing, and return the buckets that have rows."""
-        for sink, writer in self._open.values():
-            writer.close()
-            sink.close()
+        """End the writing, and return the buckets that have rows.
+
+        Raises:
+            StorageError: The disk is full, or failed.
+        """
+        with storage_errors("written", self._directory.name):
+            for sink, writer in self._open.values():
+                writer.close()
+                sink.close()
         return tuple(sorted(self._open))
 
     def read(self, bucket: int, max_bytes: int) -> Iterator[pa.Table]:
@@ -68,6 +77,14 @@ class SpilledRows:
         for sink, _ in self._open.values():
             sink.close()
         self._directory.cleanup()
+
+    def _new_bucket(
+        self, bucket: int, schema: pa.Schema
+    ) -> tuple[pa.OSFile, pa.RecordBatchStreamWriter]:
+        sink = pa.OSFile(str(self._path(bucket)), "wb")
+        codec = _CODEC if pa.Codec.is_available(_CODEC) else None
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        return sink, pa.ipc.new_stream(sink, schema, options=options)
 
     def _path(self, bucket: int) -> Path:
         return Path(self._directory.name) / f"{bucket}.arrow"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from optimist.core.data.parquet import stream_files
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.parquet.stream_files import StreamFiles, StreamLimits
-from optimist.core.errors import UsageError
+from optimist.core.errors import StorageError, UsageError
 from optimist.core.runtime.clock import SystemClock
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
@@ -137,6 +138,20 @@ def test_an_error_in_a_thread_ends_the_stream_and_leaves_no_file(tmp_path, step,
     files.abort()
     assert not list(tmp_path.rglob("*.parquet"))
     assert files._pool is None
+
+
+def test_a_full_disk_for_waiting_rows_is_an_error_of_storage(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("optimist.core.data.parquet.spilled_rows.pa.OSFile", full)
+    limits = StreamLimits(held_bytes=1, open_files=1)
+    files = StreamFiles(spec_of(tmp_path, "p"), SystemClock(), limits)
+    with pytest.raises(StorageError) as caught:
+        files.write(rows_of(0, ["a", "b", "c"]))
+    assert caught.value.kind == "OPTIMIST_NO_SPACE"
+    files.abort()
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 @pytest.mark.sample(3)
