@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.column_shape import value_at
 from optimist.core.data.declared_text import with_declared_length
-from optimist.core.data.parquet.parquet_writer import without_empty_text
+from optimist.core.data.parquet.partitioned_rows import without_empty_text
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED

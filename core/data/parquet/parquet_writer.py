@@ -7,16 +7,16 @@ partition together, because a file ends where another partition begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.data.directory_names import ensure_nameable
+from optimist.core.data.parquet.dictionary_choice import columns_with_dictionary
 from optimist.core.data.parquet.footer_statistics import (
     ColumnPath,
     nan_free_columns,
@@ -29,14 +29,12 @@ from optimist.core.data.parquet.parquet_format import (
     ensure_codec,
     wanted_codec,
 )
+from optimist.core.data.parquet.partitioned_rows import rows_by_partition
 from optimist.core.data.partition_values import (
     partition_directory,
     partition_schema,
-    serialize_partition_values,
     uri_reference,
-    value_for_text,
 )
-from optimist.core.data.row_numbers import row_numbers
 from optimist.core.data.statistics.stats_columns import stats_columns
 from optimist.core.data.storage.filesystem import filesystem_for, make_directories
 from optimist.core.data.storage.listed_files import is_on_disk
@@ -54,9 +52,10 @@ from optimist.core.runtime.clock import Clock
 from optimist.core.runtime.retry import RetryPolicy
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = ["FileSpec", "TaskFiles", "delete_files", "group_rows", "without_empty_text"]
+__all__ = ["ROW_GROUP_ROWS", "FileSpec", "TaskFiles", "delete_files"]
 
-_ROW_GROUP_ROWS = 1_000_000
+ROW_GROUP_ROWS = 1 << 20
+"""The most rows of a row group."""
 _ROW_GROUP_BYTES = 128 << 20
 
 
@@ -181,19 +180,23 @@ class TaskFiles:
         self._adds: list[AddFile] = []
         self._paths: list[str] = []
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, rows: pa.Table, values: Mapping[str, str | None] | None = None) -> None:
         """Write some rows, which have the table's columns (void ones may be missing).
 
         The columns of `FileSpec.carried` come last.
+
+        Args:
+            rows: The rows.
+            values: The partition values of all rows, by physical name; None to look for them.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
         """
         with storage_errors("written", self._spec.table_path):
-            for values, part in self._by_partition(rows):
-                if self._open is not None and values != self._values:
+            for found, part in self._by_partition(rows, values):
+                if self._open is not None and found != self._values:
                     self._finish()
-                self._values = values
+                self._values = found
                 self._append(part)
 
     def flush(self) -> None:
@@ -229,7 +232,7 @@ class TaskFiles:
         limit = self._spec.max_rows_per_file
         while rows.num_rows:
             if self._open is None:
-                self._open = self._start(rows.schema)
+                self._open = self._start()
             room = rows.num_rows if not limit else limit - self._open.num_rows
             self._open.write(rows.slice(0, room))
             rows = rows.slice(room)
@@ -243,7 +246,7 @@ class TaskFiles:
         if target is not None and self._open is not None and self._open.size_bytes >= target:
             self._finish()
 
-    def _start(self, schema: pa.Schema) -> _OpenFile:
+    def _start(self) -> _OpenFile:
         codec = self._codec
         ending = "parquet" if codec == "none" else f"{self._spec.compression}.parquet"
         name = f"{self._spec.prefix}-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
@@ -263,16 +266,19 @@ class TaskFiles:
             clock=self._clock,
             policy=self._spec.policy,
         )
-        footers: list[pq.FileMetaData] = []
-        writer = pq.ParquetWriter(
-            file.sink,
-            schema,
-            compression=codec,
-            data_page_version=self._spec.data_page_version,
-            store_schema=False,
-            metadata_collector=footers,
-        )
-        return _OpenFile(file, relative, writer, footers)
+
+        def new_writer(first: pa.Table, footers: list[pq.FileMetaData]) -> pq.ParquetWriter:
+            return pq.ParquetWriter(
+                file.sink,
+                first.schema,
+                compression=codec,
+                data_page_version=self._spec.data_page_version,
+                use_dictionary=columns_with_dictionary(first),
+                store_schema=False,
+                metadata_collector=footers,
+            )
+
+        return _OpenFile(file, relative, new_writer)
 
     def _finish(self) -> None:
         if self._open is None:
@@ -301,23 +307,22 @@ class TaskFiles:
             )
         )
 
-    def _by_partition(self, rows: pa.Table) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+    def _by_partition(
+        self, rows: pa.Table, known: Mapping[str, str | None] | None
+    ) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
         names = list(self._partitions.names)
         if not rows.num_rows:
             return
         if not names:
             yield {}, self._stored.of(rows)
             return
-        groups = group_rows(rows, names)
-        stored = self._stored.of(rows.drop_columns(names))
-        for position in range(groups.num_rows):
-            group = groups.slice(position, 1)
-            key = {name: value_for_text(group[str(at)][0]) for at, name in enumerate(names)}
-            values = serialize_partition_values(key, self._partitions)
-            if groups.num_rows == 1:
-                yield values, stored
-                return
-            yield values, stored.take(group["row_list"].combine_chunks().flatten())
+        if known is not None:
+            yield known, self._stored.of(rows.drop_columns(names))
+            return
+        for batch in rows.combine_chunks().to_batches():
+            stored = self._stored.of(pa.Table.from_batches([batch]).drop_columns(names))
+            for values, numbers in rows_by_partition(batch, self._partitions):
+                yield values, stored if numbers is None else stored.take(numbers)
 
 
 class _OpenFile:
@@ -327,8 +332,7 @@ class _OpenFile:
         self,
         file: NewFile,
         relative: str,
-        writer: pq.ParquetWriter,
-        footers: list[pq.FileMetaData],
+        new_writer: Callable[[pa.Table, list[pq.FileMetaData]], pq.ParquetWriter],
     ) -> None:
         self.relative = relative
         self.num_rows = 0
@@ -336,25 +340,27 @@ class _OpenFile:
         self._kept: list[pa.Table] = []
         self._kept_rows = 0
         self._kept_bytes = 0
-        self._footers = footers
+        self._footers: list[pq.FileMetaData] = []
         self._file = file
-        self._writer = writer
+        self._new_writer = new_writer
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
         while rows.num_rows:
-            part = rows.slice(0, _ROW_GROUP_ROWS - self._kept_rows)
+            part = rows.slice(0, ROW_GROUP_ROWS - self._kept_rows)
             rows = rows.slice(part.num_rows)
             self._kept.append(part)
             self.num_rows += part.num_rows
             self._kept_rows += part.num_rows
             self._kept_bytes += part.nbytes
-            if self._kept_rows >= _ROW_GROUP_ROWS or self._kept_bytes >= _ROW_GROUP_BYTES:
+            if self._kept_rows >= ROW_GROUP_ROWS or self._kept_bytes >= _ROW_GROUP_BYTES:
                 self.flush()
 
     def close(self) -> tuple[int, pq.FileMetaData]:
         """Finish the file, and return its size in bytes and its footer."""
         self.flush()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         return self._file.publish(), self._footers[0]
 
     @property
@@ -367,7 +373,8 @@ class _OpenFile:
         """Discard the file, which is of no use."""
         # A writer that failed half-way has no footer, which is a RuntimeError.
         with suppress(OSError, RuntimeError, ValueError, pa.ArrowException):
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
         self._file.discard()
 
     def flush(self) -> None:
@@ -376,27 +383,10 @@ class _OpenFile:
         group = pa.concat_tables(self._kept)
         found = nan_free_columns(group)
         self.nan_free = found if self.nan_free is None else self.nan_free & found
-        self._writer.write_table(group, row_group_size=_ROW_GROUP_ROWS)
+        if self._writer is None:
+            self._writer = self._new_writer(group, self._footers)
+        self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
         self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
-
-
-def group_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Group rows by their partitions.
-
-    Args:
-        rows: At least one row.
-        names: The partition columns.
-
-    Returns:
-        A row for each partition: its values in columns `0`, `1` and so on, and the positions of its
-        rows in `row_list`.
-    """
-    # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
-    # go by their indices: Arrow reads names that begin with a dot as paths.
-    keys = [without_empty_text(rows[name]) for name in names]
-    indices = [str(index) for index in range(len(keys))]
-    numbered = pa.table([*keys, row_numbers(rows.num_rows)], names=[*indices, "row"])
-    return numbered.group_by(indices, use_threads=False).aggregate([("row", "list")])
 
 
 def delete_files(
@@ -405,10 +395,3 @@ def delete_files(
     """Try to remove files that were written but will never be committed."""
     for item in files:
         try_remove_file(join(table_path, unquote(item.path)), access)
-
-
-def without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a partition column's values as in the log: an empty text is null."""
-    if not pa.types.is_string(column.type):
-        return column
-    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)

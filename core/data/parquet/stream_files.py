@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from optimist.core.data.parquet.parquet_writer import FileSpec, TaskFiles, group_rows
+from optimist.core.data.parquet.parquet_writer import ROW_GROUP_ROWS, FileSpec, TaskFiles
+from optimist.core.data.parquet.partitioned_rows import rows_by_partition
 from optimist.core.data.parquet.spilled_rows import SpilledRows
-from optimist.core.data.partition_values import (
-    partition_schema,
-    serialize_partition_values,
-    value_for_text,
-)
+from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import AddFile
@@ -37,9 +34,13 @@ __all__ = ["StreamFiles", "StreamLimits"]
 _PART_BYTES = 1 << 10
 """What a part of a table costs in memory for each column, besides its values."""
 _SMALLEST_GROUP = 256 << 10
-_MANY_GROUPS = 1 << 10
+_GROUP_ROWS = ROW_GROUP_ROWS * 3 // 4
+"""The rows of a lane that become a row group: with one more part they still fit into one."""
+_MANY_PARTITIONS = 1 << 10
+"""The rows of a piece with more partitions than this go to the disk at once."""
 
 Key = tuple[str | None, ...]
+"""The values of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +75,28 @@ class StreamLimits:
 
 @dataclass(slots=True)
 class _Lane:
-    """Rows that wait for one file, and the file once it is open."""
+    """Rows of one partition that wait for one file, and the file once it is open."""
 
-    parts: list[pa.Table] = field(default_factory=list)
+    values: Mapping[str, str | None]
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+    num_rows: int = 0
     num_bytes: int = 0
     files: TaskFiles | None = None
     pending: Future[None] | None = None
 
-    def take(self) -> list[pa.Table]:
-        parts, self.parts, self.num_bytes = self.parts, [], 0
-        return parts
+    def add(self, part: pa.RecordBatch) -> int:
+        """Add rows, and return what they cost in memory."""
+        size: int = part.nbytes + _PART_BYTES * part.num_columns
+        self.parts.append(part)
+        self.num_rows += part.num_rows
+        self.num_bytes += size
+        return size
+
+    def take(self) -> pa.Table:
+        """Return the waiting rows, at least one, and hold none."""
+        rows = pa.Table.from_batches(self.parts)
+        self.parts, self.num_rows, self.num_bytes = [], 0, 0
+        return rows
 
 
 class StreamFiles:
@@ -126,13 +139,10 @@ class StreamFiles:
             return
         self.num_rows += rows.num_rows
         if len(self._fields):
-            self._scatter(rows)
+            for batch in rows.combine_chunks().to_batches():
+                self._scatter(batch)
         else:
-            self._hold((str(self._lane_number),), rows)
-            self._lane_bytes += rows.nbytes
-            if self._lane_bytes >= self._limits.group_bytes:
-                self._lane_number = (self._lane_number + 1) % self._limits.threads
-                self._lane_bytes = 0
+            self._hold_in_turn(rows)
         self._make_room()
 
     def close(self) -> tuple[AddFile, ...]:
@@ -143,9 +153,9 @@ class StreamFiles:
         """
         if self._spilled is not None:
             self._spill()
-        unopened = [lane.take() for lane in self._lanes.values() if not lane.files and lane.parts]
+        unopened = [lane for lane in self._lanes.values() if not lane.files and lane.parts]
         jobs = [self._ending(lane) for lane in self._lanes.values() if lane.files]
-        jobs += [self._writing(parts) for parts in _dealt(unopened, self._limits.threads)]
+        jobs += [self._writing(lanes) for lanes in _dealt(unopened, self._limits.threads)]
         if len(jobs) == 1 and not self._in_work:
             jobs[0]()  # a small write starts no thread
         else:
@@ -167,47 +177,51 @@ class StreamFiles:
 
     # Rows that wait
 
-    def _scatter(self, rows: pa.Table) -> None:
+    def _scatter(self, rows: pa.RecordBatch) -> None:
         """Give the rows of each partition to its lane."""
-        groups = group_rows(rows, list(self._fields.names))
-        lists = groups["row_list"].combine_chunks()
-        is_many = groups.num_rows > _MANY_GROUPS
+        found = list(rows_by_partition(rows, self._fields))
+        is_many = len(found) > _MANY_PARTITIONS
         spilled: dict[int, list[pa.Array]] = {}
-        for number in range(groups.num_rows):
-            key = self._key_of(groups.slice(number, 1))
-            lane, indices = self._lane(key), lists[number].values
-            if is_many and lane.files is None:
-                spilled.setdefault(SpilledRows.bucket_of(key), []).append(indices)
+        for values, numbers in found:
+            lane = self._lane(values)
+            if is_many and lane.files is None and numbers is not None:
+                bucket = SpilledRows.bucket_of(tuple(values.values()))
+                spilled.setdefault(bucket, []).append(numbers)
             else:
-                part = rows if groups.num_rows == 1 else rows.take(indices)
-                self._hold(key, part)
+                self._hold(lane, rows if numbers is None else rows.take(numbers))
         if spilled:
-            found = {
-                bucket: [rows.take(pa.concat_arrays(each))] for bucket, each in spilled.items()
-            }
-            self._spill_to().add(found)
+            self._spill_to().add(
+                {
+                    bucket: [pa.Table.from_batches([rows.take(pa.concat_arrays(each))])]
+                    for bucket, each in spilled.items()
+                }
+            )
 
-    def _key_of(self, group: pa.Table) -> Key:
-        names = self._fields.names
-        values = {name: value_for_text(group[str(at)][0]) for at, name in enumerate(names)}
-        return tuple(serialize_partition_values(values, self._fields).values())
+    def _hold_in_turn(self, rows: pa.Table) -> None:
+        """Give rows without a partition to the lanes in turn, as much to each as makes a group."""
+        lane = self._lane({"": str(self._lane_number)})
+        for batch in rows.to_batches():
+            self._lane_bytes += self._hold(lane, batch)
+        if not lane.parts or self._lane_bytes >= self._limits.group_bytes:
+            self._lane_number = (self._lane_number + 1) % self._limits.threads
+            self._lane_bytes = 0
 
-    def _lane(self, key: Key) -> _Lane:
+    def _lane(self, values: Mapping[str, str | None]) -> _Lane:
+        key = tuple(values.values())
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = _Lane()
+            lane = self._lanes[key] = _Lane(values)
             if len(self._lanes) > self._limits.partitions:
                 raise _too_many_partitions(self._limits.partitions)
         return lane
 
-    def _hold(self, key: Key, part: pa.Table) -> None:
-        lane = self._lane(key)
-        size = part.nbytes + _PART_BYTES * part.num_columns
-        lane.parts.append(part)
-        lane.num_bytes += size
+    def _hold(self, lane: _Lane, part: pa.RecordBatch) -> int:
+        size = lane.add(part)
         self._held += size
-        if lane.num_bytes >= self._limits.group_bytes and self._may_open(lane):
+        is_group = lane.num_bytes >= self._limits.group_bytes or lane.num_rows >= _GROUP_ROWS
+        if is_group and self._may_open(lane):
             self._flush(lane)
+        return size
 
     def _make_room(self) -> None:
         while self._held > self._limits.held_bytes:
@@ -235,7 +249,7 @@ class StreamFiles:
         for key, lane in self._lanes.items():
             if lane.files is None and lane.parts:
                 self._held -= lane.num_bytes
-                found.setdefault(SpilledRows.bucket_of(key), []).extend(lane.take())
+                found.setdefault(SpilledRows.bucket_of(key), []).append(lane.take())
         if found:
             self._spill_to().add(found)
         return bool(found)
@@ -250,10 +264,10 @@ class StreamFiles:
         if lane.pending is not None:
             lane.pending.result()  # one thread at a time writes to a file
         self._held -= lane.num_bytes
-        files, parts = lane.files, lane.take()
+        files, rows, values = lane.files, lane.take(), lane.values
 
         def write() -> None:
-            files.write(pa.concat_tables(parts))
+            files.write(rows, values)
             files.flush()
 
         lane.pending = self._start(write)
@@ -290,24 +304,24 @@ class StreamFiles:
     # The end
 
     def _ending(self, lane: _Lane) -> Callable[[], None]:
-        files, parts, pending = lane.files, lane.take(), lane.pending
+        files, pending = lane.files, lane.pending
 
         def write() -> None:
             if pending is not None:
                 pending.result()
-            if files is not None and parts:
-                files.write(pa.concat_tables(parts))
+            if files is not None and lane.parts:
+                files.write(lane.take(), lane.values)
             if files is not None:
                 files.close()
 
         return write
 
-    def _writing(self, lanes: Sequence[list[pa.Table]]) -> Callable[[], None]:
+    def _writing(self, lanes: Sequence[_Lane]) -> Callable[[], None]:
         files = self._new_task()
 
         def write() -> None:
-            for parts in lanes:
-                files.write(pa.concat_tables(parts))
+            for lane in lanes:
+                files.write(lane.take(), lane.values)
             files.close()
 
         return write
@@ -323,7 +337,7 @@ class StreamFiles:
         return write
 
 
-def _dealt(lanes: Sequence[list[pa.Table]], count: int) -> Iterator[Sequence[list[pa.Table]]]:
+def _dealt(lanes: Sequence[_Lane], count: int) -> Iterator[Sequence[_Lane]]:
     """Yield the lanes in runs of about equal length, at most so many."""
     length = max(1, -(-len(lanes) // count))
     for start in range(0, len(lanes), length):

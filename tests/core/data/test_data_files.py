@@ -86,7 +86,7 @@ def test_files_are_split_at_the_most_rows_wanted(tmp_path):
 
 
 def test_row_groups_fill_up_before_the_next_begins(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_writer, "_ROW_GROUP_ROWS", 40)
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 40)
     (add,) = written(spec(tmp_path), *(ROWS.slice(start, 7) for start in range(0, 100, 7)))
     footer = pq.read_metadata(tmp_path / add.path)
     assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [40, 40, 20]

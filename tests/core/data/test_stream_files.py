@@ -63,7 +63,7 @@ def test_every_row_is_in_a_file_of_its_partition_once(
 ):
     path = tmp_path_factory.mktemp("t")
     files = StreamFiles(spec_of(path, *["p"] * is_partitioned), SystemClock(), limits)
-    before, stream_files._MANY_GROUPS = stream_files._MANY_GROUPS, 1 if is_many else 1000
+    before, stream_files._MANY_PARTITIONS = stream_files._MANY_PARTITIONS, 1 if is_many else 1000
     try:
         expected = Counter()
         for number, parts in enumerate(pieces):
@@ -72,7 +72,7 @@ def test_every_row_is_in_a_file_of_its_partition_once(
                 expected[100 * number + at, (part or None) if is_partitioned else part] += 1
         adds = files.close()
     finally:
-        stream_files._MANY_GROUPS = before
+        stream_files._MANY_PARTITIONS = before
     assert files.num_rows == expected.total()
     assert stored(path, adds) == expected
     on_disk = {one.name for one in path.rglob("*.parquet")}
@@ -87,6 +87,10 @@ def test_a_partition_is_one_file_however_its_rows_come(tmp_path, held_bytes):
         files.write(rows_of(number * 30, [str(n % 10) for n in range(30)]))
     adds = files.close()
     assert sorted(add.partition_values["p"] for add in adds) == list("0123456789")
+    for add in adds:
+        ids = pq.ParquetFile(tmp_path / one_name(tmp_path, add.path)).read()["id"].to_pylist()
+        assert len(ids) == 60
+        assert ids == sorted(ids)  # the order of the rows
 
 
 def test_a_small_stream_is_one_file_and_starts_no_thread(tmp_path):
