@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from optimist.core.commands.replaced_partitions import partition_predicate
+from optimist.core.data.partition_values import (
+    partition_schema,
+    serialize_partition_values,
+    value_for_text,
+)
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.local.stored_values import stored_as
 from optimist.core.local.values import parse_value
 from optimist.core.local.write import write
 from optimist.core.local.write_request import LocalWrite
+from optimist.core.predicates import Predicate
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import Snapshot
@@ -21,44 +28,79 @@ from optimist.core.sql.statements import SqlText
 from optimist.core.statements.context import OpenTable, StatementContext, needs_spark
 from optimist.core.statements.result_rows import NO_ROWS
 
-__all__ = ["ensure_insertable", "insert"]
+__all__ = ["ensure_insertable", "insert", "partition_values"]
 
 _NO_COLUMNS = StructType()
 _ONE_ROW = pa.table({"row": [0]})
 
 
 def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
-    """Run INSERT INTO ... VALUES.
+    """Run INSERT INTO, OVERWRITE or REPLACE WHERE of VALUES.
 
     Raises:
-        UsageError: The rows are those of another query, or replace others (kind
-            `OPTIMIST_NEEDS_SPARK`).
+        UsageError: The rows are those of another query (kind `OPTIMIST_NEEDS_SPARK`).
         SchemaError: The rows do not fit the table; nothing was written.
     """
     _ensure_here(statement)
     rows = rows_of_values(statement.query.sql)
     if rows is None:
-        raise needs_spark("INSERT of a query", "Or append the rows with DeltaLog.append.")
+        raise needs_spark("INSERT of a query", "Or write the rows with DeltaLog.write.")
     snapshot = log.snapshot()
-    given = {name: value for name, value in statement.partition if value is not None}
+    given = partition_values(statement, snapshot)
     columns = _columns(statement, snapshot, given)
     whole = [(*row, *given.values()) for row in rows]
     new_rows = _table(whole, columns, str(statement.table))
-    write(log.start_transaction(snapshot), new_rows.to_reader(), LocalWrite())
+    request = LocalWrite(
+        "overwrite" if statement.is_overwrite else "append",
+        _replaced(statement, given, snapshot),
+    )
+    write(log.start_transaction(snapshot), new_rows.to_reader(), request)
     return NO_ROWS
 
 
+def _replaced(
+    statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot
+) -> str | Predicate | None:
+    """Return the condition of the rows that are replaced, or None if the mode says it."""
+    if statement.replace_where is not None:
+        return statement.replace_where.sql
+    if not statement.is_overwrite or not given:
+        return None
+    fields = partition_schema(snapshot.schema, tuple(given))
+    values = {item.name: value_for_text(_array([given[item.name]], item)[0]) for item in fields}
+    return partition_predicate(fields, serialize_partition_values(values, fields).values())
+
+
 def _ensure_here(statement: Insert) -> None:
-    if statement.is_overwrite:
-        raise needs_spark("INSERT that replaces rows", "Or delete the rows first.")
     if statement.is_by_name:
         raise needs_spark("INSERT ... BY NAME", "Or name the columns behind the table.")
     if statement.evolves_schema:
         raise needs_spark("INSERT WITH SCHEMA EVOLUTION", "Or add the columns first.")
 
 
+def partition_values(statement: Insert, snapshot: Snapshot) -> Mapping[str, SqlText]:
+    """Return the values that PARTITION gives, by the table's names of the columns.
+
+    Raises:
+        SchemaError: It names another column (kind `DELTA_PARTITION_COLUMN_NOT_FOUND`).
+        UsageError: It names one twice (kind `DELTA_DUPLICATE_COLUMNS_ON_INSERT`).
+    """
+    names = tuple(name for name, _ in statement.partition)
+    own = {name.lower(): name for name in snapshot.metadata.partition_columns}
+    unknown = [name for name in names if name.lower() not in own]
+    if unknown:
+        raise SchemaError(
+            f"{listed(unknown)} is not a partition column of the table. Nothing was written. Its "
+            f"partition columns are: {listed(own.values()) or 'none'}.",
+            kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
+            column=unknown[0],
+        )
+    ensure_insertable(names, snapshot.schema, str(statement.table))
+    return {own[name.lower()]: value for name, value in statement.partition if value is not None}
+
+
 def _columns(
-    statement: Insert, snapshot: Snapshot, given: dict[str, SqlText]
+    statement: Insert, snapshot: Snapshot, given: Mapping[str, SqlText]
 ) -> tuple[StructField, ...]:
     """Return the columns of the rows, in their order, those of PARTITION last."""
     schema = snapshot.schema

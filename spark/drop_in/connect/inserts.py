@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError
-from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
@@ -20,7 +20,7 @@ from optimist.core.sql import values_left_to_default
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import SqlText
-from optimist.core.statements.inserts import ensure_insertable
+from optimist.core.statements.inserts import ensure_insertable, partition_values
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
@@ -52,7 +52,7 @@ def insert_rows(spark: SparkSession, statement: Insert, sql: FormattedSql) -> No
     inserted = InsertedRows.of(
         spark, log, str(statement.table), WriteRequest.of(mode, None, options)
     )
-    given = _given(statement, inserted.snapshot)
+    given = partition_values(statement, inserted.snapshot)
     replaced = _replaced(spark, statement, given, inserted.snapshot)
     if replaced is not None:
         options["replaceWhere"] = replaced
@@ -128,20 +128,6 @@ def _named(rows: DataFrame, columns: tuple[str, ...], inserted: InsertedRows) ->
             given=len(rows.columns),
         )
     return rows.toDF(*columns)
-
-
-def _given(statement: Insert, snapshot: Snapshot) -> Mapping[str, SqlText]:
-    """Return the values that PARTITION gives, by the table's names of the columns."""
-    own = {name.lower(): name for name in snapshot.metadata.partition_columns}
-    unknown = [name for name, _ in statement.partition if name.lower() not in own]
-    if unknown:
-        raise SchemaError(
-            f"{listed(unknown)} is not a partition column of the table. Nothing was written. Its "
-            f"partition columns are: {listed(own.values()) or 'none'}.",
-            kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
-            column=unknown[0],
-        )
-    return {own[name.lower()]: value for name, value in statement.partition if value is not None}
 
 
 def _replaced(

@@ -21,6 +21,9 @@ from optimist.core.errors import (
 from optimist.core.statements import context
 
 ROWS = pa.table({"id": [1, 2, 3], "p": [1, 1, 2], "s": ["a", "b", "c"]})
+_SPARK, _ARITY = "OPTIMIST_NEEDS_SPARK", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"
+_NO_PARTITION, _TWICE = "DELTA_PARTITION_COLUMN_NOT_FOUND", "DELTA_DUPLICATE_COLUMNS_ON_INSERT"
+_MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 @pytest.fixture
@@ -157,6 +160,25 @@ class TestInserts:
         log.sql("INSERT INTO this PARTITION (p = 7) VALUES (8, 'y')")
         assert rows(log)[3:] == [(8, 7, "y"), (9, 3, "z")]
 
+    @pytest.mark.parametrize(
+        ("text", "kept", "new"),
+        [
+            ("INSERT OVERWRITE this VALUES (9, 1, 'z'), (8, NULL, 'y')", "", ["z", "y"]),
+            ("INSERT OVERWRITE TABLE this PARTITION (p = 1) VALUES (9, 'z')", "cd", ["z"]),
+            ("INSERT OVERWRITE this PARTITION (P = '2') (s, id) VALUES ('z', 9)", "abd", ["z"]),
+            ("INSERT OVERWRITE this PARTITION (p = NULL) VALUES (9, 'z')", "abc", ["z"]),
+            ("INSERT OVERWRITE this PARTITION (p) VALUES (9, 2, 'z')", "", ["z"]),
+            ("INSERT INTO this REPLACE WHERE id = 1 AND p = 1 VALUES (1, 1, 'z')", "bcd", ["z"]),
+            ("INSERT INTO this REPLACE WHERE p IS NULL VALUES (9, NULL, 'z')", "abc", ["z"]),
+        ],
+    )
+    def test_rows_are_replaced_in_the_same_commit(self, log, text, kept, new):
+        log.append(pa.table({"id": [4], "p": pa.array([None], pa.int64()), "s": ["d"]}))
+        version = log.version()
+        log.sql(text)
+        assert sorted(log.to_arrow()["s"].to_pylist()) == sorted([*kept, *new])
+        assert log.version() == version + 1
+
     def test_one_value_needs_no_brackets(self, log):
         log.sql("INSERT INTO this (id) VALUES 5, 6")
         assert rows(log)[3:] == [(5, None, None), (6, None, None)]
@@ -170,7 +192,14 @@ class TestInserts:
             ("INSERT INTO this (id, ID) VALUES (1, 2)", "DELTA_DUPLICATE_COLUMNS_ON_INSERT"),
             ("INSERT INTO this PARTITION (p = 1) (p) VALUES (2)", None),
             ("INSERT INTO this SELECT 1, 2, 'x'", "OPTIMIST_NEEDS_SPARK"),
-            ("INSERT OVERWRITE this VALUES (1, 2, 'x')", "OPTIMIST_NEEDS_SPARK"),
+            ("INSERT INTO this PARTITION (s = 'x') VALUES (1, 2)", _NO_PARTITION),
+            ("INSERT OVERWRITE this PARTITION (nope) VALUES (1, 2)", _NO_PARTITION),
+            ("INSERT OVERWRITE this PARTITION (p = 1, P = 2) VALUES (1, 'x')", _TWICE),
+            ("INSERT OVERWRITE this SELECT 1, 2, 'x'", _SPARK),
+            ("INSERT OVERWRITE this PARTITION (p = 1) VALUES (1)", _ARITY),
+            ("INSERT INTO this REPLACE WHERE p = 1 VALUES (1, 2, 'x')", _MISMATCH),
+            ("INSERT INTO this REPLACE WHERE p = 1 VALUES (1, NULL, 'x')", _MISMATCH),
+            ("INSERT INTO this REPLACE WHERE soundex(s) = 'x' VALUES (1, 2, 'x')", _SPARK),
             ("INSERT INTO this BY NAME VALUES (1)", "OPTIMIST_NEEDS_SPARK"),
             ("INSERT WITH SCHEMA EVOLUTION INTO this VALUES (1)", "OPTIMIST_NEEDS_SPARK"),
             ("INSERT INTO this (id, p) VALUES (1, DEFAULT), (2, 2)", "OPTIMIST_NEEDS_SPARK"),
