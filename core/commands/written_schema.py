@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from optimist.core.commands.create.existing_table import ensure_properties_held
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import ensure_clustering_fits
 from optimist.core.protocol.properties import normalize_configuration
@@ -32,11 +33,14 @@ class NewTable:
         properties: The table properties.
         name: What the table calls itself.
         comment: What the table is, for people.
+        must_fit: Whether a table that exists already must have these properties. Else a warning
+            says that it has others, as on Spark, where any option may be a property.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     comment: str | None = None
+    must_fit: bool = False
 
 
 def adopt_schema(txn: OptimisticTransaction, wanted: SchemaWrite, new: NewTable) -> None:
@@ -48,13 +52,17 @@ def adopt_schema(txn: OptimisticTransaction, wanted: SchemaWrite, new: NewTable)
         new: What a new table gets.
 
     Raises:
-        SchemaError: The rows do not fit the table, and the write does not let it change.
+        SchemaError: The rows do not fit the table, and the write does not let it change; or the
+            table exists and has other properties than it must have.
     """
     decision = _decide_schema(txn, wanted)
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata_for_new_table(_new_metadata(txn, decision, new))
         return
-    if new.properties:
+    if new.must_fit:
+        allow_arbitrary = txn.table.options.allow_arbitrary_properties
+        ensure_properties_held(txn.snapshot, new.properties, allow_arbitrary=allow_arbitrary)
+    elif new.properties:
         _warn_of_ignored_properties(txn, new.properties)
     if decision.action is SchemaAction.KEEP:
         return

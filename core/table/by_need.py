@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.commands.create.create import create_table
     from optimist.core.commands.manifests import generate_manifests
+    from optimist.core.commands.written_schema import NewTable
     from optimist.core.local.commands import CommandOptions, delete, merge, update
     from optimist.core.local.compaction import LocalBins
     from optimist.core.local.merge.builder import LocalMerge
@@ -68,6 +69,7 @@ __all__ = [
     "LocalMergeRequest",
     "LocalTarget",
     "LocalWrite",
+    "NewTable",
     "ProgressReport",
     "Rearrangement",
     "RestoreTo",
@@ -119,6 +121,7 @@ _MODULES = {
     "LocalMergeRequest": "optimist.core.local.merge.request",
     "LocalTarget": "optimist.core.local.target",
     "LocalWrite": "optimist.core.local.write_request",
+    "NewTable": "optimist.core.commands.written_schema",
     "ProgressReport": "optimist.core.local.progress",
     "Rearrangement": "optimist.core.maintenance.optimize.arrangements",
     "RestoreTo": "optimist.core.maintenance.copies.restore",

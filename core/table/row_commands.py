@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import Rows, arrow_stream, ensure_text, names
+from optimist.core.requests.table_definition import properties_given
 from optimist.core.runtime.budget import one_operation
 from optimist.core.snapshot import RowScan
 from optimist.core.table import by_need
@@ -80,6 +81,7 @@ class RowCommands(TableHandle):
         target_file_size: int | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> CommitResult | MaybeNone:
         """Write Arrow rows in one commit. The first write creates the Delta table.
 
@@ -105,6 +107,7 @@ class RowCommands(TableHandle):
             txn: Application id and version. A write whose version is not above the last one
                 recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
                 `write.txnVersion`).
+            properties: The table properties of a new table. An existing table must have them.
 
         Returns:
             The commit, or None for a replay, or if the mode is `ignore` and there is a table.
@@ -113,7 +116,7 @@ class RowCommands(TableHandle):
             DeltaConcurrentModificationException: Another commit changed what this one replaces;
                 nothing was written.
             SchemaError: The data does not fit the table, or breaks a rule of the table or does not
-                satisfy the predicate; nothing was written.
+                satisfy the predicate, or the table has other properties; nothing was written.
             UsageError: An argument is unknown, arguments exclude each other, the table exists, or
                 only Spark can evaluate an expression (kind `OPTIMIST_NEEDS_SPARK`).
             ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
@@ -127,6 +130,7 @@ class RowCommands(TableHandle):
             target_file_size,
             user_metadata,
             txn,
+            by_need.NewTable(properties_given(properties), must_fit=True),
         )
         stream = arrow_stream(data, "data")
         begun = self._begin_write(data, is_overwrite=request.is_overwrite)

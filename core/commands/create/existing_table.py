@@ -22,7 +22,7 @@ from optimist.core.requests.table_definition import TableDefinition
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["ensure_table_fits"]
+__all__ = ["ensure_properties_held", "ensure_table_fits"]
 
 _KEPT_BY_THE_ENGINE = ("delta.columnMapping.", "delta.identity.highWaterMark", "delta.typeChanges")
 _MAPPING_MODE = "delta.columnMapping.mode"
@@ -87,7 +87,27 @@ def _ensure_same_columns(snapshot: Snapshot, definition: TableDefinition) -> Non
         )
 
 
-def _ensure_same_properties(snapshot: Snapshot, given: Mapping[str, str]) -> None:
+def ensure_properties_held(
+    snapshot: Snapshot, given: Mapping[str, str], *, allow_arbitrary: bool
+) -> None:
+    """Refuse properties that a table does not have. It may have others.
+
+    Args:
+        snapshot: The table.
+        given: The properties.
+        allow_arbitrary: Whether to accept unknown `delta.*` properties.
+
+    Raises:
+        SchemaError: They differ (kind `DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY`).
+        ConfigError: One is not valid.
+    """
+    known = normalize_configuration(given, allow_arbitrary=allow_arbitrary, enforce_retention=False)
+    _ensure_same_properties(snapshot, known, may_have_others=True)
+
+
+def _ensure_same_properties(
+    snapshot: Snapshot, given: Mapping[str, str], *, may_have_others: bool = False
+) -> None:
     missing = implied_features(requested_protocol(given)) - implied_features(snapshot.protocol)
     wanted, known = (
         _comparable_properties(given),
@@ -95,7 +115,8 @@ def _ensure_same_properties(snapshot: Snapshot, given: Mapping[str, str]) -> Non
     )
     if _MAPPING_MODE not in wanted:
         known.pop(_MAPPING_MODE, None)  # as in Delta, it may be left out
-    names = {key for key in wanted.keys() | known.keys() if wanted.get(key) != known.get(key)}
+    compared = wanted.keys() if may_have_others else wanted.keys() | known.keys()
+    names = {key for key in compared if wanted.get(key) != known.get(key)}
     differences = (
         *(
             f"{key} is {_shown_value(known, key)}, not {_shown_value(wanted, key)}"

@@ -29,6 +29,7 @@ from optimist.core import DeltaLog, col
 from optimist.core.errors import (
     ArgumentTypeError,
     ConcurrentAppendException,
+    ConfigError,
     DeltaConcurrentModificationException,
     SchemaError,
     StorageError,
@@ -263,6 +264,25 @@ def test_the_check_of_new_rows_can_be_left_out(tmp_path):
     log.write(table_of([1], ["a"]), partition_by=["p"])
     log.write(table_of([2], ["b"]), "overwrite", predicate="p = 'a'")
     assert parted(log) == {"b": [2]}
+
+
+def test_a_new_table_gets_properties_that_an_existing_one_must_have(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    given = {"delta.EnableChangeDataFeed": "true", "delta.feature.deletionVectors": "supported"}
+    for mode in ("error", "append", "overwrite"):
+        log.write(table_of([1], ["a"]), mode, properties={**given, "own": "x"})
+    found = log.snapshot().metadata.configuration
+    assert found == {"delta.enableChangeDataFeed": "true", "own": "x"}
+    assert "deletionVectors" in log.snapshot().protocol.writer_features
+    for other in ({"own": "y"}, {"more": "x"}, {"delta.feature.rowTracking": "supported"}):
+        with pytest.raises(SchemaError) as caught:
+            log.write(table_of([2], ["a"]), properties=other)
+        assert caught.value.kind == "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
+    with pytest.raises(ConfigError):
+        log.write(table_of([2], ["a"]), properties={"delta.nope": "1"})
+    with pytest.raises(ArgumentTypeError):
+        log.write(table_of([2], ["a"]), properties=["own"])
+    assert parted(log) == {"a": [1]}
 
 
 # Failures
