@@ -6,7 +6,7 @@ Each has one meaning, that of Spark in ANSI mode. docs/functions.md has the same
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from optimist.core.predicates.functions import (
     rounding,
     texts,
 )
-from optimist.core.predicates.functions.value import Arguments, Value
+from optimist.core.predicates.functions.value import BOOLEAN, Arguments, Value
 
 __all__ = ["FUNCTIONS", "Function", "call", "find"]
 
@@ -52,7 +52,7 @@ class Function:
 
 
 _ANY, _NUMBERS, _WHOLE = "any type", "numbers", "integers, decimals"
-_WIDER, _BOOLEAN = "the common type", "boolean"
+_WIDER, _TRUTH = "the common type", "boolean"
 _TEXT, _TEXTS_OF_ONE, _INT = "string", "a text", "int"
 _TEXTS: tuple[Function, ...] = (
     Function(("concat", "||"), "texts", _TEXT, texts.concat, (1, _MANY), True),
@@ -105,7 +105,7 @@ _TEXTS: tuple[Function, ...] = (
     Function(("locate", "position"), "a constant text; a text", _INT, texts.locate, (2, 2)),
     *(
         Function(
-            (name,), "a text; a constant text", _BOOLEAN, partial(texts.matched, kernel), (2, 2)
+            (name,), "a text; a constant text", _TRUTH, partial(texts.matched, kernel), (2, 2)
         )
         for name, kernel in (
             ("startswith", pc.starts_with),
@@ -113,8 +113,8 @@ _TEXTS: tuple[Function, ...] = (
             ("contains", pc.match_substring),
         )
     ),
-    Function(("LIKE", "like"), "a text; a constant pattern", _BOOLEAN, texts.like, (2, 3)),
-    Function(("ILIKE", "ilike"), "a text; a constant pattern", _BOOLEAN, texts.ilike, (2, 3)),
+    Function(("LIKE", "like"), "a text; a constant pattern", _TRUTH, texts.like, (2, 3)),
+    Function(("ILIKE", "ilike"), "a text; a constant pattern", _TRUTH, texts.ilike, (2, 3)),
 )
 _DAY, _DAYS = "a date, a time", "a date or time; int"
 _DATES: tuple[Function, ...] = (
@@ -175,22 +175,22 @@ _TABLE: tuple[Function, ...] = (
     Function(("bround",), f"{_WHOLE}; digits >= 0", "its type", rounding.bround, (1, 2)),
     *(
         Function(
-            (op,), "two values of one type", _BOOLEAN, partial(comparisons.compared, op), (2, 2)
+            (op,), "two values of one type", _TRUTH, partial(comparisons.compared, op), (2, 2)
         )
         for op in comparisons.KERNELS
     ),
     Function(
         ("<=>", "equal_null"),
         "two values of one type",
-        _BOOLEAN,
+        _TRUTH,
         comparisons.equal_null_safe,
         (2, 2),
     ),
-    Function(("IN",), "values of one type", _BOOLEAN, comparisons.is_in, (2, _MANY)),
-    Function(("IS NULL", "isnull"), _ANY, _BOOLEAN, comparisons.is_null, (1, 1), True),
+    Function(("IN",), "values of one type", _TRUTH, comparisons.is_in, (2, _MANY)),
+    Function(("IS NULL", "isnull"), _ANY, _TRUTH, comparisons.is_null, (1, 1), True),
     Function(("greatest",), "values of one type", _WIDER, comparisons.greatest, (2, _MANY)),
     Function(("least",), "values of one type", _WIDER, comparisons.least, (2, _MANY)),
-    Function(("isnan",), "a float, a double", _BOOLEAN, bits.is_nan, (1, 1)),
+    Function(("isnan",), "a float, a double", _TRUTH, bits.is_nan, (1, 1)),
     Function(("zeroifnull",), "an integer, a double", _WIDER, bits.zero_if_null, (1, 1)),
     *(
         Function((name,), "two integers", _WIDER, partial(bits.bitwise, kernel), (2, 2))
@@ -201,9 +201,9 @@ _TABLE: tuple[Function, ...] = (
         )
     ),
     Function(("~x",), "an integer", "its type", bits.inverted, (1, 1)),
-    Function(("AND",), "booleans", _BOOLEAN, choices.conjunction, (2, _MANY)),
-    Function(("OR",), "booleans", _BOOLEAN, choices.disjunction, (2, _MANY)),
-    Function(("NOT",), "a boolean", _BOOLEAN, choices.not_, (1, 1)),
+    Function(("AND",), "booleans", _TRUTH, choices.conjunction, (2, _MANY)),
+    Function(("OR",), "booleans", _TRUTH, choices.disjunction, (2, _MANY)),
+    Function(("NOT",), "a boolean", _TRUTH, choices.not_, (1, 1)),
     Function(("coalesce",), "values of one type", _WIDER, choices.coalesce, (1, _MANY), True),
     Function(("nvl", "ifnull"), "two values of one type", _WIDER, choices.coalesce, (2, 2), True),
     Function(("nvl2",), "any type; two values of one type", _WIDER, choices.nvl2, (3, 3), True),
@@ -231,6 +231,10 @@ def call(name: str, given: Arguments) -> Value | None:
     function = FUNCTIONS.get(name)
     if function is None or not function.counts[0] <= len(given.values) <= function.counts[1]:
         return None
-    if not function.takes_chars and not all(value.is_plain for value in given.values):
+    is_plain = all(value.is_plain for value in given.values)
+    if not is_plain and not function.takes_chars:
         return None
-    return function.build(given)
+    found = function.build(given)
+    # A copy of such a text, or text that is joined to it, compares as the text itself does.
+    stays_plain = is_plain or found is None or found.data_type == BOOLEAN
+    return found if stays_plain or found is None else replace(found, is_plain=False)
