@@ -140,7 +140,7 @@ class Resolver:
             raise UnknownMeaningError(
                 f"has {shown(name)} of {shown(types)}, which only Spark can compute"
             )
-        return found
+        return replace(found, is_written=False) if found.is_written else found
 
     def _case(self, node: Case) -> Value:
         results = self._all(node.results)
@@ -174,7 +174,7 @@ class Resolver:
             raise UnknownMeaningError(
                 f"casts {shown(inner.data_type)} to {shown(target)}, which only Spark can do"
             )
-        return found
+        return replace(found, is_written=False) if found.is_written else found
 
 
 def _is_of_type(literal: Literal, name: str) -> bool:

@@ -58,3 +58,10 @@ def test_text_with_a_collation_keeps_it_when_it_is_copied_or_joined(joined):
             parse_value(use, _SCHEMA)
         assert raised.value.kind == "OPTIMIST_NEEDS_SPARK"
     assert parse_value(f"{joined} IS NULL", _SCHEMA).compute(_ROWS) is not None
+
+
+@pytest.mark.parametrize("whole", ["int(3)", "positive(3)", "round(3)", "CAST(3 AS INT)", "+3"])
+def test_only_a_number_as_written_beside_a_decimal_gets_few_digits(whole):
+    found = parse_value(f"n + {whole}", _SCHEMA)
+    assert found.data_type == DecimalType(13, 2)  # as for an int, which has ten digits
+    assert parse_value("n + 3", _SCHEMA).data_type == DecimalType(6, 2)
