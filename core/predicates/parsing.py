@@ -212,7 +212,8 @@ class _SqlText(Translation[Expression]):
         cast = _column_cast(term)
         if cast is None:
             return None
-        return reduce(or_, [CastComparison(op, *cast, value) for value in values])
+        column, target, is_try = cast
+        return reduce(or_, [CastComparison(op, column, target, item, is_try) for item in values])
 
 
 def _is_negated_inside(term: Expression) -> bool:
@@ -314,18 +315,21 @@ def _cast_literal(node: Cast) -> Literal | None:
     return literal
 
 
-def _column_cast(node: Expression) -> tuple[Column, str] | None:
-    """Return the column and type of `CAST(column AS type)` or `to_date(column)`, or None."""
+def _column_cast(node: Expression) -> tuple[Column, str, bool] | None:
+    """Return the column and type of `CAST(column AS type)` or `to_date(column)`, or None.
+
+    The last part of the answer tells whether it is a `TRY_CAST`.
+    """
     if isinstance(node, Call):
         is_to_date = node.name in ("to_date", "date") and node.is_plain and not node.qualifiers
         column = column_of(node.arguments[0]) if is_to_date and len(node.arguments) == 1 else None
-        return None if column is None else (column, "date")
+        return None if column is None else (column, "date", False)
     if not isinstance(node, Cast):
         return None
     column, name = column_of(node.value), type_name_of(node.target)
     if column is None or name is None or name in ("string", "boolean"):
         return None
-    return column, name
+    return column, name, node.is_try
 
 
 def _decimal_parameters(target: SqlType) -> tuple[int, int]:

@@ -201,7 +201,11 @@ def _translate_in(form: Translation[Term], term: Term, *listed: Term) -> Predica
     if len(known) < len(literals):
         return None
     column = form.column(term)
-    return form.converted("=", term, known) if column is None else In(column, known)
+    if column is not None:
+        return In(column, known)
+    # Spark compares all of a list in one type, in which different numbers may be equal.
+    kinds = {item.kind for item in known if item.value is not None}
+    return form.converted("=", term, known) if len(kinds) <= 1 else None
 
 
 def _translate_between(

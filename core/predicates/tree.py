@@ -340,19 +340,22 @@ class CastComparison(Predicate):
 
     Attributes:
         target: One of Delta's type names. A decimal's name has precision and scale.
+        is_try: Whether it is `TRY_CAST`, which is null where `CAST` fails.
     """
 
     op: ComparisonOp
     column: Column
     target: str
     right: Literal
+    is_try: bool = False
 
     def own_columns(self) -> frozenset[ColumnPath]:
         """See `Predicate.own_columns`."""
         return _operand_columns(self.column)
 
     def __str__(self) -> str:
-        return f"CAST({self.column} AS {sql_type(self.target)}) {self.op} {self.right}"
+        name = "TRY_CAST" if self.is_try else "CAST"
+        return f"{name}({self.column} AS {sql_type(self.target)}) {self.op} {self.right}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -232,7 +232,7 @@ def _first_of(given: Arguments) -> Arguments:
 
 def _like(given: Arguments, value: Value, pattern: str | None) -> Value | None:
     mark = "\\" if len(given.values) == 2 else _text_of(given, 2)
-    if not _is_text(given) or pattern is None or not mark:
+    if not _is_text(given) or pattern is None or mark is None or len(mark) != 1:
         return None
     parts = like_parts(pattern, mark)
     if parts is None:

@@ -9,6 +9,7 @@ import pytest
 
 from optimist.core.errors import UsageError
 from optimist.core.local.values import parse_value
+from optimist.core.predicates import Predicate, evaluate
 from optimist.core.schema.types import (
     COLLATIONS,
     DecimalType,
@@ -65,3 +66,20 @@ def test_only_a_number_as_written_beside_a_decimal_gets_few_digits(whole):
     found = parse_value(f"n + {whole}", _SCHEMA)
     assert found.data_type == DecimalType(13, 2)  # as for an int, which has ten digits
     assert parse_value("n + 3", _SCHEMA).data_type == DecimalType(6, 2)
+
+
+@pytest.mark.parametrize("cast", ["TRY_CAST(s AS INT)", "try_cast(s AS INT)"])
+def test_a_compared_try_cast_is_null_for_a_text_that_is_no_number(cast):
+    assert evaluate(Predicate.parse(f"{cast} = 5"), _ROWS).to_pylist() == [True, None, None]
+    assert evaluate(Predicate.parse(f"{cast} IN (5, 6)"), _ROWS).to_pylist() == [True, None, None]
+
+
+def test_a_list_of_several_types_compares_a_cast_in_their_common_type():
+    rows = pa.table({"l": pa.array([2**53, 2**53 + 1, 1], pa.int64())})
+    found = evaluate(Predicate.parse(f"CAST(l AS BIGINT) IN ({2**53 + 1}BD, 1e0)"), rows)
+    assert found.to_pylist() == [True, True, True]  # as doubles, which round
+
+
+def test_an_escape_of_several_characters_is_refused():
+    with pytest.raises(UsageError):
+        parse_value("like(s, 'a%', 'ab')", _SCHEMA)
