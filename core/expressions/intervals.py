@@ -30,6 +30,20 @@ _TEXT = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """An interval has either months or times, since months have no common length."""
+_PART = re.compile(r"([+-]?)\s*([0-9.]+)\s+([a-z]+?)s?(?![a-z])", re.IGNORECASE)
+_MANY_DIGITS = 10
+"""The most characters of an amount whose length is known here."""
+_IN_MONTHS = {"year": 12, "month": 1}
+_DAY_US = 86_400_000_000
+_IN_MICROS = {
+    "week": 7 * _DAY_US,
+    "day": _DAY_US,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
 _DAYS, _TWO, _SECONDS = r"[0-9]+", r"[0-9]{1,2}", r"[0-9]{1,2}(?:\.[0-9]{1,9})?"
 _SPANS = {
     ("YEAR", "MONTH"): "[0-9]+-[0-9]+",
@@ -75,9 +89,23 @@ def read_interval(cursor: Cursor) -> Interval:
         if re.search(r"[^\W\d_]", amount):
             cursor.fail("the amount of an interval is a number", is_before=True)
         amounts.append(f"{amount} {unit}")
-    if not _TEXT.fullmatch(" ".join(amounts).strip()):
+    text = " ".join(amounts).strip()
+    if not _TEXT.fullmatch(text):
         cursor.fail("this is not an interval", is_before=True)
-    return Interval(start=start, end=cursor.last_end)
+    return _measured(text, start, cursor.last_end)
+
+
+def _measured(text: str, start: int, end: int) -> Interval:
+    """Return the interval of a valid text such as `1 day -2 hours`, with its length."""
+    parts = [(sign + digits, unit.lower()) for sign, digits, unit in _PART.findall(text)]
+    if not all("." not in amount and len(amount) <= _MANY_DIGITS for amount, _ in parts):
+        return Interval(start=start, end=end)
+    if parts[0][1] in _IN_MONTHS:
+        months = sum(int(amount) * _IN_MONTHS[unit] for amount, unit in parts)
+        return Interval(months, start=start, end=end)
+    micros = sum(int(amount) * _IN_MICROS[unit] for amount, unit in parts)
+    is_of_days = all(unit in ("week", "day") for _, unit in parts)
+    return Interval(None, micros, is_of_days, start=start, end=end)
 
 
 def _is_amount(cursor: Cursor, distance: int) -> bool:

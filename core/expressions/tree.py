@@ -126,7 +126,19 @@ class Typed(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Interval(Expression):
-    """`INTERVAL '1' DAY`, `INTERVAL 1 YEAR 2 MONTHS`, `INTERVAL '1:2' HOUR TO MINUTE`."""
+    """`INTERVAL '1' DAY`, `INTERVAL 1 YEAR 2 MONTHS`, `INTERVAL '1:2' HOUR TO MINUTE`.
+
+    It has months or times, never both.
+
+    Attributes:
+        months: Its months; None if it has times, or if its form is a rare one.
+        micros: Its microseconds; None if it has months, or if its form is a rare one.
+        is_of_days: Whether it has only weeks and days.
+    """
+
+    months: int | None = None
+    micros: int | None = None
+    is_of_days: bool = False
 
 
 @dataclass(frozen=True, slots=True)

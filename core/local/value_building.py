@@ -122,7 +122,9 @@ class ValueBuilder:
             return value_at(rows, found.path)
 
         names = frozenset({found.path})
-        return Value(found.data_type, compute, names, is_plain=found.has_plain_order)
+        return Value(
+            found.data_type, compute, names, is_plain=found.has_plain_order, may_fail=False
+        )
 
     def _condition(self, predicate: Predicate) -> Value:
         rows = self._empty_rows()

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates.tree import Column
-from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 __all__ = ["Lookup", "TypedArray", "table_lookup"]
 
@@ -97,4 +105,23 @@ def _add_type(values: Array) -> TypedArray:
         return TypedArray(values.cast(plain), PrimitiveType(name))
     if str(arrow_type) == "string_view":
         return TypedArray(values.cast(pa.large_string()), PrimitiveType("string"))
-    return TypedArray(values, StructType())
+    return TypedArray(values, _nested_type(arrow_type))
+
+
+def _nested_type(arrow_type: pa.DataType) -> DataType:
+    """Return the type of a list or a map of leaves; any other type counts as a struct."""
+    if pa.types.is_list(arrow_type):
+        element = _type_of_elements(arrow_type.value_type)
+        return StructType() if element is None else ArrayType(element)
+    if pa.types.is_map(arrow_type):
+        key = _type_of_elements(arrow_type.key_type)
+        item = _type_of_elements(arrow_type.item_type)
+        return StructType() if key is None or item is None else MapType(key, item)
+    return StructType()
+
+
+def _type_of_elements(arrow_type: pa.DataType) -> DataType | None:
+    """Return a type whose arrays need no cast, or None for any other type."""
+    found = _add_type(pa.array([], arrow_type)).data_type
+    is_struct = isinstance(found, StructType)
+    return None if is_struct or to_arrow_type(found) != arrow_type else found

@@ -293,7 +293,7 @@ def _column_value(path: tuple[str, ...], found: TypedArray) -> Value:
         is_other = arrow_type is not None and column.values.type != arrow_type
         return column.values.cast(arrow_type) if is_other else column.values
 
-    return Value(found.data_type, compute, frozenset({path}))
+    return Value(found.data_type, compute, frozenset({path}), may_fail=False)
 
 
 def resolve_value(

@@ -44,6 +44,7 @@ from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.unicode_text import ensure_unicode
 
 __all__ = [
+    "NAMES_OF_THE_MOMENT",
     "column_of",
     "literal_of",
     "parse_column_path",
@@ -68,7 +69,8 @@ _TYPE_NAMES = {
     "TIMESTAMP_NTZ": "timestamp_ntz",
 }
 _DEFAULT_DECIMAL = (10, 0)
-_NAMES_OF_THE_MOMENT = frozenset(("epoch", "now", "today", "tomorrow", "yesterday"))
+NAMES_OF_THE_MOMENT = frozenset(("epoch", "now", "today", "tomorrow", "yesterday"))
+"""Constant texts that are other times in every statement, when they are cast to times."""
 _INTEGERS = ("integer", "byte", "short", "long")
 
 
@@ -229,7 +231,7 @@ def _is_nondeterministic(node: Expression) -> bool:
         is_row_function = node.name in ROW_FUNCTIONS and node.is_plain and not node.qualifiers
         return not is_row_function or (node.name in _CLOCKS and not node.arguments)
     if isinstance(node, Typed):
-        return node.text.strip().lower() in _NAMES_OF_THE_MOMENT
+        return node.text.strip().lower() in NAMES_OF_THE_MOMENT
     return isinstance(node, Subquery | Parameter) or (isinstance(node, Name) and node.is_call)
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "SplitPredicate",
     "column_not_found",
     "ensure_columns",
+    "is_specially_ordered",
     "is_unknown",
     "map_columns",
     "map_leaves",
@@ -185,12 +186,13 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
         tuple(field.name for field in fields),
         tuple(field.physical_name for field in fields),
         level,
-        not any(_is_specially_ordered(field) for field in fields),
+        not any(is_specially_ordered(field) for field in fields),
         has_been(fields[-1], "float"),
     )
 
 
-def _is_specially_ordered(field: StructField) -> bool:
+def is_specially_ordered(field: StructField) -> bool:
+    """Tell whether texts of a column or a field may not compare byte by byte."""
     char_type = str(field.metadata.get(DECLARED_TYPE, ""))
     return bool(field.metadata.get(COLLATIONS)) or char_type.startswith("char")
 

@@ -5,7 +5,7 @@ Decimals are computed with all digits, and then rounded half up to the type of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -37,6 +37,7 @@ from optimist.core.predicates.functions.value import (
     Value,
     computed,
     one_array,
+    strict,
 )
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
@@ -58,6 +59,7 @@ Kernel = Callable[[Any, Any], Any]
 _ROOM = 76
 _DIGITS_KEPT = 34
 """Spark rounds a decimal of more digits when it changes its sign."""
+_LONG_DIGITS = 18
 _LONG = PrimitiveType("long")
 
 
@@ -104,7 +106,7 @@ def _arithmetic(
     if wanted == DOUBLE or not is_decimal:
         if wanted is None:
             return None
-        return computed(wanted, widened(sides, wanted), checked(given.text, wanted, kernel))
+        return strict(wanted, widened(sides, wanted), checked(given.text, wanted, kernel))
     one, other = (decimal_of(side.data_type) for side in sides)
     result = decimal_type(one, other)
     if decimal_type is _type_of_sum and _digits_of_sum(one, other) > _ROOM:
@@ -117,7 +119,7 @@ def _arithmetic(
         wide = [_with_room(left, one), _with_room(right, other)]
         return rounded_decimals(kernel(*wide), result, given.text)
 
-    return computed(result, pair, compute)
+    return strict(result, pair, compute)
 
 
 def _with_room(values: Array, data_type: DecimalType) -> Array:
@@ -148,11 +150,16 @@ def divided(given: Arguments) -> Value | None:
     is_decimal = any(isinstance(item, DecimalType) for item in types)
     if is_decimal and common_type(types) != DOUBLE:
         return _divided_decimals(sides, given.text)
-    return computed(DOUBLE, widened(sides, DOUBLE), _not_by_zero(given.text, _divide_doubles))
+    return _quotient(DOUBLE, widened(sides, DOUBLE), given.text, _divide_doubles)
 
 
 def _divide_doubles(left: Array, right: Array) -> Array:
     return pc.divide(left, right)
+
+
+def _quotient(data_type: DataType, sides: Sequence[Value], text: str, kernel: Kernel) -> Value:
+    """Make the value of a division, whose divisor Spark computes first."""
+    return strict(data_type, sides, _not_by_zero(text, kernel), is_last_first=True)
 
 
 def _not_by_zero(text: str, kernel: Kernel) -> Kernel:
@@ -192,7 +199,7 @@ def _divided_decimals(sides: tuple[Value, Value], text: str) -> Value | None:
         units = quotient.cast(pa.decimal256(_ROOM, 0))
         return _scaled_down(units, result, text)
 
-    return computed(result, pair, _not_by_zero(text, kernel))
+    return _quotient(result, pair, text, kernel)
 
 
 def _whole(values: Array, data_type: DecimalType, shift: int) -> Array:
@@ -238,7 +245,7 @@ def divided_whole(given: Arguments) -> Value | None:
     if any(str(item) not in INTEGERS for item in given.types):
         return None
     kernel = checked(given.text, _LONG, pc.divide_checked)
-    return computed(_LONG, widened(given.values, _LONG), _not_by_zero(given.text, kernel))
+    return _quotient(_LONG, widened(given.values, _LONG), given.text, kernel)
 
 
 def remainder(given: Arguments) -> Value | None:
@@ -252,6 +259,8 @@ def pmod(given: Arguments) -> Value | None:
 
 
 def _modulo(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None:
+    if all(map(is_number, given.types)) and DecimalType in map(type, given.types):
+        return _modulo_of_decimals(given, kernel)
     wanted = common_type(given.types)
     if wanted is None or not is_number(wanted) or isinstance(wanted, DecimalType):
         return None
@@ -259,7 +268,31 @@ def _modulo(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None
     def compute(left: Array, right: Array) -> Array:
         return _by_numpy(kernel, left, right)
 
-    return computed(wanted, widened(given.values, wanted), _not_by_zero(given.text, compute))
+    return _quotient(wanted, widened(given.values, wanted), given.text, compute)
+
+
+def _modulo_of_decimals(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None:
+    """Return the rest of decimals that have room in 64 bits, as whole numbers of one scale."""
+    sides = operands(*given.values)
+    if common_type(side.data_type for side in sides) == DOUBLE:
+        return _quotient(
+            DOUBLE, widened(sides, DOUBLE), given.text, lambda *both: _by_numpy(kernel, *both)
+        )
+    one, other = (decimal_of(side.data_type) for side in sides)
+    scale = max(one.scale, other.scale)
+    whole = [item.precision - item.scale for item in (one, other)]
+    if max(whole) + scale > _LONG_DIGITS:
+        return None
+    result = DecimalType(min(whole) + scale, scale)
+    exact = DecimalType(max(whole) + scale, scale)
+
+    def compute(left: Array, right: Array) -> Array:
+        units = [_as_whole(_with_room(item, exact)).cast(pa.int64()) for item in (left, right)]
+        rest = _by_numpy(kernel, *units).cast(pa.decimal256(_ROOM, 0))
+        return _scaled_down(rest, result, given.text)
+
+    pair = [*widened(sides[:1], one), *widened(sides[1:], other)]
+    return _quotient(result, pair, given.text, compute)
 
 
 def _by_numpy(kernel: Callable[[Any, Any], Any], left: Array, right: Array) -> pa.Array:

@@ -15,6 +15,7 @@ from optimist.core.predicates.functions.value import (
     Array,
     Value,
     computed,
+    strict,
     typed_constant,
 )
 from optimist.core.predicates.tree import Literal
@@ -30,7 +31,7 @@ def bitwise(kernel: Callable[[Array, Array], Array], given: Arguments) -> Value 
     wanted = common_type(given.types)
     if wanted is None or str(wanted) not in INTEGERS:
         return None
-    return computed(wanted, widened(given.values, wanted), kernel)
+    return strict(wanted, widened(given.values, wanted), kernel)
 
 
 def inverted(given: Arguments) -> Value | None:

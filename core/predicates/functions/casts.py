@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.predicates.functions.casts_to_text import decimals_as_texts, times_as_texts
 from optimist.core.predicates.functions.common_types import is_number, widened
 from optimist.core.predicates.functions.dates import UTC, days_of, ensure_years
 from optimist.core.predicates.functions.decimals import ROOM, rounded_half_up, truncated
@@ -77,7 +78,7 @@ def _find_cast(source: DataType, target: DataType, given: Arguments) -> Cast | N
     if wanted == "string":
         return _find_cast_to_text(source, given)
     if name == "string":
-        return text_cast(target, given.text)
+        return text_cast(target, given.text, given.zone)
     is_in_utc = given.zone in UTC
     if wanted == "date" and (name == "timestamp_ntz" or (name == "timestamp" and is_in_utc)):
         return lambda values: (days_of(values), _nowhere(values))
@@ -103,6 +104,11 @@ def _find_cast_to_text(source: DataType, given: Arguments) -> Cast | None:
             return values.cast(pa.string()), _nowhere(values)
 
         return cast
+    if isinstance(source, DecimalType):
+        return lambda values: (decimals_as_texts(values), _nowhere(values))
+    if str(source) == "timestamp_ntz" or (str(source) == "timestamp" and given.zone in UTC):
+        write = times_as_texts(given.text)
+        return lambda values: (write(values), _nowhere(values))
     return None
 
 
@@ -115,6 +121,9 @@ def _find_number_cast(source: DataType, target: DataType) -> Cast | None:
         if isinstance(source, DecimalType):
             return lambda values: _fitted(_rescaled(values, scale), arrow_type)
         return None
+    if isinstance(source, DecimalType) and str(target) == "double":
+        # By way of the digits, because Arrow's own cast of a decimal rounds twice.
+        return lambda values: (values.cast(pa.string()).cast(arrow_type), _nowhere(values))
     if isinstance(source, DecimalType):
         is_known = str(target) in INTEGERS and source.precision <= _DIGITS_KEPT
         wide = pa.decimal256(ROOM, source.scale)

@@ -122,7 +122,7 @@ def _widen(value: Value, target: DataType) -> Value:
         return value
     arrow_type = to_arrow_type(target)
     if value is NULL:
-        return Value(target, lambda rows: pa.nulls(rows.num_rows, arrow_type))
+        return Value(target, lambda rows: pa.nulls(rows.num_rows, arrow_type), may_fail=False)
     is_from_decimal = isinstance(value.data_type, DecimalType)
 
     def compute(rows: pa.Table) -> Array:
@@ -134,7 +134,7 @@ def _widen(value: Value, target: DataType) -> Value:
             found = found.cast(pa.decimal256(_ROOM, target.scale))
         return found.cast(arrow_type, safe=not is_rounded)
 
-    return Value(target, compute, columns_of([value]))
+    return Value(target, compute, columns_of([value]), may_fail=value.may_fail)
 
 
 def widest(values: Sequence[Value]) -> DataType | None:

@@ -24,8 +24,11 @@ from optimist.core.predicates.functions.value import (
     Arguments,
     Array,
     Value,
+    columns_of,
     computed,
+    computed_where,
     one_array,
+    strict,
     typed_constant,
 )
 from optimist.core.predicates.tree import FLIPPED, ComparisonOp
@@ -87,7 +90,7 @@ def compared(op: ComparisonOp, given: Arguments) -> Value | None:
     if data_type is None or not is_comparable(data_type) or _is_beyond_integers(op, sides):
         return None
     wanted = data_type
-    return computed(
+    return strict(
         BOOLEAN,
         widened(sides, wanted),
         lambda left, right: compare_values(op, left, right, wanted),
@@ -150,11 +153,18 @@ def is_in(given: Arguments) -> Value | None:
     if data_type is None or not is_comparable(data_type):
         return None
     wanted = data_type
+    first, *listed = widened(given.values, wanted)
 
-    def kernel(value: Array, *listed: Array) -> Array:
-        return reduce(pc.or_kleene, [compare_values("=", value, item, wanted) for item in listed])
+    def compute(rows: pa.Table) -> Array:
+        value, answer = one_array(first.compute(rows)), pa.repeat(pa.scalar(False), rows.num_rows)
+        for item in listed:
+            # As in Spark, it is computed only where it can still decide.
+            is_open = pc.and_(pc.is_valid(value), pc.fill_null(pc.invert(answer), True))
+            found = computed_where(item, rows, is_open) if item.may_fail else item.compute(rows)
+            answer = pc.or_kleene(answer, one_array(compare_values("=", value, found, wanted)))
+        return answer
 
-    return computed(BOOLEAN, widened(given.values, wanted), kernel)
+    return Value(BOOLEAN, compute, columns_of((first, *listed)))
 
 
 def greatest(given: Arguments) -> Value | None:

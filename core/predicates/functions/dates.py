@@ -21,6 +21,7 @@ from optimist.core.predicates.functions.value import (
     Value,
     computed,
     one_array,
+    strict,
 )
 from optimist.core.schema.types import PrimitiveType
 
@@ -32,12 +33,15 @@ __all__ = [
     "datediff",
     "day_part",
     "days_of",
+    "ensure_days",
     "ensure_years",
+    "is_readable_time",
     "last_day",
     "make_date",
     "moved",
     "time_part",
     "to_date",
+    "to_timestamp_value",
     "trunc",
     "unix_date",
     "unix_time",
@@ -65,12 +69,13 @@ def day_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None
 
 def time_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
     """Return the hour, the minute or the second of times in UTC, or of times without a zone."""
-    if not _is_readable_time(given, 0):
+    if not is_readable_time(given, 0):
         return None
     return computed(_INTEGER, given.values, lambda times: kernel(times).cast(pa.int32()))
 
 
-def _is_readable_time(given: Arguments, index: int) -> bool:
+def is_readable_time(given: Arguments, index: int) -> bool:
+    """Tell whether an argument is a time in UTC, or one without a zone."""
     name = str(given.types[index])
     return name == "timestamp_ntz" or (name == "timestamp" and given.zone in UTC)
 
@@ -80,15 +85,16 @@ def _date_of(given: Arguments, index: int) -> Value | None:
     value = given.values[index]
     if value.data_type == DATE:
         return value
-    return computed(DATE, [value], days_of) if _is_readable_time(given, index) else None
+    return computed(DATE, [value], days_of) if is_readable_time(given, index) else None
 
 
 def ensure_years(dates: Array, text: str) -> None:
     """Refuse dates beyond the years 1 to 9999: Arrow counts years in 16 bits."""
-    _ensure_known(dates.cast(pa.int32()), text)
+    ensure_days(dates.cast(pa.int32()), text)
 
 
-def _ensure_known(numbers: Array, text: str) -> None:
+def ensure_days(numbers: Array, text: str) -> None:
+    """Refuse days since 1970 that lie beyond the years 1 to 9999."""
     days = pc.min_max(numbers).as_py()
     if days["min"] is not None and not _FIRST_DAY <= days["min"] <= days["max"] <= _LAST_DAY:
         raise UsageError(
@@ -102,6 +108,21 @@ def _ensure_known(numbers: Array, text: str) -> None:
 def days_of(times: Array) -> Array:
     """Return the days of times in UTC, or without a zone."""
     return pc.floor_temporal(times, unit="day").cast(pa.date32())
+
+
+def to_timestamp_value(given: Arguments, index: int) -> Value | None:
+    """Return an argument as a time in UTC or without a zone, if it is a date or such a time."""
+    value = given.values[index]
+    if is_readable_time(given, index):
+        return value
+    if value.data_type != DATE or given.zone not in UTC:
+        return None
+
+    def kernel(dates: Array) -> Array:
+        ensure_years(dates, given.text)
+        return dates.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+
+    return computed(PrimitiveType("timestamp"), [value], kernel)
 
 
 def to_date(given: Arguments) -> Value | None:
@@ -119,7 +140,7 @@ def moved(sign: int, given: Arguments) -> Value | None:
         step = pc.multiply(days.cast(pa.int64()), pa.scalar(sign, pa.int64()))
         return _dates_of(pc.add(_numbers_of(dates), step), given.text)
 
-    return computed(DATE, [value, given.values[1]], kernel)
+    return strict(DATE, [value, given.values[1]], kernel)
 
 
 def _numbers_of(dates: Array) -> Array:
@@ -128,7 +149,7 @@ def _numbers_of(dates: Array) -> Array:
 
 def _dates_of(days: Array, text: str) -> Array:
     """Return the dates of days since 1970, which must lie in the years that are known here."""
-    _ensure_known(days, text)
+    ensure_days(days, text)
     return days.cast(pa.int32()).cast(pa.date32())
 
 
@@ -141,7 +162,7 @@ def datediff(given: Arguments) -> Value | None:
     def kernel(one: Array, other: Array) -> Array:
         return pc.subtract(_numbers_of(one), _numbers_of(other)).cast(pa.int32())
 
-    return computed(_INTEGER, [end, start], kernel)
+    return strict(_INTEGER, [end, start], kernel)
 
 
 def last_day(given: Arguments) -> Value | None:
@@ -184,7 +205,7 @@ def _by_months(given: Arguments, kernel: Callable[..., Any]) -> Value | None:
         known = pc.if_else(is_known, pa.array(found), pa.scalar(None, pa.int64()))
         return _dates_of(known, given.text)
 
-    return computed(DATE, [value, *given.values[1:]], compute)
+    return strict(DATE, [value, *given.values[1:]], compute)
 
 
 def make_date(given: Arguments) -> Value | None:
@@ -198,7 +219,7 @@ def make_date(given: Arguments) -> Value | None:
         if not _are_between(pc.if_else(is_there, month, 1), 1, _MONTHS):
             raise wrong_date(given.text)
         months = _numpy(pc.add(pc.multiply(pc.subtract(year, 1970), _MONTHS), month), is_there) - 1
-        _ensure_known(
+        ensure_days(
             pc.if_else(is_there, pc.multiply(pc.subtract(year, 1970), 365), None), given.text
         )
         first = months.astype("M8[M]")
@@ -209,7 +230,7 @@ def make_date(given: Arguments) -> Value | None:
         known = pc.if_else(is_there, pa.array(found.astype(np.int64)), pa.scalar(None, pa.int64()))
         return _dates_of(known, given.text)
 
-    return computed(DATE, given.values, kernel)
+    return strict(DATE, given.values, kernel)
 
 
 def _are_between(values: Array, low: int, high: int) -> bool:
@@ -279,7 +300,7 @@ def trunc(given: Arguments) -> Value | None:
 def date_trunc(given: Arguments) -> Value | None:
     """Return the start of the unit that a time in UTC is in."""
     unit = _unit_of(given, 0, _TIME_UNITS)
-    if unit is None or str(given.types[1]) != "timestamp" or not _is_readable_time(given, 1):
+    if unit is None or str(given.types[1]) != "timestamp" or not is_readable_time(given, 1):
         return None
 
     def kernel(times: Array) -> Array:

@@ -13,12 +13,19 @@ from optimist.core.expressions.tree import (
     Case,
     Cast,
     Expression,
+    Field,
+    Interval,
     Number,
     Operation,
+    Subscript,
+    Text,
+    Unit,
 )
 from optimist.core.predicates.functions import choices
 from optimist.core.predicates.functions.casts import cast_value
+from optimist.core.predicates.functions.collections import field_of
 from optimist.core.predicates.functions.failures import UnknownMeaningError
+from optimist.core.predicates.functions.moved_times import moved_by_interval
 from optimist.core.predicates.functions.table import call
 from optimist.core.predicates.functions.value import (
     BOOLEAN,
@@ -33,7 +40,12 @@ from optimist.core.predicates.functions.value import (
     integer_of,
     typed_constant,
 )
-from optimist.core.predicates.parsing import column_of, literal_of, type_name_of
+from optimist.core.predicates.parsing import (
+    NAMES_OF_THE_MOMENT,
+    column_of,
+    literal_of,
+    type_name_of,
+)
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.types import DataType, PrimitiveType, data_type_from_json
 
@@ -44,6 +56,7 @@ _CASTS = {
     **dict.fromkeys(("date", "to_date"), DATE),
     "string": STRING,
     "boolean": BOOLEAN,
+    **dict.fromkeys(("timestamp", "to_timestamp"), PrimitiveType("timestamp")),
     "double": DOUBLE,
     "float": PrimitiveType("float"),
     **dict(
@@ -51,6 +64,23 @@ _CASTS = {
     ),
 }
 """The functions that are casts."""
+_PARTS = {
+    "YEAR": "year",
+    "QUARTER": "quarter",
+    "MONTH": "month",
+    "WEEK": "weekofyear",
+    "DAY": "day",
+    "DOY": "dayofyear",
+    "HOUR": "hour",
+    "MINUTE": "minute",
+}
+"""The functions that `extract` and `date_part` stand for."""
+_OF_DAYS = ("date", "timestamp", "timestamp_ntz")
+_TRIMS = {
+    "BOTH": "btrim",
+    "LEADING": "trim(LEADING ...)",
+    "TRAILING": "trim(TRAILING ...)",
+}
 _TRUTHS = {"IS TRUE": True, "IS FALSE": False}
 
 
@@ -101,10 +131,20 @@ class Resolver:
             return known or self._operation(node)
         if isinstance(node, Case):
             return self._case(node)
+        if isinstance(node, Subscript):
+            return self._apply("[]", [self.value(node.base), self.value(node.index)])
+        if isinstance(node, Field):
+            return self._field(self.value(node.base), node.name)
         if isinstance(node, Call) and node.is_plain and not node.qualifiers:
             known = self.condition(node)
             return known or self._call(node.name, node.arguments)
         raise UnknownMeaningError("can be computed row by row only by Spark")
+
+    def _field(self, base: Value, name: str) -> Value:
+        found = field_of(base, name)
+        if found is None:
+            raise UnknownMeaningError(f"takes {shown(name)} out of a value, as only Spark can do")
+        return found
 
     def _operation(self, node: Operation) -> Value:
         operator, operands = node.operator, node.operands
@@ -114,21 +154,48 @@ class Resolver:
             return self._apply("AND", sides)
         if operator == "IS DISTINCT FROM":
             return self._apply("NOT", [self._apply("<=>", self._all(operands))])
+        intervals = [item for item in operands if isinstance(item, Interval)]
+        if intervals and len(operands) == 2 and operator in ("+", "-"):
+            return self._moved(operator, operands, intervals[0])
         if operator in _TRUTHS:
             truth = constant_of(Literal(_TRUTHS[operator], "boolean"))
             return self._apply("<=>", [self.value(operands[0]), truth])
         return self._apply(operator, self._all(operands))
 
+    def _moved(self, operator: str, operands: Sequence[Expression], interval: Interval) -> Value:
+        """Return a date or a time plus or minus an interval, which stands behind a minus."""
+        others = [item for item in operands if item is not interval]
+        is_known = len(others) == 1 and (operator == "+" or operands[1] is interval)
+        value = self.value(others[0])
+        given = Arguments([value], self.text, self.zone)
+        found = moved_by_interval(1 if operator == "+" else -1, interval, given)
+        if found is None or not is_known:
+            raise UnknownMeaningError("moves a value by an interval, as only Spark can do")
+        return found
+
     def _call(self, name: str, nodes: Sequence[Expression]) -> Value:
         if name == "if" and len(nodes) == 3:
             condition, *results = self._all(nodes)
             return self._chosen([condition], results)
+        if any(isinstance(node, Unit) for node in nodes):
+            return self._call_with_word(name, nodes)
         target = _CASTS.get(name)
         if target is not None and len(nodes) == 1:
             return self._cast_to(self.value(nodes[0]), target)
         if name == "isnotnull":
             return self._apply("NOT", [self._apply("IS NULL", self._all(nodes))])
         return self._apply(name, self._all(nodes))
+
+    def _call_with_word(self, name: str, nodes: Sequence[Expression]) -> Value:
+        """Return the value of `extract(YEAR FROM d)`, or of `trim(BOTH 'x' FROM s)`."""
+        first, *others = nodes
+        word = first.word if isinstance(first, Unit) else ""
+        if name == "extract" and word in _PARTS:
+            return self._apply(_PARTS[word], self._all(others))
+        if name == "trim" and word in _TRIMS and others:
+            *characters, text = self._all(others)
+            return self._apply(_TRIMS[word], [text, *characters])
+        raise UnknownMeaningError("can be computed row by row only by Spark")
 
     def _all(self, nodes: Sequence[Expression]) -> list[Value]:
         return [self.value(node) for node in nodes]
@@ -160,9 +227,12 @@ class Resolver:
 
     def _cast(self, node: Cast) -> Value:
         name = type_name_of(node.target)
-        if name is None:
+        word = node.value.value.strip().lower() if isinstance(node.value, Text) else ""
+        if name is None or (word in NAMES_OF_THE_MOMENT and name in _OF_DAYS):
             raise UnknownMeaningError("casts to a type to which only Spark casts")
         target, literal = data_type_from_json(name), literal_of(node)
+        if literal is None and isinstance(node.value, Text) and name.startswith("timestamp"):
+            raise UnknownMeaningError("reads a time of a rare form, as only Spark can do")
         inner = self.value(node.value)
         if literal is not None and _is_of_type(literal, name):
             return typed_constant(literal, target)

@@ -33,6 +33,9 @@ _LONG = PrimitiveType("long")
 _FLOATS = ("float", "double")
 _LIMIT = 2.0**63
 _DIGITS = 74
+_MOST_DIGITS, _SCALE_OF_DOUBLES, _TINY = 15, 45, 1e-25
+_WHOLE_FROM = 2.0**53
+"""From here on, every double is a whole number."""
 
 
 def ceil(given: Arguments) -> Value | None:
@@ -96,6 +99,9 @@ def _round(given: Arguments, *, is_even: bool) -> Value | None:
         return None
     if str(data_type) in INTEGERS:
         return given.values[0]
+    if str(data_type) == "double" and not is_even and scale <= _MOST_DIGITS:
+        digits = scale
+        return computed(data_type, given.values[:1], lambda values: _round_doubles(values, digits))
     if not isinstance(data_type, DecimalType):
         return None
     kept = min(scale, data_type.scale)
@@ -110,6 +116,23 @@ def _round(given: Arguments, *, is_even: bool) -> Value | None:
         return rounded_decimals(rounded_half_up(found, kept), target, given.text)
 
     return computed(target, given.values[:1], compute)
+
+
+def _round_doubles(values: Array, scale: int) -> pa.Array:
+    """Round the shortest digits of doubles, as Spark does, half away from zero.
+
+    A number that is too large to have digits behind its point stays as it is.
+    """
+    array = one_array(values)
+    numbers = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        is_small = np.abs(numbers) < _WHOLE_FROM
+        is_tiny = np.abs(numbers) < _TINY
+    plain = pa.array(np.where(is_small & ~is_tiny, numbers, 0.0))
+    digits = plain.cast(pa.string()).cast(pa.decimal256(ROOM, _SCALE_OF_DOUBLES))
+    rounded_texts = rounded_half_up(digits, scale).cast(pa.string())
+    found = np.where(is_small, rounded_texts.cast(pa.float64()).to_numpy() + 0.0, numbers)
+    return pc.if_else(array.is_valid(), pa.array(found), pa.scalar(None, pa.float64()))
 
 
 def _constant_scale(given: Arguments) -> int | None:

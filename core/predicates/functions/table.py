@@ -17,10 +17,21 @@ from optimist.core.predicates.functions import (
     arithmetic,
     bits,
     choices,
+    collections,
     comparisons,
     dates,
+    digests,
     rounding,
     texts,
+)
+from optimist.core.predicates.functions import formatted_times as times
+from optimist.core.predicates.functions.hash_mixers import MURMUR3, XXHASH64
+from optimist.core.predicates.functions.hashes import hashed
+from optimist.core.predicates.functions.moved_times import moved_by_days
+from optimist.core.predicates.functions.patterns import (
+    extracted,
+    matched_by_pattern,
+    replaced_by_pattern,
 )
 from optimist.core.predicates.functions.value import BOOLEAN, Arguments, Value
 
@@ -51,6 +62,7 @@ class Function:
     takes_chars: bool = False
 
 
+_SUMMED = "two numbers; a date and an int; a date or time and an interval"
 _ANY, _NUMBERS, _WHOLE = "any type", "numbers", "integers, decimals"
 _WIDER, _TRUTH = "the common type", "boolean"
 _TEXT, _TEXTS_OF_ONE, _INT = "string", "a text", "int"
@@ -73,15 +85,15 @@ _TEXTS: tuple[Function, ...] = (
         )
     ),
     *(
-        Function((name,), _TEXTS_OF_ONE, _TEXT, partial(texts.trimmed, kernel), (1, 1))
-        for name, kernel in (
-            ("trim", pc.utf8_trim),
-            ("ltrim", pc.utf8_ltrim),
-            ("rtrim", pc.utf8_rtrim),
+        Function((name,), takes, _TEXT, partial(texts.trimmed, kernel), (1, most))
+        for name, kernel, takes, most in (
+            ("trim", pc.utf8_trim, _TEXTS_OF_ONE, 1),
+            ("ltrim", pc.utf8_ltrim, _TEXTS_OF_ONE, 1),
+            ("rtrim", pc.utf8_rtrim, _TEXTS_OF_ONE, 1),
+            ("trim(LEADING ...)", pc.utf8_ltrim, "a text; a constant text", 2),
+            ("trim(TRAILING ...)", pc.utf8_rtrim, "a text; a constant text", 2),
+            ("btrim", pc.utf8_trim, "a text; a constant text", 2),
         )
-    ),
-    Function(
-        ("btrim",), "a text; a constant text", _TEXT, partial(texts.trimmed, pc.utf8_trim), (1, 2)
     ),
     Function(("substring", "substr"), "a text; constant ints", _TEXT, texts.substring, (2, 3)),
     Function(("left",), "a text; a constant int", _TEXT, texts.left, (2, 2)),
@@ -104,9 +116,7 @@ _TEXTS: tuple[Function, ...] = (
     Function(("instr",), "a text; a constant text", _INT, texts.instr, (2, 2)),
     Function(("locate", "position"), "a constant text; a text", _INT, texts.locate, (2, 2)),
     *(
-        Function(
-            (name,), "a text; a constant text", _TRUTH, partial(texts.matched, kernel), (2, 2)
-        )
+        Function((name,), "a text; a constant text", _TRUTH, partial(texts.matched, kernel), (2, 2))
         for name, kernel in (
             ("startswith", pc.starts_with),
             ("endswith", pc.ends_with),
@@ -115,6 +125,48 @@ _TEXTS: tuple[Function, ...] = (
     ),
     Function(("LIKE", "like"), "a text; a constant pattern", _TRUTH, texts.like, (2, 3)),
     Function(("ILIKE", "ilike"), "a text; a constant pattern", _TRUTH, texts.ilike, (2, 3)),
+)
+_BYTES = "a text, a binary"
+_DIGESTS: tuple[Function, ...] = (
+    Function(("md5",), _BYTES, _TEXT, partial(digests.by_bytes, digests.md5), (1, 1)),
+    Function(("sha1", "sha"), _BYTES, _TEXT, partial(digests.by_bytes, digests.sha1), (1, 1)),
+    Function(("sha2",), f"{_BYTES}; a constant int", _TEXT, digests.sha2, (2, 2)),
+    Function(("crc32",), _BYTES, "bigint", digests.crc32, (1, 1)),
+    Function(("base64",), f"{_BYTES}, of at most 57 bytes", _TEXT, digests.as_base64, (1, 1)),
+    Function(("hex",), f"{_BYTES}, an integer", _TEXT, digests.hexed, (1, 1)),
+    Function(("unhex",), _TEXTS_OF_ONE, "binary", digests.unhexed, (1, 1)),
+    Function(("hash",), "any types but maps", _INT, partial(hashed, MURMUR3), (1, _MANY)),
+    Function(("xxhash64",), "any types but maps", "bigint", partial(hashed, XXHASH64), (1, _MANY)),
+)
+_REGEX = "a text; a constant pattern with one meaning in Java and RE2"
+_PATTERNS: tuple[Function, ...] = (
+    Function(
+        ("RLIKE", "rlike", "regexp", "regexp_like"), _REGEX, _TRUTH, matched_by_pattern, (2, 2)
+    ),
+    Function(
+        ("regexp_replace",),
+        f"{_REGEX}; a constant text without `$` and `\\`",
+        _TEXT,
+        replaced_by_pattern,
+        (3, 3),
+    ),
+    Function(("regexp_extract",), f"{_REGEX}; a constant int", _TEXT, extracted, (2, 3)),
+)
+_COLLECTION, _ITEM = "an array and an int; a map and a key", "the element's type"
+_COLLECTIONS: tuple[Function, ...] = (
+    Function(("size", "cardinality"), "an array, a map", _INT, collections.size, (1, 1)),
+    Function(("array_size",), "an array", _INT, collections.size_of_array, (1, 1)),
+    Function(
+        ("array_contains",), "an array; a value of its type", _TRUTH, collections.contains, (2, 2)
+    ),
+    Function(
+        ("map_contains_key",), "a map; a key of its type", _TRUTH, collections.has_key, (2, 2)
+    ),
+    Function(("[]",), _COLLECTION, _ITEM, collections.item_at, (2, 2)),
+    Function(("element_at",), _COLLECTION, _ITEM, collections.element_at, (2, 2)),
+    Function(("map_keys",), "a map", "an array", collections.keys_of, (1, 1)),
+    Function(("map_values",), "a map", "an array", collections.values_of, (1, 1)),
+    Function(("array",), "values of one type", "an array", collections.array_of, (1, _MANY)),
 )
 _DAY, _DAYS = "a date, a time", "a date or time; int"
 _DATES: tuple[Function, ...] = (
@@ -152,31 +204,46 @@ _DATES: tuple[Function, ...] = (
             ("unix_seconds", 1_000_000),
         )
     ),
+    *(
+        Function(
+            (name,), "an integer", "timestamp", partial(times.timestamp_of_number, micros), (1, 1)
+        )
+        for name, micros in (
+            ("timestamp_micros", 1),
+            ("timestamp_millis", 1_000),
+            ("timestamp_seconds", 1_000_000),
+        )
+    ),
+    Function(("unix_timestamp", "to_unix_timestamp"), _DAY, "bigint", times.unix_timestamp, (1, 1)),
+    Function(
+        ("from_unixtime",), "an integer; a constant pattern", _TEXT, times.from_unixtime, (1, 2)
+    ),
+    Function(("date_format",), f"{_DAY}; a constant pattern", _TEXT, times.formatted, (2, 2)),
     Function(("trunc",), "a date or time; a constant unit", "date", dates.trunc, (2, 2)),
     Function(
         ("date_trunc",), "a constant unit; a timestamp", "timestamp", dates.date_trunc, (2, 2)
     ),
 )
 _TABLE: tuple[Function, ...] = (
-    Function(("+",), "two numbers", _WIDER, arithmetic.added, (2, 2)),
-    Function(("-",), "two numbers", _WIDER, arithmetic.subtracted, (2, 2)),
+    *(
+        Function((sign,), _SUMMED, _WIDER, partial(moved_by_days, step, plain), (2, 2))
+        for sign, step, plain in (("+", 1, arithmetic.added), ("-", -1, arithmetic.subtracted))
+    ),
     Function(("*",), "two numbers", _WIDER, arithmetic.multiplied, (2, 2)),
     Function(("/",), "two numbers", "double, decimal", arithmetic.divided, (2, 2)),
     Function(("DIV", "div"), "two integers", "bigint", arithmetic.divided_whole, (2, 2)),
-    Function(("%", "mod"), "two integers, two doubles", _WIDER, arithmetic.remainder, (2, 2)),
-    Function(("pmod",), "two integers, two doubles", _WIDER, arithmetic.pmod, (2, 2)),
+    Function(("%", "mod"), "two numbers", _WIDER, arithmetic.remainder, (2, 2)),
+    Function(("pmod",), "two numbers", _WIDER, arithmetic.pmod, (2, 2)),
     Function(("-x", "negative"), "a number", "its type", arithmetic.negated, (1, 1)),
     Function(("+x", "positive"), "a number", "its type", arithmetic.positive, (1, 1)),
     Function(("abs",), "a number", "its type", arithmetic.absolute, (1, 1)),
     Function(("sign", "signum"), "a number", "double", arithmetic.sign, (1, 1)),
     Function(("ceil", "ceiling"), "a number", "bigint, decimal", rounding.ceil, (1, 1)),
     Function(("floor",), "a number", "bigint, decimal", rounding.floor, (1, 1)),
-    Function(("round",), f"{_WHOLE}; digits >= 0", "its type", rounding.rounded, (1, 2)),
+    Function(("round",), f"{_WHOLE}, doubles; digits >= 0", "its type", rounding.rounded, (1, 2)),
     Function(("bround",), f"{_WHOLE}; digits >= 0", "its type", rounding.bround, (1, 2)),
     *(
-        Function(
-            (op,), "two values of one type", _TRUTH, partial(comparisons.compared, op), (2, 2)
-        )
+        Function((op,), "two values of one type", _TRUTH, partial(comparisons.compared, op), (2, 2))
         for op in comparisons.KERNELS
     ),
     Function(
@@ -209,6 +276,9 @@ _TABLE: tuple[Function, ...] = (
     Function(("nvl2",), "any type; two values of one type", _WIDER, choices.nvl2, (3, 3), True),
     Function(("nullif",), "two values of one type", "the first type", choices.nullif, (2, 2)),
     *_TEXTS,
+    *_PATTERNS,
+    *_DIGESTS,
+    *_COLLECTIONS,
     *_DATES,
 )
 

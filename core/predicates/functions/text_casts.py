@@ -10,10 +10,13 @@ import pyarrow.compute as pc
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
-from optimist.core.predicates.functions.decimals import ROOM
-from optimist.core.predicates.functions.value import BOOLEAN, DATE, DOUBLE, INTEGERS
+from optimist.core.predicates.constants import MAX_PRECISION
+from optimist.core.predicates.functions.dates import UTC
+from optimist.core.predicates.functions.decimals import ROOM, rounded_half_up
+from optimist.core.predicates.functions.value import BOOLEAN, DATE, INTEGERS
 from optimist.core.schema.arrow_types import to_arrow_type
-from optimist.core.schema.types import DataType
+from optimist.core.schema.types import DataType, DecimalType
+from optimist.core.values.decimals import largest
 
 __all__ = ["Cast", "Read", "text_cast"]
 
@@ -28,6 +31,11 @@ _INTEGER = rf"^[+-]?[0-9]{{1,{_LONGEST}}}$"
 _LONG_INTEGER = r"^[+-]?[0-9]+$"
 _DOUBLE = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?$"
 _DATE = r"(?s)^(?P<y>[0-9]{4})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
+_DECIMAL = r"^[+-]?([0-9]{1,38}(\.[0-9]{0,38})?|\.[0-9]{1,38})$"
+_TIME = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
+)
 _NEEDS_SPARK = r"^[+-]?[0-9]{4,7}(-|$)"
 _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "-inf": "-inf"} | {
     "infinity": "inf",
@@ -36,21 +44,26 @@ _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "-inf": "-inf"} | {
 }
 
 
-def text_cast(target: DataType, text: str) -> Cast | None:
+def text_cast(target: DataType, text: str, zone: str) -> Cast | None:
     """Return the cast of texts to a type, or None if only Spark has it.
 
     Args:
         target: The type.
         text: The expression, for errors.
+        zone: The time zone of the session.
     """
+    if isinstance(target, DecimalType):
+        return lambda values: _to_decimals(values, target, text)
+    if str(target) == "timestamp_ntz" or (str(target) == "timestamp" and zone in UTC):
+        return lambda values: _to_times(values, to_arrow_type(target), text)
     if str(target) in INTEGERS:
         return lambda values: _to_integers(values, to_arrow_type(target), text)
     if target == BOOLEAN:
         return _to_booleans
     if target == DATE:
         return lambda values: _to_dates(values, text)
-    if target == DOUBLE:
-        return lambda values: _to_doubles(values, text)
+    if str(target) in ("float", "double"):
+        return lambda values: _to_floats(values, to_arrow_type(target), text)
     return None
 
 
@@ -119,8 +132,36 @@ def _number_of(part: pa.Array) -> pa.Array:
     return filled.cast(pa.int32())
 
 
-def _to_doubles(values: pa.Array, text: str) -> Read:
-    plain = pc.ascii_lower(_trimmed(values))
+def _to_decimals(values: pa.Array, target: DecimalType, text: str) -> Read:
+    plain = _trimmed(values)
+    is_number = _is_like(plain, _DECIMAL)
+    # Rare forms: `1e3`, and more digits than a decimal has.
+    _refuse_any(pc.and_not(_is_like(plain, "[0-9]"), is_number), text)
+    digits = pc.utf8_ltrim(_where(is_number, plain), characters="+")
+    wide = digits.cast(pa.decimal256(ROOM, MAX_PRECISION))
+    exact = rounded_half_up(wide, target.scale).cast(pa.decimal256(ROOM, target.scale))
+    edge = pa.scalar(largest(target.precision, target.scale), exact.type)
+    fits = pc.and_(pc.less_equal(exact, edge), pc.greater_equal(exact, pc.negate(edge)))
+    fits = pc.fill_null(fits, False)
+    return _where(fits, exact).cast(to_arrow_type(target)), pc.and_not(values.is_valid(), fits)
+
+
+def _to_times(values: pa.Array, target: pa.DataType, text: str) -> Read:
+    """Read times without a zone; what else may be a time in Spark is refused."""
+    plain = _trimmed(values)
+    is_time = _is_like(plain, _TIME)
+    _refuse_any(pc.and_not(_is_like(plain, "[0-9]"), is_time), text)
+    day = pc.utf8_slice_codeunits(_where(is_time, plain), 0, 10)
+    behind = pc.utf8_slice_codeunits(plain, 11, 26)
+    known = pc.if_else(pc.equal(behind, ""), "00:00:00", behind)
+    dates, _ = _to_dates(day, text)
+    whole = pc.binary_join_element_wise(dates.cast(pa.string()), known, " ")
+    return whole.cast(pa.timestamp("us")).cast(target), pc.and_(values.is_valid(), dates.is_null())
+
+
+def _to_floats(values: pa.Array, target: pa.DataType, text: str) -> Read:
+    # Java's own parser trims fewer characters than Spark does for whole numbers.
+    plain = pc.ascii_lower(pc.utf8_trim(values, characters=_BLANKS.rstrip("\x7f")))
     is_number = _is_like(plain, _DOUBLE)
     is_special = pc.is_in(plain, value_set=pa.array(list(_SPECIAL)))
     # Java also reads forms such as `1d` and `0x1p3`.
@@ -128,5 +169,5 @@ def _to_doubles(values: pa.Array, text: str) -> Read:
     special = pa.array([_SPECIAL.get(str(item)) for item in plain.dictionary_encode().dictionary])
     numbers = _where(is_number, pc.utf8_ltrim(plain, characters="+"))
     named = pc.take(special.cast(pa.string()), plain.dictionary_encode().indices)
-    found = pc.coalesce(numbers, named).cast(pa.float64())
+    found = pc.coalesce(numbers, named).cast(target)
     return found, pc.and_not(values.is_valid(), pc.or_(is_number, is_special))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.arrow_types import to_arrow_type
@@ -28,10 +29,12 @@ __all__ = [
     "Value",
     "columns_of",
     "computed",
+    "computed_where",
     "constant_of",
     "fits_type",
     "integer_of",
     "one_array",
+    "strict",
     "type_of_literal",
     "typed_constant",
 ]
@@ -58,6 +61,7 @@ class Value:
         literal: The constant; None if it is not a constant.
         is_plain: Whether no `char(n)` and no text with a collation is in it.
         is_written: Whether it is a number as written, without a cast or an operator.
+        may_fail: Whether some rows may have no value, only an error.
     """
 
     data_type: DataType
@@ -66,6 +70,7 @@ class Value:
     literal: Literal | None = None
     is_plain: bool = True
     is_written: bool = False
+    may_fail: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def _make_nulls(rows: pa.Table) -> pa.Array:
     return pa.nulls(rows.num_rows)
 
 
-NULL = Value(VOID, _make_nulls, literal=Literal(None, "null"))
+NULL = Value(VOID, _make_nulls, literal=Literal(None, "null"), may_fail=False)
 """The value of a bare NULL."""
 
 
@@ -106,6 +111,61 @@ def computed(
         return kernel(*(value.compute(rows) for value in values))
 
     return Value(data_type, compute, columns_of(values))
+
+
+def strict(
+    data_type: DataType,
+    arguments: Iterable[Value],
+    kernel: Callable[..., Array],
+    *,
+    is_last_first: bool = False,
+) -> Value:
+    """Make the value of a function that is null where one of its arguments is.
+
+    As in Spark, an argument is computed only for the rows where those before it are not null, so
+    that it fails for no other row.
+
+    Args:
+        data_type: The type of the result.
+        arguments: The arguments.
+        kernel: Returns the result for the arrays of all arguments, in their order.
+        is_last_first: Whether Spark computes the last argument first.
+    """
+    values = tuple(arguments)
+    order = list(enumerate(values))
+    if is_last_first:
+        order.reverse()
+
+    def compute(rows: pa.Table) -> Array:
+        found: dict[int, Array] = {}
+        is_open: Array | None = None
+        for index, value in order:
+            found[index] = _compute_open(value, rows, is_open)
+            if found[index].null_count:
+                is_valid = pc.is_valid(found[index])
+                is_open = is_valid if is_open is None else pc.and_(is_open, is_valid)
+        return kernel(*(found[index] for index in range(len(values))))
+
+    return Value(data_type, compute, columns_of(values))
+
+
+def _compute_open(value: Value, rows: pa.Table, is_open: Array | None) -> Array:
+    if is_open is None or not value.may_fail:
+        return value.compute(rows)
+    return computed_where(value, rows, one_array(is_open))
+
+
+def computed_where(value: Value, rows: pa.Table, mask: pa.Array) -> pa.Array:
+    """Compute a value for some rows only; it is null in the others.
+
+    Args:
+        value: The value.
+        rows: All rows.
+        mask: Whether a row is wanted, never null.
+    """
+    found = one_array(value.compute(rows.filter(mask)))
+    places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
+    return found.take(pc.if_else(mask, places, pa.scalar(None, pa.int64())))
 
 
 def columns_of(values: Iterable[Value]) -> frozenset[tuple[str, ...]]:
@@ -141,7 +201,11 @@ def integer_of(number: int, name: str) -> Value | None:
 def typed_constant(literal: Literal, data_type: DataType) -> Value:
     """Make a constant of the type that its author declared."""
     scalar = pa.scalar(literal.value, to_arrow_type(data_type))
-    return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=literal)
+
+    def compute(rows: pa.Table) -> Array:
+        return pa.repeat(scalar, rows.num_rows)
+
+    return Value(data_type, compute, literal=literal, may_fail=False)
 
 
 def type_of_literal(literal: Literal) -> DataType:

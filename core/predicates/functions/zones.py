@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 
 from optimist.core.expressions import NotSqlError, parse_expression
-from optimist.core.expressions.tree import Call, Cast, Expression, Name, Typed, walk
+from optimist.core.expressions.tree import (
+    Call,
+    Cast,
+    Expression,
+    Interval,
+    Name,
+    Typed,
+    walk,
+)
 
 __all__ = ["is_bare_name", "names_times"]
 
@@ -15,6 +23,8 @@ _TIMES = (
     "current",
     "now",
     "unix",
+    "date_format",
+    "extract",
     "curdate",
     "hour",
     "minute",
@@ -37,6 +47,8 @@ def names_times(sql: str) -> bool:
 def _makes_time(node: Expression) -> bool:
     if isinstance(node, Cast):
         return node.target.name.startswith("TIMESTAMP")
+    if isinstance(node, Interval):
+        return not (node.is_of_days or node.months is not None)  # a date plus hours is a time
     if isinstance(node, Typed):
         return node.type_name.startswith("TIMESTAMP")
     return isinstance(node, Call) and any(word in node.name for word in _TIMES)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.local.values import parse_value
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.schema.types import (
@@ -83,3 +83,31 @@ def test_a_list_of_several_types_compares_a_cast_in_their_common_type():
 def test_an_escape_of_several_characters_is_refused():
     with pytest.raises(UsageError):
         parse_value("like(s, 'a%', 'ab')", _SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("i + 1 DIV nvl(i, 0)", [2, "error", None]),
+        ("1 DIV nvl(i, 0) + i", [2, "error", "error"]),
+        ("i = 1 DIV nvl(i, 0)", [True, "error", None]),
+        ("i <=> 1 DIV nvl(i, 0)", [True, "error", "error"]),
+        ("i IN (i, 1 DIV 0)", [True, True, None]),
+        ("i IN (1, 1 DIV i)", [True, "error", None]),
+        ("(1 DIV nvl(i, 0)) / i", [1.0, "error", None]),
+        ("i / (1 DIV nvl(i, 0))", [1.0, "error", "error"]),
+        ("date_add(DATE '2024-01-01', i) = make_date(2024, nvl(i, 0), 2)", [True, "error", None]),
+    ],
+)
+def test_a_part_fails_only_for_rows_for_which_spark_computes_it(sql, wanted):
+    value = parse_value(sql, _SCHEMA)
+    assert [_answer(value, row) for row in range(3)] == wanted
+    kept = [row for row, answer in enumerate(wanted) if answer != "error"]
+    assert value.compute(_ROWS.take(kept)).to_pylist() == [wanted[row] for row in kept]
+
+
+def _answer(value, row):
+    try:
+        return value.compute(_ROWS.slice(row, 1)).to_pylist()[0]
+    except SchemaError:
+        return "error"

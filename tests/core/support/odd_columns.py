@@ -145,12 +145,40 @@ def _odd_rows() -> pa.Table:
     add("t", _days(_DATES), pa.date32())
     add("z", _moments(dt.timezone.utc), pa.timestamp("us", tz="UTC"))
     add("w", _moments(None), pa.timestamp("us"))
+    _add_rare_types(columns)
     return pa.table(columns)
+
+
+def _add_rare_types(columns: dict[str, pa.Array]) -> None:
+    """Add binary values, texts of many lengths, and values with parts."""
+    lengths = [*range(70), *range(90, 140)]
+    columns["x1"] = pa.array([bytes((7 * i + n) % 256 for i in range(n)) for n in lengths])
+    texts = ["".join(chr(33 + (5 * i + n) % 90) for i in range(n)) for n in lengths]
+    columns["y1"] = pa.array([text[:-1] + "\u00e9\U0001f600" for text in texts])
+    numbers = [[1, -1, None], [], None, [2**31 - 1], [0, 0], [None], list(range(-9, 9))]
+    columns["ints"] = pa.array(_spread(numbers, 1), pa.list_(pa.int32()))
+    words = [["a", "", None], [], None, ["\u00e9", "b"], [None, None], ["abc"] * 4]
+    columns["words"] = pa.array(_spread(words, 1), pa.list_(pa.string()))
+    doubles = [[0.0, -0.0], [_NAN, None], [_INF, 1.5], None, []]
+    columns["doubles"] = pa.array(_spread(doubles, 1), pa.list_(pa.float64()))
+    maps = [{"a": 1, "b": None}, {}, None, {"": -5}, {"b": 2, "\u00e9": 3}]
+    kind = pa.map_(pa.string(), pa.int32())
+    columns["pairs"] = pa.array([_items(item) for item in _spread(maps, 1)], kind)
+    structs = [{"u": 1, "v": "q"}, None, {"u": None, "v": ""}, {"u": -7, "v": None}]
+    fields = pa.struct([("u", pa.int64()), ("v", pa.string())])
+    columns["parts"] = pa.array(_spread(structs, 1), fields)
+    nested = [[{"u": 1, "v": "q"}, None], None, [], [{"u": None, "v": None}]]
+    columns["deep"] = pa.array(_spread(nested, 1), pa.list_(fields))
+
+
+def _items(given: dict[str, int | None] | None) -> list[tuple[str, int | None]] | None:
+    return None if given is None else list(given.items())
 
 
 ODD_ROWS = _odd_rows()
 """The table; a column's letter tells its type: b, h, i, l are integers, f and d floats, n, m, p,
-q, r decimals, c, s, u, v texts, k small integers, o booleans, t dates, z and w timestamps."""
+q, r decimals, c, s, u, v, y texts, k small integers, o booleans, t dates, z and w timestamps, x
+binary values."""
 
 
 def as_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
@@ -163,6 +191,8 @@ def as_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
         return [None if item is None else item.hex() for item in values.to_pylist()]
     if pa.types.is_floating(values.type):
         return [None if item is None else repr(item) for item in values.to_pylist()]
+    if pa.types.is_nested(values.type):
+        return [None if item is None else str(item) for item in values.to_pylist()]
     if pa.types.is_decimal(values.type):
         return [None if item is None else f"{item:f}" for item in values.to_pylist()]
     return [None if item is None else str(item) for item in pc.fill_null(values, None).to_pylist()]

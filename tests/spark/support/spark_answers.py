@@ -1,13 +1,15 @@
 """Records Spark's answers to the expressions of `function_cases` over the odd columns.
 
 Run it with the folders of tests/core/support and tests/spark/support on the path, to write
-tests/core/predicates/spark_answers.json.gz again.
+tests/core/predicates/spark_answers.json.gz again. It asks only for new expressions, or for all of
+them with the argument `all`.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -92,7 +94,10 @@ def _record() -> None:
     for key, value in CONFS.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    found = spark_answers(spark, list(_known()))
+    texts = list(_known())
+    before = {} if "all" in sys.argv else json.loads(gzip.decompress(RECORD.read_bytes()))
+    asked = spark_answers(spark, [text for text in texts if text not in before])
+    found = {text: {**before, **asked}[text] for text in texts if text in before or text in asked}
     text = json.dumps(found, separators=(",\n", ":"))
     with RECORD.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as file:
         file.write(text.encode())
