@@ -5,7 +5,8 @@
 3. It waits, as the commit loop does between attempts, and runs again from the start, until it
    lands. If the attempts or the time of the retry policy are used up, the last conflict is raised.
 
-A source or a value that is not deterministic is computed again each time.
+A source or a value that is not deterministic is computed again each time, but the time at which the
+command began stays the same.
 """
 
 from __future__ import annotations
@@ -59,4 +60,5 @@ def run_until_it_lands(
             # A transaction that is bound to its source's version would meet the same conflict.
             if again.read_version <= txn.read_version:
                 raise
+            again.begun_ms = txn.begun_ms
             txn = again

@@ -18,6 +18,7 @@ from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.errors.foreign_text import shown
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.nested_values import shaped_as
 from optimist.core.local.stored_values import Value
 from optimist.core.local.values import parse_assigned
@@ -56,6 +57,7 @@ class LocalAssignments:
         seen: StructType | None = None,
         zone: str = "UTC",
         may_lack_fields: bool = False,
+        moment: Moment | None = None,
     ) -> LocalAssignments:
         """Resolve assignments.
 
@@ -66,6 +68,7 @@ class LocalAssignments:
                 columns.
             zone: The time zone for timestamps without one.
             may_lack_fields: Whether structs may lack fields of their targets; those become null.
+            moment: When the statement began; None refuses functions of the moment.
 
         Raises:
             UsageError: Nothing is assigned, or something twice, or only Spark can compute a value
@@ -83,6 +86,8 @@ class LocalAssignments:
         for name, value in given.items():
             target = _resolve_target(name, schema)
             ensure_apart([*values, target.path])
+            if moment is not None and isinstance(value, str):
+                value = moment.fixed(value, (seen or schema).names)
             parsed = parse_assigned(value, seen or schema, zone=zone)
             values[target.path] = shaped_as(
                 parsed, target.data_type, name, may_lack_fields=may_lack_fields

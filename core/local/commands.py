@@ -22,6 +22,7 @@ from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
 from optimist.core.errors.short_repr import short_repr
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
@@ -99,7 +100,7 @@ def delete(
 
     def work(pending: UncommittedFiles) -> Changes:
         watch = Stopwatch(txn.table.clock)
-        condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
+        condition = None if predicate is None else _condition(txn, predicate)
         writer = RowWriter(_local_target(txn, options, "DELETE"), pending, is_checked=False)
         rows = LocalDelete(writer, condition)
         rewrite = rewrite_rows(rows, _find_candidates(txn, condition), pending, watch)
@@ -118,8 +119,8 @@ def update(
 
     def work(pending: UncommittedFiles) -> Changes:
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
-        condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
-        assignments = LocalAssignments.of(values, schema)
+        condition = None if predicate is None else _condition(txn, predicate)
+        assignments = LocalAssignments.of(values, schema, moment=Moment(txn.begun_ms))
         ensure_none_updated(schema, (path[0] for path in assignments.values))
         ensure_rows_can_be_checked(txn.metadata, schema, schema)
         writer = RowWriter(_local_target(txn, options, "UPDATE"), pending)
@@ -145,7 +146,9 @@ def merge(
         )
         evolves = request.evolves_schema or txn.table.options.schema_auto_merge_enabled
         source = SourceRows.of(request.source, source_schema)
-        plain = replace(request, evolves_schema=evolves)
+        columns = (*before.names, *source_schema.names)
+        fixed = request.at_moment(Moment(txn.begun_ms), columns)
+        plain = replace(fixed, evolves_schema=evolves)
         ensure_order(plain.clauses)
         if evolves:
             evolve_schema(txn, source_schema, plain.clauses, None, is_plain=True)
@@ -159,6 +162,10 @@ def merge(
         return changes_of_merge(done, resolved, txn.table, watch)
 
     return _run_command(txn, work, options)
+
+
+def _condition(txn: OptimisticTransaction, given: str | Predicate) -> LocalCondition:
+    return LocalCondition.of(given, txn.snapshot, Moment(txn.begun_ms))
 
 
 def _local_target(txn: OptimisticTransaction, options: CommandOptions, command: str) -> LocalTarget:

@@ -22,6 +22,7 @@ from optimist.core.data.column_shape import find_name
 from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.stored_values import Value, stored_as
@@ -39,7 +40,12 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
 def complete_rows(
-    rows: pa.Table, schema: StructType, given: Iterable[str], *, num_before: int = 0
+    rows: pa.Table,
+    schema: StructType,
+    given: Iterable[str],
+    *,
+    num_before: int = 0,
+    moment: Moment | None = None,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """Fill in the columns that new rows lack.
 
@@ -48,6 +54,7 @@ def complete_rows(
         schema: The table's schema.
         given: The columns that the rows have, in any case.
         num_before: The number of rows of the same write that were completed before.
+        moment: When the statement began; None leaves defaults such as `now()` to Spark.
 
     Raises:
         UsageError: Only Spark can compute a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows have
@@ -57,7 +64,7 @@ def complete_rows(
     """
     names = [name for name in (find_name(schema.names, name) for name in given) if name]
     missing = [item for item in schema if item.name not in names]
-    defaults = _default_values(missing, schema)
+    defaults = _default_values(missing, schema, moment)
     generated = {item.name: value for item in schema if (value := _generated_value(item, schema))}
     filled = _with_values(rows, defaults)
     numbered, numbered_names = with_identity_numbers(filled, schema, names, num_before=num_before)
@@ -68,8 +75,12 @@ def complete_rows(
     return _with_values(numbered, computed), numbered_names
 
 
-def with_defaults(assignments: LocalAssignments) -> LocalAssignments:
+def with_defaults(assignments: LocalAssignments, moment: Moment | None = None) -> LocalAssignments:
     """Add the defaults of columns that an INSERT does not name.
+
+    Args:
+        assignments: The values of the others.
+        moment: As for `complete_rows`.
 
     Raises:
         UsageError: Only Spark can compute a default (kind `OPTIMIST_NEEDS_SPARK`).
@@ -78,17 +89,25 @@ def with_defaults(assignments: LocalAssignments) -> LocalAssignments:
     schema = assignments.schema
     missing = (item for item in schema if item.name not in assignments.targets)
     values = dict(assignments.values)
-    for name, value in _default_values(missing, schema).items():
+    for name, value in _default_values(missing, schema, moment).items():
         values[(name,)] = value
     return replace(assignments, values=values)
 
 
-def _default_values(columns: Iterable[StructField], schema: StructType) -> dict[str, Value]:
+def _default_values(
+    columns: Iterable[StructField], schema: StructType, moment: Moment | None
+) -> dict[str, Value]:
     return {
-        item.name: _parse_column_sql(str(item.metadata[_DEFAULT]), item, schema, "default")
+        item.name: _default_value(str(item.metadata[_DEFAULT]), item, schema, moment)
         for item in columns
         if _DEFAULT in item.metadata
     }
+
+
+def _default_value(sql: str, item: StructField, schema: StructType, moment: Moment | None) -> Value:
+    if moment is None or not moment.is_instant(sql):
+        return _parse_column_sql(sql, item, schema, "default")
+    return stored_as(parse_value(moment.fixed(sql, ()), schema), item.data_type, item.name)
 
 
 def _generated_value(item: StructField, schema: StructType) -> Value | None:

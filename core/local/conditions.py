@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.expressions.moments import Moment
 from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.predicates.moments import predicate_at
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import ensure_exact, row_mask
@@ -37,22 +39,33 @@ class LocalCondition:
     zone: str = "UTC"
 
     @classmethod
-    def of(cls, given: str | Predicate, snapshot: Snapshot) -> LocalCondition:
+    def of(
+        cls, given: str | Predicate, snapshot: Snapshot, moment: Moment | None = None
+    ) -> LocalCondition:
         """Resolve a condition against a table.
+
+        Args:
+            given: SQL text or a tree.
+            snapshot: The version of the table.
+            moment: When the statement began; None refuses functions of the moment.
 
         Raises:
             UsageError: It can't be parsed, or only Spark can evaluate a part of it (kind
                 `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: It names an unknown column.
         """
-        return cls.on(given, snapshot.schema, snapshot.partition_columns)
+        return cls.on(given, snapshot.schema, snapshot.partition_columns, moment)
 
     @classmethod
     def on(
-        cls, given: str | Predicate, schema: StructType, partition_columns: Sequence[str]
+        cls,
+        given: str | Predicate,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        moment: Moment | None = None,
     ) -> LocalCondition:
         """Resolve a condition against columns, as `of` does against a table's."""
-        predicate = ensure_columns(Predicate.of(given), schema)
+        predicate = ensure_columns(predicate_at(moment, given, schema.names), schema)
         ensure_exact(predicate, schema, remedy=RUN_WITH_SPARK)
         names = {path[0].lower() for path in predicate.columns()}
         partitions = {name.lower() for name in partition_columns}

@@ -15,6 +15,7 @@ from optimist.core.commands.row_rules import (
     values_at,
 )
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.protocol.actions import Metadata
@@ -38,12 +39,14 @@ class NewRows:
         schema: The table's schema after the write.
         given: The columns of the rows.
         condition: The condition that all rows must satisfy; None for none.
+        moment: When the write began; None leaves defaults such as `now()` to Spark.
     """
 
     metadata: Metadata
     schema: StructType
     given: StructType
     condition: LocalCondition | None = None
+    moment: Moment | None = None
 
     def ensure_possible(self) -> None:
         """Refuse a table whose rules only Spark can evaluate.
@@ -75,7 +78,9 @@ class NewRows:
             UsageError: Only Spark can compute a value.
         """
         shaped = arrow_rows(rows, self.schema)
-        completed, _ = complete_rows(shaped, self.schema, rows.column_names, num_before=num_before)
+        completed, _ = complete_rows(
+            shaped, self.schema, rows.column_names, num_before=num_before, moment=self.moment
+        )
         stored = as_stored(completed, self.schema, self.metadata.partition_columns)
         ensure_rules_kept(stored, self.metadata, self.schema)
         if self.condition is not None:

@@ -26,6 +26,7 @@ from optimist.core.data.change_files import CHANGE_TYPE, INSERT, change_files, c
 from optimist.core.data.parquet.stream_files import StreamFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
 from optimist.core.local.new_rows import NewRows
@@ -120,7 +121,8 @@ class _Write:
         condition = self._resolve_condition()
         schema = self.txn.table_metadata.schema
         is_checked = self.txn.table.options.replace_where_constraint_check_enabled
-        rows = NewRows(self.txn.metadata, schema, self.given, condition if is_checked else None)
+        checked, moment = condition if is_checked else None, Moment(self.txn.begun_ms)
+        rows = NewRows(self.txn.metadata, schema, self.given, checked, moment)
         rows.ensure_possible()
         outcome = self._write_and_remove(rows, condition, pending)
         operation = self._operation(outcome, condition)
@@ -133,7 +135,9 @@ class _Write:
         if wanted is None:
             return None
         schema = txn.table_metadata.schema if txn.read_version < 0 else txn.snapshot.schema
-        condition = LocalCondition.on(wanted, schema, txn.metadata.partition_columns)
+        condition = LocalCondition.on(
+            wanted, schema, txn.metadata.partition_columns, Moment(txn.begun_ms)
+        )
         ensure_may_replace(
             condition.text,
             is_partition_only=condition.is_partition_only,

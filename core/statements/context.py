@@ -11,6 +11,7 @@ import pyarrow as pa
 from optimist.core.commands.alter.table_changes import AlterableTable, TableChanges
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.merge.stored_source import Source, stored_source
 from optimist.core.local.partition_choice import files_in_partitions
@@ -116,7 +117,7 @@ class StatementContext(ABC):
 
     def in_partitions(self, log: OpenTable, where: str) -> Callable[[Snapshot], pa.Table]:
         """Return what gives the files of the partitions for which a condition is true."""
-        return files_in_partitions(where, log.snapshot())
+        return files_in_partitions(where, log.snapshot(), Moment(log.table.clock.now_ms()))
 
     def changes(self, log: OpenTable) -> TableChanges:
         """Return what changes a table's schema, properties and so on."""

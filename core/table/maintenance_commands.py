@@ -17,6 +17,7 @@ from optimist.core.errors.argument_types import (
     whole_number,
     wrong_type,
 )
+from optimist.core.expressions.moments import Moment
 from optimist.core.log.timestamps import Timestamp, epoch_ms, format_timestamp
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
@@ -118,7 +119,8 @@ class MaintenanceCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            chosen = by_need.files_in_partitions(predicate, self.snapshot())
+            moment = Moment(self.table.clock.now_ms())
+            chosen = by_need.files_in_partitions(predicate, self.snapshot(), moment)
             wanted = replace(wanted, chosen=chosen, text=str(predicate))
         ensure_optional_function(progress, "progress")
         return by_need.optimize(self._begin, by_need.LocalBins(progress), wanted)

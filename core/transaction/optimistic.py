@@ -68,6 +68,8 @@ class OptimisticTransaction:
         snapshot: The version that it started from.
         num_reruns: How often its command has run before and met a conflict; None where it does not
             run again.
+        begun_ms: When its command began, the first time; `current_timestamp()` in the command is
+            that time.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class OptimisticTransaction:
         self.table = table
         self.snapshot = snapshot
         self.num_reruns: int | None = None
+        self.begun_ms = table.clock.now_ms()
         self._committer = committer
         self._reads = reads or ReadTracker()
         self._pending = pending or PendingMetadata(table, snapshot)

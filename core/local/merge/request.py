@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from optimist.core.errors import UsageError
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.merge.scope import Sides
 from optimist.core.local.merge.stored_source import Source
 from optimist.core.predicates import Predicate
+from optimist.core.predicates.moments import predicate_at
 from optimist.core.requests.merge_clauses import Clause
 from optimist.core.schema.types import StructType
 
@@ -39,6 +41,29 @@ class LocalMergeRequest:
     source_alias: str = "s"
     clauses: tuple[LocalClause, ...] = ()
     evolves_schema: bool = False
+
+    def at_moment(self, moment: Moment, columns: Collection[str]) -> LocalMergeRequest:
+        """Return the request with constants for functions such as `current_timestamp()`.
+
+        Args:
+            moment: When the statement began.
+            columns: The names of the columns of both sides.
+        """
+
+        def values(given: Mapping[str, object]) -> Mapping[str, object]:
+            if not isinstance(given, Mapping):
+                return given  # refused where the values are resolved
+            return {
+                name: moment.fixed(value, columns) if isinstance(value, str) else value
+                for name, value in given.items()
+            }
+
+        def condition(given: str | Predicate) -> str | Predicate:
+            return predicate_at(moment, given, columns)
+
+        clauses = (clause.mapped(condition, values) for clause in self.clauses)
+        on = moment.fixed(self.on, columns) if isinstance(self.on, str) else self.on
+        return replace(self, on=on, clauses=tuple(clauses))
 
     def sides(self, target: StructType, source: StructType) -> Sides:
         """Return the columns of both sides, under their aliases.
