@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optimist.core import ColumnChange, TableChanges
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ProtocolError
+from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import with_features
@@ -160,9 +161,9 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = Call(commit_properties, post_commithook_properties)
-        found = next(
-            (item for item in self.table.schema().fields if item.name == column_name), None
-        )
+        ensure_text(column_name, "column_name")
+        with errors_translated():
+            found = self.table._log.snapshot().schema.find(column_name)
         if found is not None and found.nullable:
             raise ValueError(f"The column {column_name!r} may be null already.")
         change = ColumnChange((column_name,), nullable=True)

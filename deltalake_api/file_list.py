@@ -39,9 +39,16 @@ def partitions(snapshot: Snapshot, filters: Filters | None) -> list[dict[str, An
     values = _partition_values(_files(snapshot, filters), snapshot)
     distinct = values.group_by(names, use_threads=False).aggregate([]).select(names)
     found: list[dict[str, Any]] = pa.table(
-        {name: distinct[name].cast(pa.string()) for name in names}
+        {name: _as_text(distinct[name]) for name in names}
     ).to_pylist()
     return found
+
+
+def _as_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values as deltalake writes them: times in UTC, and without its letter."""
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us"))
+    return values.cast(pa.string())
 
 
 def _partition_values(files: pa.Table, snapshot: Snapshot) -> pa.Table:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator as operators
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.errors import SchemaError, TableError
+from optimist.core.errors.argument_types import ensure_text, wrong_type
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.predicates import Predicate, col
 from optimist.core.predicates.builder import ColumnBuilder
@@ -36,7 +40,7 @@ def predicate_of(filters: Filters | None, schema: StructType) -> str | Predicate
     """Return the predicate that filters mean, or None without any.
 
     A value is compared by the column's type, also where it is given as text. The empty text stands
-    for null.
+    for null, for which `in` is never true; with it in the list, `not in` is true for no row.
 
     Args:
         filters: SQL with the quotes of deltalake, or tuples.
@@ -48,6 +52,8 @@ def predicate_of(filters: Filters | None, schema: StructType) -> str | Predicate
     """
     if filters is None or isinstance(filters, str):
         return optional_spark_sql(filters)
+    if not isinstance(filters, Sequence):
+        raise wrong_type("filters", filters, "SQL text, or a list of tuples")
     given: list[Any] = list(filters)
     if not given:
         return None
@@ -68,13 +74,17 @@ def _conjunction(group: Sequence[_Literal], schema: StructType) -> Predicate:
     if not group:
         raise ValueError("A list of filters is empty. Give no filter at all to match all files.")
     found = Predicate.TRUE
-    for column, operator, value in group:
+    for item in group:
+        if not isinstance(item, tuple) or len(item) != 3:
+            raise ValueError(f"{item!r} is no filter. Give a tuple of column, operator and value.")
+        column, operator, value = item
         one = _comparison(_column(column, schema), operator, value)
         found = one if found == Predicate.TRUE else found & one
     return found
 
 
 def _column(name: str, schema: StructType) -> StructField:
+    ensure_text(name, "filters, a column,")
     found = next((item for item in schema if item.name == name), None)
     if found is None:
         raise SchemaError(
@@ -88,10 +98,12 @@ def _column(name: str, schema: StructType) -> StructField:
 def _comparison(item: StructField, operator: str, value: Any) -> Predicate:
     column = col(quote_path((item.name,)))
     if operator in ("in", "not in"):
-        values = _values(value)
-        known = [each for each in (_value(one, item) for one in values) if each is not None]
-        found = column.isin(known)
-        return found if operator == "in" else ~found
+        values = [_value(one, item) for one in _values(value)]
+        found = column.isin([each for each in values if each is not None])
+        if operator == "in":
+            return found
+        # NOT IN is true for no row if the list has a null.
+        return Predicate.FALSE if None in values else ~found
     if operator not in _COMPARISONS:
         raise ValueError(f"The operator {operator!r} is unknown. Use one of {_OPERATORS}.")
     if isinstance(value, list | tuple | set):
@@ -135,6 +147,10 @@ def _text(given: Any) -> str:
         return given.isoformat(sep=" ")
     if isinstance(given, dt.date):
         return given.isoformat()
-    if isinstance(given, int | float):
-        return str(given)
+    if isinstance(given, Decimal):
+        return format(given, "f")
+    if hasattr(given, "__index__"):
+        return str(operators.index(given))
+    if isinstance(given, Real):  # those of NumPy, too
+        return str(float(given))
     raise ValueError(f"A filter can't have the value {given!r}. Give text, a number or a date.")

@@ -131,7 +131,7 @@ class TableOptimizer:
         with errors_translated():
             sizes = {"optimize_min_file_size": target_size, "optimize_max_file_size": target_size}
             log = call.handle(self.table._log, **({} if target_size is None else sizes))
-            predicate = predicate_of(filters, self.table._snapshot.schema)
+            predicate = predicate_of(filters, log.snapshot().schema)
             done = log.optimize(predicate, z_order_by=columns)
         self.table._catch_up()
         return metrics.optimized(done)

@@ -8,6 +8,7 @@ known here. All else is unknown, which only means that more files are read.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -95,9 +96,13 @@ class _Translator:
         if name in ("is_null", "is_not_null"):
             is_null = known_predicate(IsNull(column), self.table)
             return is_null if is_null is None or name == "is_null" else ~is_null
+        constant = _constant(arguments[1])
+        # For Arrow, NaN equals nothing and has no order. Here it equals NaN and is the greatest.
         if is_whole and self._is_float(column):
-            return None  # Arrow finds no number greater than NaN or less, here NaN is the greatest
-        compared = Comparison(_COMPARISONS[name], column, literal(_constant(arguments[1])))
+            return None
+        if isinstance(constant, float) and math.isnan(constant):
+            return None
+        compared = Comparison(_COMPARISONS[name], column, literal(constant))
         return known_predicate(compared, self.table)
 
     def _joined(self, name: str, parts: list[bytes], *, is_whole: bool) -> Predicate | None:

@@ -7,6 +7,7 @@ files that Arrow could read past it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -15,26 +16,46 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.argument_types import ensure_kind, wrong_type
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot.arrow_filter import translate_filter
 
 __all__ = ["RowDataset"]
 
+_PLACES = ("__filename", "__fragment_index", "__batch_index", "__last_in_fragment")
+"""The columns that Arrow adds to a dataset of files."""
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+"""A text in an expression of Arrow."""
 _NO_FILE = "rows-of-a-scan-come-from-its-method-scanner"
 
 
 def _refused(name: str) -> Callable[..., NoReturn]:
     def method(*_: object, **__: object) -> NoReturn:
         """Refuse what would read the files of the table past the scan."""
-        raise UsageError(
-            f"The dataset of a scan has no {name}. Nothing was read. Use its scanner, to_table, "
-            "to_batches, head, take or count_rows, or the scan itself.",
-            kind="OPTIMIST_NOT_BUILT_YET",
-            command=name,
+        raise _not_there(
+            name, "Use its scanner, to_table, to_batches, head, take or count_rows, or the scan."
         )
 
     return method
+
+
+def _not_there(name: str, remedy: str) -> UsageError:
+    return UsageError(
+        f"The dataset of a scan has no {name}. Nothing was read. {remedy}",
+        kind="OPTIMIST_NOT_BUILT_YET",
+        command=name,
+    )
+
+
+def _ensure_columns(columns: object) -> None:
+    names = columns if isinstance(columns, list | tuple | dict) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise wrong_type("columns", columns, "a list of names, or a dict of names and expressions")
+    if isinstance(columns, dict) and not all(
+        isinstance(each, ds.Expression) for each in columns.values()
+    ):
+        raise wrong_type("columns", columns, "a dict of names and expressions of pyarrow")
 
 
 class RowDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no types
@@ -70,8 +91,11 @@ class RowDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no 
             filter: An expression of pyarrow.
             options: What else pyarrow takes; of these, `batch_size` and `use_threads` count.
         """
+        if columns is not None:
+            _ensure_columns(columns)
         pushed = Predicate.TRUE
         if filter is not None:
+            ensure_kind(filter, "filter", ds.Expression, "an expression of pyarrow")
             pushed = translate_filter(filter, self.schema, self._table)
         needed = self._needed(columns, filter)
         schema = self.schema if needed is None else pa.schema(map(self.schema.field, needed))
@@ -81,18 +105,22 @@ class RowDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no 
 
     def _needed(self, columns: Any, condition: Any) -> list[str] | None:
         """Return the columns to read in the order of the schema, or None for all of them."""
-        if columns is None:
-            return None
         texts = [] if condition is None else [str(condition)]
         if isinstance(columns, dict):
             texts += [str(each) for each in columns.values()]
-            columns = ()
+        named = list(columns) if isinstance(columns, list | tuple) else []
+        names = self.schema.names
+        bare = [_TEXT.sub("", text) for text in texts]
+        for name in _PLACES:  # Arrow would invent values for them
+            if name not in names and (name in named or any(name in text for text in bare)):
+                raise _not_there(f"column {name}", "Leave it out.")
+        if columns is None:
+            return None
         if any("FieldPath" in text for text in texts):  # by position
             return None
         # A column that an expression names is a part of its text. What is read in vain does no
         # harm.
-        names = self.schema.names
-        found = [name for name in names if name in columns or any(name in t for t in texts)]
+        found = [name for name in names if name in named or any(name in t for t in texts)]
         return found or names[:1]  # a scanner counts rows by some column
 
     filter = _refused("filter")

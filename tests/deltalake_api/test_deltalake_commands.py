@@ -34,6 +34,7 @@ from optimist.deltalake.exceptions import (
 ROWS = pa.table({"k": [1, 2, 3, 4], "p": ["a", "a", "b", "b"], "v": [1.0, None, 3.0, 4.0]})
 MORE = pa.table({"k": [3, 9], "p": ["b", "z"], "v": [30.0, 90.0]})
 COUNTS = ("rows", "files")
+DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -409,3 +410,21 @@ def test_the_page_of_those_who_come_from_deltalake_runs(
     code = page.read_text(encoding="utf-8").split("```python\n")[1].partition("```")[0]
     exec(code.replace("/data/prices", str(tmp_path / "prices")), {})
     assert capsys.readouterr().out == "1\n2 2\n"
+
+
+def test_a_command_goes_by_the_newest_version_and_not_by_the_loaded_one(tmp_path: Path) -> None:
+    log = DeltaLog.for_path(str(tmp_path), {f"{DEFAULTS}enableTypeWidening": "true"})
+    log.append(pa.table({"p": pa.array([1], pa.int32()), "x": [1]}), partition_by=["p"])
+    old = ours.DeltaTable(tmp_path)
+    log.alter.change_columns([("p", "bigint")])
+    for _ in range(2):
+        log.append(pa.table({"p": [2**40], "x": [2]}))
+    told = old.optimize.compact([("p", "=", 2**40)])
+    assert (told["numFilesAdded"], told["numFilesRemoved"]) == (1, 2)
+    old.load_as_version(0)
+    log.write(pa.table({"p": [1], "x": [1]}), mode="overwrite", schema_mode="overwrite")
+    ours.DeltaTable.create(
+        tmp_path, pa.schema([pa.field("x", pa.int64(), nullable=False)]), mode="overwrite"
+    )
+    old.alter.drop_column_not_null("x")
+    assert old.schema().fields[0].nullable

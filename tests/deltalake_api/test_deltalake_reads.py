@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake as real
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -34,6 +35,10 @@ FILTERS: list[Any] = [
     [("p", "!=", "")],
     [("p", "in", ["a", ""])],
     [("p", "not in", ("a",))],
+    [("p", "not in", ("a", ""))],
+    [("p", "not in", [""])],
+    [("p", "in", [])],
+    [("p", "not in", [])],
     [("day", ">=", dt.date(2020, 1, 2))],
     [("day", "<", "2020-01-02"), ("p", "=", "a")],
     [("x", ">", 2)],
@@ -134,6 +139,36 @@ def test_changes_are_the_same(place: Path) -> None:
     mine = ours.DeltaTable(place).load_cdf(0, columns=names).read_all()
     theirs = pa.table(real.DeltaTable(place).load_cdf(0, columns=names).read_all()).select(names)
     assert sorted(mine.to_pylist(), key=str) == sorted(theirs.to_pylist(), key=str)
+
+
+@pytest.mark.parametrize("column", ["t", "f", "x", "day"])
+def test_the_values_of_partitions_are_spelled_the_same(tmp_path: Path, column: str) -> None:
+    real.write_deltalake(tmp_path, ROWS.select(["p", column]), partition_by=[column])
+    found = ours.DeltaTable(tmp_path).partitions()
+    assert sorted(found, key=str) == sorted(real.DeltaTable(tmp_path).partitions(), key=str)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        [("d", "=", Decimal("1.10"))],
+        [("x", "in", [np.int64(1)])],
+        [("f", ">=", np.float32(2.25))],
+    ],
+    ids=str,
+)
+def test_values_of_other_number_types_are_compared_exactly(place: Path, chosen: Any) -> None:
+    found = ours.DeltaTable(place).to_pyarrow_dataset(file_pruning_predicate=chosen).to_table()
+    assert set(found["x"].to_pylist()) == ({1} if chosen[0][0] != "f" else {None})
+
+
+@pytest.mark.parametrize(
+    "chosen", [[["p", "=", "a"]], [[("p", "=")]], [(5, "=", 1)], {1}, b"p", [("p", "=", b"a")]]
+)
+def test_what_is_no_filter_is_one_clear_error(place: Path, chosen: Any) -> None:
+    with pytest.raises(ValueError, match=r"[Ff]ilter|argument") as error:
+        ours.DeltaTable(place).file_uris(file_pruning_predicate=chosen)
+    assert "unpack" not in str(error.value)
 
 
 def test_a_table_is_found_at_a_version_and_at_a_time(place: Path) -> None:

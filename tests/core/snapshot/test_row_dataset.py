@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from odd_reads import counted_reads, make_odd_table, spelled
 from optimist.core import DeltaLog
-from optimist.core.errors import UsageError
+from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.snapshot.arrow_filter import translate_filter
 
@@ -56,6 +56,7 @@ FILTERS = [
     ~(F("x") <= 1.0),
     ~((F("x") > 1.0) | (F("id") > 70)),
     F("x") == math.nan,
+    F("x") != math.nan,
     F("x") != 0.0,
     F("x") == 0.0,
     F("x").is_nan(),
@@ -195,12 +196,23 @@ def test_what_would_read_past_the_scan_is_refused(numbers):
         lambda: dataset.filter(F("id") > 1),
         lambda: dataset.sort_by("id"),
         lambda: pickle.dumps(dataset),
+        lambda: dataset.to_table(columns=["id", "__filename"]),
+        lambda: dataset.to_table(filter=F("__fragment_index") == 0),
     ):
         with pytest.raises(UsageError) as caught:
             refused()
         assert caught.value.kind == "OPTIMIST_NOT_BUILT_YET"
+    assert dataset.to_table(filter=F("text") == '__filename "').num_rows == 0
     with pytest.raises(FileNotFoundError, match="rows-of-a-scan"):
         ds.Scanner.from_dataset(dataset).to_table()
+
+
+@pytest.mark.parametrize("columns", [5, "id", [None], {"a": 5}, b"id"], ids=str)
+def test_columns_of_a_wrong_type_are_one_clear_error(numbers, columns):
+    with pytest.raises(ArgumentTypeError, match="columns"):
+        numbers.scan().to_dataset().to_table(columns=columns)
+    with pytest.raises(ArgumentTypeError, match="filter"):
+        numbers.scan().to_dataset().scanner(filter="id > 1")
 
 
 def test_filters_of_a_mapped_table_are_pushed_down(odd, monkeypatch):
