@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optimist.core import ColumnChange, TableChanges
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ProtocolError
-from optimist.core.errors.argument_types import ensure_text
+from optimist.core.errors.argument_types import ensure_kind, ensure_mapping, ensure_text, flag
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import with_features
@@ -18,10 +18,10 @@ from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.deltalake.arguments import COMMIT_FIRST, call_of
+from optimist.deltalake.dialect import same_meaning
 from optimist.deltalake.exceptions import errors_translated, not_supported
 from optimist.deltalake.features import TableFeatures
 from optimist.deltalake.handles import Call
-from optimist.deltalake.quoting import in_spark_sql
 from optimist.deltalake.schema import Field, StructType, core_schema
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
 
@@ -74,9 +74,11 @@ class TableAlterer:
         """
         call = _call("add_feature", args, commit_properties, post_commithook_properties)
         given = feature if isinstance(feature, list) else [feature]
-        names = [item.in_protocol for item in given]
         with errors_translated():
-            if not allow_protocol_versions_increase:
+            for item in given:
+                ensure_kind(item, "feature", TableFeatures, "a TableFeatures, or a list of these")
+            names = [item.in_protocol for item in given]
+            if not flag(allow_protocol_versions_increase, "allow_protocol_versions_increase"):
                 _ensure_versions_stay(self.table._log.protocol, names)
             properties = {FEATURE_PREFIX + name: "supported" for name in names}
             self._change(call, lambda alter: alter.set_properties(properties))
@@ -120,10 +122,15 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = _call("add_constraint", args, commit_properties, post_commithook_properties)
+        with errors_translated():
+            ensure_mapping(constraints, "constraints", "a dict of a name and SQL")
         if len(constraints) != 1:
             raise ValueError("Give one constraint in a call: each is a commit of its own.")
         ((name, expression),) = constraints.items()
-        self._change(call, lambda alter: alter.add_constraint(name, in_spark_sql(expression)))
+        log = self.table._log
+        with errors_translated():
+            condition = same_meaning(expression, lambda: log.snapshot().schema, "constraints")
+        self._change(call, lambda alter: alter.add_constraint(name, condition))
 
     def drop_constraint(
         self,
@@ -143,9 +150,9 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = _call("drop_constraint", args, commit_properties, post_commithook_properties)
-        self._change(
-            call, lambda alter: alter.drop_constraint(name, if_exists=not raise_if_not_exists)
-        )
+        with errors_translated():
+            may_lack = not flag(raise_if_not_exists, "raise_if_not_exists")
+        self._change(call, lambda alter: alter.drop_constraint(name, if_exists=may_lack))
 
     def drop_column_not_null(
         self,
@@ -187,7 +194,9 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = _call("set_table_properties", args, commit_properties, post_commithook_properties)
-        options = {} if raise_if_not_exists else {"allow_arbitrary_properties": True}
+        with errors_translated():
+            is_strict = flag(raise_if_not_exists, "raise_if_not_exists")
+        options = {} if is_strict else {"allow_arbitrary_properties": True}
         self._change(call, lambda alter: alter.set_properties(properties), options)
 
     def set_table_name(
@@ -251,6 +260,8 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = _call("set_column_metadata", args, commit_properties, post_commithook_properties)
+        with errors_translated():
+            ensure_mapping(metadata, "metadata", "a dict of names and texts")
         if set(metadata) != {_COMMENT}:
             raise not_supported("Metadata of a column but its comment", f"Set only {_COMMENT!r}.")
         change = ColumnChange((column,), comment=metadata[_COMMENT])

@@ -17,7 +17,7 @@ from optimist.core.predicates import Predicate, col
 from optimist.core.predicates.builder import ColumnBuilder
 from optimist.core.predicates.text import quote_path
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
-from optimist.deltalake.quoting import optional_spark_sql
+from optimist.deltalake.dialect import optional_same_meaning
 
 __all__ = ["Filters", "predicate_of"]
 
@@ -51,7 +51,7 @@ def predicate_of(filters: Filters | None, schema: StructType) -> str | Predicate
         SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND`).
     """
     if filters is None or isinstance(filters, str):
-        return optional_spark_sql(filters)
+        return optional_same_meaning(filters, lambda: schema)
     if not isinstance(filters, Sequence):
         raise wrong_type("filters", filters, "SQL text, or a list of tuples")
     given: list[Any] = list(filters)

@@ -10,6 +10,7 @@ from typing import Any
 from optimist.core import DeltaLog
 from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.data.parquet.parquet_format import wanted_codec
+from optimist.core.errors.argument_types import optional_whole, wrong_type
 from optimist.core.options.commit_keys import parse_commit_keys
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.protocol.properties import TableProperties
@@ -36,6 +37,17 @@ class Call:
     commit: CommitProperties | None = None
     hooks: PostCommitHookProperties | None = None
     writer: WriterProperties | None = None
+
+    def __post_init__(self) -> None:
+        # By their attributes: a program may still take these classes from deltalake.
+        for argument, given, attribute in (
+            ("commit_properties", self.commit, "app_transactions"),
+            ("post_commithook_properties", self.hooks, "create_checkpoint"),
+            ("writer_properties", self.writer, "max_row_group_size"),
+        ):
+            if given is not None and not hasattr(given, attribute):
+                wanted = "".join(word.capitalize() for word in argument.split("_"))
+                raise wrong_type(argument, given, f"{wanted.replace('hook', 'Hook')}, or None")
 
     def handle(self, log: DeltaLog, **options: Any) -> DeltaLog:
         """Return the table's handle for this call.
@@ -103,8 +115,9 @@ def _options_of(given: CommitProperties | None) -> dict[str, Any]:
         not isinstance(custom, Mapping) or not all(isinstance(key, str) for key in custom)
     ):
         raise ValueError("custom_metadata is a mapping, and its keys must be strings.")
-    if given.max_commit_retries is not None:
-        found["max_commit_attempts"] = given.max_commit_retries + 1
+    retries = optional_whole(given.max_commit_retries, "max_commit_retries", least=0)
+    if retries is not None:
+        found["max_commit_attempts"] = retries + 1
     keys = dict(custom or {})
     if _USER_METADATA in keys:
         text = keys.pop(_USER_METADATA)

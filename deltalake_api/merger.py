@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from optimist.core import LocalMerge
+from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.predicates.text import quote_path
+from optimist.core.requests.arguments import names
 from optimist.core.schema.types import StructType
 from optimist.deltalake import metrics
+from optimist.deltalake.dialect import both_sides, optional_same_meaning, same_meaning
 from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import Call
 from optimist.deltalake.lenient_values import null_where_unfit
-from optimist.deltalake.quoting import in_spark_sql, optional_spark_sql
+from optimist.deltalake.quoting import in_spark_sql
 
 if TYPE_CHECKING:
     from optimist.deltalake.table import DeltaTable
@@ -26,14 +31,14 @@ class MergeColumns:
     """The columns of both sides of a MERGE, and what happens where they differ.
 
     Attributes:
-        source: The names of the source's columns.
+        source: The source's columns.
         table: The table's columns.
         aliases: What SQL calls the source and the table.
         evolves: Whether columns that only the source has are added to the table.
         is_lenient: Whether a value that does not fit its column becomes null.
     """
 
-    source: Sequence[str]
+    source: pa.Schema
     table: StructType
     aliases: tuple[str, str]
     evolves: bool = False
@@ -44,7 +49,8 @@ class MergeColumns:
 
         `*` needs all columns of the table in the source. deltalake takes those that are there.
         """
-        has_all = {name.lower() for name in self.source} >= {
+        of_source = self.source.names
+        has_all = {name.lower() for name in of_source} >= {
             name.lower() for name in self.table.names
         }
         if not left_out and not self.is_lenient and (self.evolves or has_all):
@@ -52,13 +58,25 @@ class MergeColumns:
         skipped = {name.lower() for name in left_out}
         return {
             quote_path((name,)): quote_path((self.aliases[0], name))
-            for name in self.source
+            for name in of_source
             if name.lower() not in skipped and (self.evolves or self.table.find(name) is not None)
         }
 
+    def of_both(self) -> StructType:
+        """Return the columns of both sides, by their names and by the aliases."""
+        return both_sides(self.aliases, self.source, self.table)
+
+    def condition(self, sql: str | None) -> str | None:
+        """Return the condition of a clause as Spark's SQL."""
+        return optional_same_meaning(sql, self.of_both)
+
     def values(self, updates: Mapping[str, str]) -> dict[str, object]:
         """Return the columns that a clause sets and their values as Spark's SQL."""
-        found = {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}
+        ensure_mapping(updates, "updates", "a dict of columns and SQL")
+        found = {
+            in_spark_sql(name): same_meaning(sql, self.of_both, "updates")
+            for name, sql in updates.items()
+        }
         if not self.is_lenient:
             return dict(found)
         return null_where_unfit(found, self.table, self.aliases[1])
@@ -88,7 +106,7 @@ class TableMerger:
         """Set columns of matching rows to SQL."""
         with errors_translated():
             self._merge = self._merge.when_matched_update(
-                self._columns.values(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), self._columns.condition(predicate)
             )
         return self
 
@@ -97,16 +115,16 @@ class TableMerger:
     ) -> TableMerger:
         """Set all columns of matching rows to the source's, or all but some."""
         with errors_translated():
-            named = self._columns.all_but(except_cols or ())
+            named = self._columns.all_but(names(except_cols, "except_cols"))
             if named is not None:
                 return self.when_matched_update(named, predicate)
-            self._merge = self._merge.when_matched_update_all(optional_spark_sql(predicate))
+            self._merge = self._merge.when_matched_update_all(self._columns.condition(predicate))
         return self
 
     def when_matched_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete matching rows."""
         with errors_translated():
-            self._merge = self._merge.when_matched_delete(optional_spark_sql(predicate))
+            self._merge = self._merge.when_matched_delete(self._columns.condition(predicate))
         return self
 
     def when_not_matched_insert(
@@ -115,7 +133,7 @@ class TableMerger:
         """Insert a row of SQL for each row of the source without a match."""
         with errors_translated():
             self._merge = self._merge.when_not_matched_insert(
-                self._columns.values(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), self._columns.condition(predicate)
             )
         return self
 
@@ -124,10 +142,12 @@ class TableMerger:
     ) -> TableMerger:
         """Insert the rows of the source without a match, all columns or all but some."""
         with errors_translated():
-            named = self._columns.all_but(except_cols or ())
+            named = self._columns.all_but(names(except_cols, "except_cols"))
             if named is not None:
                 return self.when_not_matched_insert(named, predicate)
-            self._merge = self._merge.when_not_matched_insert_all(optional_spark_sql(predicate))
+            self._merge = self._merge.when_not_matched_insert_all(
+                self._columns.condition(predicate)
+            )
         return self
 
     def when_not_matched_by_source_update(
@@ -136,7 +156,7 @@ class TableMerger:
         """Set columns of rows that match no row of the source to SQL."""
         with errors_translated():
             self._merge = self._merge.when_not_matched_by_source_update(
-                self._columns.values(updates), optional_spark_sql(predicate)
+                self._columns.values(updates), self._columns.condition(predicate)
             )
         return self
 
@@ -144,7 +164,7 @@ class TableMerger:
         """Delete rows that match no row of the source."""
         with errors_translated():
             self._merge = self._merge.when_not_matched_by_source_delete(
-                optional_spark_sql(predicate)
+                self._columns.condition(predicate)
             )
         return self
 

@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from optimist.core.errors.argument_types import optional_whole
+from optimist.core.requests.arguments import names
 from optimist.deltalake import metrics
 from optimist.deltalake.arguments import HOOKS_FIRST, call_of
 from optimist.deltalake.exceptions import errors_translated, refuse_given
@@ -105,7 +107,8 @@ class TableOptimizer:
         """
         del max_concurrent_tasks, max_spill_size, max_temp_directory_size
         _refuse_interval(min_commit_interval)
-        wanted = tuple((name,) for name in columns)
+        with errors_translated():
+            wanted = tuple((name,) for name in names(columns, "columns"))
         if not wanted:
             raise ValueError("z_order needs at least one column.")
         call = call_of(
@@ -126,9 +129,9 @@ class TableOptimizer:
         columns: tuple[tuple[str, ...], ...],
     ) -> dict[str, Any]:
         call.ensure_no_app_txn("optimize")
-        if target_size is not None and not 0 < target_size <= _LARGEST:
-            raise ValueError(f"target_size is {target_size}, and must be from 1 to {_LARGEST}.")
         with errors_translated():
+            target_size = optional_whole(target_size, "target_size", least=1)
+            target_size = None if target_size is None else min(target_size, _LARGEST)
             sizes = {"optimize_min_file_size": target_size, "optimize_max_file_size": target_size}
             log = call.handle(self.table._log, **({} if target_size is None else sizes))
             predicate = predicate_of(filters, log.snapshot().schema)

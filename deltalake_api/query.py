@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from optimist.core.errors import ConfigError
+from optimist.core.errors.argument_types import ensure_kind, ensure_text
 from optimist.core.imports import import_by_need
 from optimist.deltalake.exceptions import errors_translated, refuse_given
 from optimist.deltalake.table import DeltaTable
@@ -38,6 +39,9 @@ class QueryBuilder:
             table_name: The name.
             delta_table: The table.
         """
+        with errors_translated():
+            ensure_text(table_name, "table_name")
+            ensure_kind(delta_table, "delta_table", DeltaTable, "a DeltaTable")
         self._connection.register(table_name, delta_table.to_pyarrow_dataset())
         return self
 
@@ -47,6 +51,8 @@ class QueryBuilder:
         Args:
             sql: The query.
         """
+        with errors_translated():
+            ensure_text(sql, "sql")
         found = self._connection.sql(sql)
         if found is None:  # a statement without rows
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])

@@ -8,14 +8,16 @@ r"""SQL with deltalake's quotes, as SQL with Spark's.
 | `` `a b` `` | a name | a name |
 
 A predicate that was written for deltalake would mean other rows if Spark's rules read it. So names
-in double quotes get back-ticks, and texts keep each of their characters. All else is Spark's SQL.
+in double quotes get back-ticks, and texts keep each of their characters. All else is Spark's SQL;
+`dialect` says what of it is translated or refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-__all__ = ["in_spark_sql", "optional_spark_sql"]
+__all__ = ["in_spark_sql", "tokens"]
 
 _QUOTED = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/""", re.DOTALL
@@ -31,9 +33,9 @@ def in_spark_sql(sql: str) -> str:
     return _QUOTED.sub(lambda found: _translated(found.group()), sql)
 
 
-def optional_spark_sql(sql: str | None) -> str | None:
-    """Return SQL as `in_spark_sql` does, or None for None."""
-    return sql if not isinstance(sql, str) else in_spark_sql(sql)
+def tokens(sql: str) -> Iterator[re.Match[str]]:
+    """Yield the texts, the names in quotes and the comments of SQL with their places."""
+    return _QUOTED.finditer(sql)
 
 
 def _translated(token: str) -> str:

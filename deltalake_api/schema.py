@@ -13,6 +13,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, Union
 import pyarrow as pa
 
 from optimist.core.errors import SchemaError
+from optimist.core.errors.argument_types import ensure_kind, ensure_mapping, wrong_type
+from optimist.core.requests.arguments import several
 from optimist.core.schema import arrow_types
 from optimist.core.schema import types as core
 from optimist.core.schema.arrow_types import to_arrow_schema
@@ -238,6 +240,8 @@ class Field:
         nullable: bool = True,
         metadata: dict[str, Any] | None = None,
     ) -> None:
+        if metadata is not None:
+            ensure_mapping(metadata, "metadata", "a dict of names and JSON values")
         self._core = core.StructField(name, _core_of(type), nullable, dict(metadata or {}))
 
     @classmethod
@@ -296,7 +300,10 @@ class Field:
     @staticmethod
     def from_arrow(field: Any) -> Field:
         """Return the field for a field of Arrow."""
-        given = field if isinstance(field, pa.Field) else pa.field(field)
+        try:
+            given = field if isinstance(field, pa.Field) else pa.field(field)
+        except (TypeError, ValueError):
+            raise wrong_type("field", field, "a field of Arrow") from None
         return Field._of(arrow_types.from_arrow_schema(pa.schema([given])).fields[0])
 
     def __arrow_c_schema__(self) -> Any:
@@ -315,6 +322,8 @@ class StructType(_Type):
     _core: core.StructType
 
     def __init__(self, fields: Sequence[Field]) -> None:
+        for item in several(fields, "fields"):
+            ensure_kind(item, "fields", Field, "a list of Field")
         self._core = core.StructType(tuple(item._core for item in fields))
 
     @property
@@ -376,7 +385,10 @@ class Schema(StructType):
         Raises:
             SchemaMismatchError: No type of Delta holds the values of a column.
         """
-        given = type if isinstance(type, pa.Schema) else pa.schema(type)
+        try:
+            given = type if isinstance(type, pa.Schema) else pa.schema(type)
+        except (TypeError, ValueError):
+            raise wrong_type("schema", type, "a schema of Arrow") from None
         return Schema._of(arrow_types.from_arrow_schema(given))
 
     @classmethod
@@ -402,7 +414,7 @@ def core_field(field: Field) -> core.StructField:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, TypeError) as error:
         raise ValueError(f"{text!r} is not JSON: {error}") from None
 
 
@@ -446,8 +458,11 @@ def _checked(found: object, wanted: type[_Kind]) -> _Kind:
 
 
 def _invariant_sql(text: str) -> str:
-    """Return the SQL within Delta's JSON of an invariant."""
-    return str(json.loads(text)["expression"]["expression"])
+    """Return the SQL within Delta's JSON of an invariant, or the text if it is another."""
+    try:
+        return str(json.loads(text)["expression"]["expression"])
+    except (LookupError, TypeError, ValueError):
+        return text
 
 
 def _as_large(data_type: pa.DataType) -> pa.DataType:

@@ -15,9 +15,16 @@ import pyarrow as pa
 
 from optimist.core import Column, DeltaLog
 from optimist.core.errors import OptimistError
+from optimist.core.errors.argument_types import (
+    ensure_mapping,
+    ensure_optional_text,
+    flag,
+    whole_number,
+)
 from optimist.core.options.handles import options_given
 from optimist.core.requests.table_definition import columns_of
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.core.schema.types import StructType
 from optimist.deltalake import metrics
 from optimist.deltalake.alterer import TableAlterer
 from optimist.deltalake.arguments import (
@@ -28,16 +35,18 @@ from optimist.deltalake.arguments import (
     deprecated,
     rows_given,
 )
+from optimist.deltalake.dialect import optional_same_meaning, same_meaning
 from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import open_log
 from optimist.deltalake.lenient_values import null_where_unfit
 from optimist.deltalake.merger import MergeColumns, TableMerger
 from optimist.deltalake.metadata import Metadata, ProtocolVersions
 from optimist.deltalake.optimizer import TableOptimizer
-from optimist.deltalake.quoting import in_spark_sql, optional_spark_sql
+from optimist.deltalake.quoting import in_spark_sql
 from optimist.deltalake.schema import Schema, core_schema
 from optimist.deltalake.table_upkeep import TableUpkeep
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
+from optimist.deltalake.writer.new_tables import new_table
 from optimist.deltalake.writer.properties import WriterProperties
 
 __all__ = [
@@ -166,7 +175,7 @@ class DeltaTable(TableUpkeep):
         }
         given = by_position("create", args, order, by_name)
         is_lenient = given.pop("raise_if_key_not_exists") is False
-        if mode not in _MODES:
+        if not isinstance(mode, str) or mode not in _MODES:
             raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
         with errors_translated():
             storage_options = options_given(storage_options)
@@ -174,12 +183,13 @@ class DeltaTable(TableUpkeep):
             call = call_of("create", (), **given)
             options = {"allow_arbitrary_properties": True} if is_lenient else {}
             columns = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+            new = new_table(name, description, configuration)
             call.handle(base, **options).create(
                 _columns(columns),
                 partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-                properties={k: v for k, v in (configuration or {}).items() if v is not None},
-                comment=description,
-                name=name,
+                properties=new.properties,
+                comment=new.comment,
+                name=new.name,
                 mode=_MODES[mode],
             )
             return cls._of(base)
@@ -204,7 +214,8 @@ class DeltaTable(TableUpkeep):
             post_commithook_properties=post_commithook_properties,
         )
         with errors_translated():
-            done = call.handle(self._log).delete(optional_spark_sql(predicate), txn=call.app_txn)
+            where = optional_same_meaning(predicate, self._newest_columns)
+            done = call.handle(self._log).delete(where, txn=call.app_txn)
         self._catch_up()
         return metrics.deleted(self._log, done)
 
@@ -239,12 +250,13 @@ class DeltaTable(TableUpkeep):
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
         )
-        values = _values_to_set(updates, new_values, is_lenient=not error_on_type_mismatch)
         with errors_translated():
-            if not error_on_type_mismatch:
+            is_lenient = not flag(error_on_type_mismatch, "error_on_type_mismatch")
+            values = self._values_to_set(updates, new_values, is_lenient=is_lenient)
+            if is_lenient:
                 values = null_where_unfit(values, self._log.snapshot().schema)
-            log, where = call.handle(self._log), optional_spark_sql(predicate)
-            done = log.update(set=values, predicate=where, txn=call.app_txn)
+            where = optional_same_meaning(predicate, self._newest_columns)
+            done = call.handle(self._log).update(set=values, predicate=where, txn=call.app_txn)
         self._catch_up()
         return metrics.updated(self._log, done)
 
@@ -292,18 +304,21 @@ class DeltaTable(TableUpkeep):
         )
         del streamed_exec, max_spill_size, max_temp_directory_size
         with errors_translated():
+            ensure_optional_text(source_alias, "source_alias")
+            ensure_optional_text(target_alias, "target_alias")
             rows = rows_given(source, "source")
             table = rows if isinstance(rows, pa.Table) else rows.read_all()
             aliases = (source_alias or "source", target_alias or "target")
             columns = MergeColumns(
-                table.schema.names,
+                table.schema,
                 self._log.snapshot().schema,
                 aliases,
-                evolves=merge_schema,
-                is_lenient=not error_on_type_mismatch,
+                evolves=flag(merge_schema, "merge_schema"),
+                is_lenient=not flag(error_on_type_mismatch, "error_on_type_mismatch"),
             )
+            condition = same_meaning(predicate, columns.of_both)
             merge = call.handle(self._log).merge(
-                table, in_spark_sql(predicate), source_alias=aliases[0], target_alias=aliases[1]
+                table, condition, source_alias=aliases[0], target_alias=aliases[1]
             )
             return TableMerger(merge, self, columns, call)
 
@@ -344,11 +359,39 @@ class DeltaTable(TableUpkeep):
         )
         call.ensure_no_app_txn("restore")
         with errors_translated():
-            options = {"ignore_missing_files": True} if ignore_missing_files else {}
-            log = call.handle(self._log, **options)
-            done = log.restore(target) if isinstance(target, int) else log.restore(timestamp=target)
+            may_lack = flag(ignore_missing_files, "ignore_missing_files")
+            log = call.handle(self._log, **({"ignore_missing_files": True} if may_lack else {}))
+            if isinstance(target, str | dt.date):
+                done = log.restore(timestamp=target)
+            else:
+                done = log.restore(whole_number(target, "target"))
         self._catch_up()
         return metrics.restored(done)
+
+    def _newest_columns(self) -> StructType:
+        return self._log.snapshot().schema
+
+    def _values_to_set(
+        self,
+        updates: Mapping[str, str] | None,
+        new_values: Mapping[str, Any] | None,
+        *,
+        is_lenient: bool,
+    ) -> dict[str, object]:
+        """Return SQL and values by the names of columns."""
+        if (updates is None) == (new_values is None):
+            raise ValueError("Give either updates or new_values.")
+        if new_values is not None:
+            ensure_mapping(new_values, "new_values", "a dict of columns and values")
+            as_value = _text_as_sql if is_lenient else _literal
+            return {in_spark_sql(name): as_value(value) for name, value in new_values.items()}
+        ensure_mapping(updates, "updates", "a dict of columns and SQL")
+        found: dict[str, object] = {}
+        for name, sql in (updates or {}).items():
+            if not isinstance(sql, str):
+                raise TypeError(f"updates has SQL texts, not {sql!r}. Is it for new_values?")
+            found[in_spark_sql(name)] = same_meaning(sql, self._newest_columns, "updates")
+        return found
 
     def _catch_up(self) -> None:
         """Load the newest version after a command. Its commit stands, so nothing is raised."""
@@ -364,23 +407,9 @@ def _columns(schema: Schema) -> list[Column]:
     found = []
     for item, column in zip(items, columns_of(items), strict=True):
         sql = item.metadata.get(GENERATION_EXPRESSION)
-        generated = in_spark_sql(sql) if isinstance(sql, str) else None
+        generated = same_meaning(sql, lambda: items, "schema") if isinstance(sql, str) else None
         found.append(replace(column, generated_as=generated))
     return found
-
-
-def _values_to_set(
-    updates: Mapping[str, str] | None, new_values: Mapping[str, Any] | None, *, is_lenient: bool
-) -> dict[str, object]:
-    if (updates is None) == (new_values is None):
-        raise ValueError("Give either updates or new_values.")
-    if updates is not None:
-        for name, sql in updates.items():
-            if not isinstance(name, str) or not isinstance(sql, str):
-                raise TypeError(f"updates has SQL texts, not {sql!r}. Is it for new_values?")
-        return {in_spark_sql(name): in_spark_sql(sql) for name, sql in updates.items()}
-    as_value = _text_as_sql if is_lenient else _literal
-    return {in_spark_sql(name): as_value(value) for name, value in (new_values or {}).items()}
 
 
 def _text_as_sql(value: Any) -> object:

@@ -11,18 +11,19 @@ import pyarrow as pa
 
 from optimist.core import CommitRecord, DeltaLog, RowScan, Snapshot
 from optimist.core.errors import TableError
+from optimist.core.errors.argument_types import ensure_optional_function, ensure_text, flag
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.timestamps import epoch_ms
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.protocol.actions import action_to_dict
 from optimist.deltalake.arguments import deprecated
 from optimist.deltalake.change_bounds import change_bounds
+from optimist.deltalake.dialect import optional_same_meaning
 from optimist.deltalake.exceptions import errors_translated, refuse_given
 from optimist.deltalake.file_list import add_actions, file_uris, partitions
 from optimist.deltalake.filters import Filters, predicate_of
 from optimist.deltalake.handles import with_options
 from optimist.deltalake.metadata import Metadata, ProtocolVersions
-from optimist.deltalake.quoting import optional_spark_sql
 from optimist.deltalake.schema import Schema
 from optimist.deltalake.vectors import deletion_vectors
 
@@ -100,6 +101,8 @@ class TableReads:
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application recorded of itself, or None."""
+        with errors_translated():
+            ensure_text(app_id, "app_id")
         found = self._snapshot.set_transactions.get(app_id)
         return None if found is None else found.version
 
@@ -154,7 +157,7 @@ class TableReads:
             flatten: Whether structs become columns such as `min.x`.
         """
         with errors_translated():
-            return add_actions(self._snapshot, flatten=flatten)
+            return add_actions(self._snapshot, flatten=flag(flatten, "flatten"))
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Return the files that have a deletion vector, each with which of its rows are there.
@@ -182,7 +185,8 @@ class TableReads:
             predicate: SQL over the columns.
         """
         with errors_translated():
-            return _reader(self._snapshot.scan_rows(optional_spark_sql(predicate), columns))
+            where = optional_same_meaning(predicate, lambda: self._snapshot.schema)
+            return _reader(self._snapshot.scan_rows(where, columns))
 
     def to_pyarrow_dataset(
         self,
@@ -232,7 +236,15 @@ class TableReads:
         """
         from pyarrow.parquet import filters_to_expression
 
-        wanted = None if filters is None else filters_to_expression(filters)
+        wanted = None
+        if filters is not None:
+            try:
+                wanted = filters_to_expression(filters)
+            except (TypeError, ValueError, LookupError, pa.ArrowException) as error:
+                raise ValueError(
+                    f"The argument filters can't be read: {error}. Nothing was read. Give tuples "
+                    "of column, operator and value, or an expression of pyarrow."
+                ) from None
         if partitions is not None:
             deprecated("The argument partitions is deprecated. Use filters.")
         dataset = self.to_pyarrow_dataset(filesystem=filesystem, file_pruning_predicate=partitions)
@@ -256,6 +268,8 @@ class TableReads:
             filters: As for `to_pyarrow_table`.
             types_mapper: As for pyarrow's `to_pandas`.
         """
+        with errors_translated():
+            ensure_optional_function(types_mapper, "types_mapper")
         found = self.to_pyarrow_table(partitions, columns, filesystem, filters)
         return found.to_pandas(types_mapper=types_mapper)
 
@@ -281,12 +295,14 @@ class TableReads:
             allow_out_of_range: Whether a start past the newest version gives no rows.
         """
         with errors_translated():
-            options = {"cdf_allow_out_of_range": True} if allow_out_of_range else {}
+            is_lenient = flag(allow_out_of_range, "allow_out_of_range")
+            options = {"cdf_allow_out_of_range": True} if is_lenient else {}
             log = with_options(self._log, **options)
             bounds = change_bounds(
                 log, (starting_version, ending_version), (starting_timestamp, ending_timestamp)
             )
-            found = log.changes(optional_spark_sql(predicate), columns, **bounds)
+            where = optional_same_meaning(predicate, lambda: log.snapshot().schema)
+            found = log.changes(where, columns, **bounds)
             return _with_their_types(found).to_reader()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from optimist.core.errors import TableError
+from optimist.core.errors.argument_types import ensure_kind, flag, whole_number
 from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.log_upkeep.compaction import write_compaction
 from optimist.deltalake.arguments import HOOKS_FIRST, by_position, call_of
@@ -60,18 +62,19 @@ class TableUpkeep(TableReads):
             "keep_versions": keep_versions,
         }
         given = by_position("vacuum", args, order, by_name)
-        is_full = bool(given.pop("full"))
+        is_full = flag(given.pop("full"), "full")
         refuse_given("keep_versions", given.pop("keep_versions"), "Use a longer retention.")
-        if retention_hours is not None and retention_hours < 0:
-            raise ValueError(f"retention_hours is {retention_hours}, and must not be negative.")
         call = call_of("vacuum", (), **given)
         call.ensure_no_app_txn("vacuum")
         with errors_translated():
+            if retention_hours is not None:
+                ensure_kind(retention_hours, "retention_hours", (int, float), "a number of hours")
+            is_dry = flag(dry_run, "dry_run")
             options: dict[str, Any] = {"vacuum_ignores_retention_window": False}
-            if not enforce_retention_duration:
+            if not flag(enforce_retention_duration, "enforce_retention_duration"):
                 options["retention_duration_check_enabled"] = False
             log = call.handle(self._log, **options)
-            found = vacuum_table(log, retention_hours, dry_run=dry_run, is_full=is_full)
+            found = vacuum_table(log, retention_hours, dry_run=is_dry, is_full=is_full)
         self._catch_up()
         return found
 
@@ -87,11 +90,19 @@ class TableUpkeep(TableReads):
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one file for a range of commits, from which readers open the table faster."""
-        if not 0 <= starting_version < ending_version:
-            raise ValueError("starting_version must be less than ending_version, and not negative.")
         with errors_translated():
             log = self._log
-            write_compaction(log.store, log.log_path, starting_version, ending_version)
+            first = whole_number(starting_version, "starting_version", least=0)
+            last = whole_number(ending_version, "ending_version", least=first + 1)
+            if last > log.snapshot().version:
+                raise TableError(
+                    f"The version {last} is not in the log, whose newest is "
+                    f"{log.snapshot().version}. Nothing was written. End at that version or "
+                    "before.",
+                    kind="DELTA_VERSION_NOT_FOUND",
+                    version=last,
+                )
+            write_compaction(log.store, log.log_path, first, last)
 
     def cleanup_metadata(self) -> None:
         """Delete the files of the log that have expired (`delta.logRetentionDuration`)."""

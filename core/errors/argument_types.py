@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
+import numpy as np
+
 from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.errors.foreign_text import shown
 
@@ -14,6 +16,7 @@ __all__ = [
     "ensure_optional_function",
     "ensure_optional_text",
     "ensure_text",
+    "flag",
     "optional_whole",
     "whole_number",
     "wrong_type",
@@ -106,6 +109,19 @@ def whole_number(given: object, argument: str, *, least: int | None = None) -> i
 def optional_whole(given: object, argument: str, *, least: int | None = None) -> int | None:
     """Return an argument that is a whole number or None (see `whole_number`)."""
     return None if given is None else whole_number(given, argument, least=least)
+
+
+def flag(given: object, argument: str) -> bool:
+    """Return an argument that is true or false, of Python or NumPy; None counts as false.
+
+    Raises:
+        ArgumentTypeError: It is something else, such as text, or an expression, whose truth Python
+            can't tell (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    is_number = hasattr(given, "__index__") and operator.index(given) in (0, 1)  # type: ignore[arg-type]
+    if given is None or isinstance(given, bool | np.bool_) or is_number:
+        return bool(given)
+    raise wrong_type(argument, given, "True or False")
 
 
 def wrong_type(argument: str, given: object, wanted: str) -> ArgumentTypeError:

@@ -54,7 +54,8 @@ class LocalWrite:
         _ensure_one_of("partition_overwrite", self.partition_overwrite, _PARTITION_MODES)
         if self.schema_mode is not None:
             _ensure_one_of("schema_mode", self.schema_mode, _SCHEMA_MODES)
-        optional_whole(self.target_file_size, "target_file_size", least=1)
+        size = optional_whole(self.target_file_size, "target_file_size", least=1)
+        object.__setattr__(self, "target_file_size", size)  # numbers of NumPy and Arrow, too
         ensure_optional_text(self.user_metadata, "user_metadata")
         ensure_app_txn(self.app_txn)
         self._ensure_consistent()
@@ -112,7 +113,7 @@ class LocalWrite:
 
 
 def _ensure_one_of(argument: str, given: object, known: Sequence[str]) -> None:
-    if given not in known:
+    if not isinstance(given, str) or given not in known:
         kind = "OPTIMIST_UNKNOWN_MODE" if argument == "mode" else "OPTIMIST_INVALID_ARGUMENT"
         raise UsageError(
             f"The argument {argument} is {shown(given)}, which is unknown. Nothing was written. "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from optimist.core.errors import ConfigError
-from optimist.core.errors.argument_types import ensure_mapping
+from optimist.core.errors.argument_types import ensure_mapping, wrong_type
 from optimist.core.errors.foreign_text import shown
 from optimist.core.secrets import Options
 
@@ -33,6 +33,9 @@ def options_given(options: Mapping[str, str] | None) -> Options:
     if options is None:
         return Options()
     ensure_mapping(options, "options", "a dict of keys and values, both of them text")
+    for key, value in options.items():
+        if not isinstance(value, Hashable):
+            raise wrong_type(f"options, key {shown(key)},", value, "text")
     return Options(options)
 
 

@@ -66,6 +66,7 @@ class CreateMode(enum.Enum):
         Raises:
             UsageError: There is no such mode (kind `OPTIMIST_INVALID_ARGUMENT`).
         """
+        ensure_text(text, "mode")
         for mode in cls:
             if mode.value == text:
                 return mode

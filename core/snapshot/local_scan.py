@@ -12,7 +12,7 @@ from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.errors.argument_types import ensure_text, optional_whole
+from optimist.core.errors.argument_types import ensure_text, flag, optional_whole
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate, ensure_columns
@@ -134,7 +134,7 @@ class RowRequest:
         if predicate is not None:
             resolved = ensure_columns(Predicate.of(predicate), view.schema)
         ensure_exact(resolved, view.schema, remedy=READ_WITH_SPARK)
-        return cls(resolved, _find_columns(view, columns), limit, in_order)
+        return cls(resolved, _find_columns(view, columns), limit, flag(in_order, "in_order"))
 
     @property
     def arrow_schema(self) -> pa.Schema:

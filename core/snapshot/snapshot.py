@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
+from optimist.core.errors.argument_types import whole_number
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
 from optimist.core.log.checkpoint_kinds import Checkpoint
@@ -41,6 +42,9 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.version_rows import VersionRows
 
 __all__ = ["KnownCommit", "Snapshot"]
+
+_MOST_ROWS = 2**31
+"""More rows than a batch has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,6 +566,7 @@ def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
 
 
 def _slice_batches(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
+    max_rows = min(whole_number(max_rows, "max_rows", least=1), _MOST_ROWS)
     for batch in batches:
         for start in range(0, batch.num_rows, max_rows):
             yield batch.slice(start, max_rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from optimist.core.errors.argument_types import optional_whole
+from optimist.core.errors.argument_types import flag, optional_whole
 from optimist.core.log.timestamps import Timestamp, optional_epoch_ms
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
@@ -107,5 +107,6 @@ class ChangeReads(TableHandle):
             optional_epoch_ms(ending_timestamp, "ending_timestamp"),
         )
         wanted = None if columns is None else several(columns, "columns")
+        is_in_order = flag(in_order, "in_order")
         feed = by_need.change_feed(self.table, self.snapshot(), bounds)
-        return by_need.scan_changes(self.table, feed, predicate, wanted, in_order=in_order)
+        return by_need.scan_changes(self.table, feed, predicate, wanted, in_order=is_in_order)

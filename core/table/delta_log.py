@@ -18,6 +18,7 @@ from optimist.core.errors.argument_types import (
     ensure_optional_function,
     ensure_optional_text,
     ensure_text,
+    flag,
     optional_whole,
 )
 from optimist.core.imports import load_arrow
@@ -368,7 +369,7 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             starting_version, optional_epoch_ms(starting_timestamp, "starting_timestamp")
         )
         by_need.ensure_stream_options(given)
-        if changes:
+        if flag(changes, "changes"):
             given["readChangeFeed"] = "true"
         parsed = by_need.StreamOptions.parse(given, int)
         log_of = None

@@ -14,6 +14,7 @@ from optimist.core.errors.argument_types import (
     ensure_optional_function,
     ensure_optional_text,
     ensure_text,
+    flag,
     whole_number,
     wrong_type,
 )
@@ -91,7 +92,9 @@ class MaintenanceCommands(TableHandle):
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
         columns = several(z_order_by, "z_order_by")
-        wanted = by_need.Rearrangement(z_order_by=tuple(map(path_of, columns)), is_full=full)
+        wanted = by_need.Rearrangement(
+            z_order_by=tuple(map(path_of, columns)), is_full=flag(full, "full")
+        )
         return self._rearrange(wanted, predicate, progress)
 
     @one_operation
@@ -240,6 +243,7 @@ class MaintenanceCommands(TableHandle):
         how = (is_shallow, CreateMode.of(mode), properties_given(properties))
         is_newest = version is None and timestamp is None
         source: CloneSource
+        ensure_text(source_format, "source_format")
         if source_format != "delta":
             columns = schema_given(partition_columns, "partition_columns")
             files = by_need.ConvertRequest(columns, source_format=source_format)
@@ -326,7 +330,9 @@ class MaintenanceCommands(TableHandle):
         ensure_optional_text(mode, "mode")
         batches = None if inventory is None else _batches_of(inventory)
         ensure_optional_function(progress, "progress")
-        request = by_need.VacuumRequest(retention_hours, dry_run, mode, batches, progress)
+        request = by_need.VacuumRequest(
+            retention_hours, flag(dry_run, "dry_run"), mode, batches, progress
+        )
         return by_need.vacuum(self._begin, request)
 
     @one_operation
@@ -344,7 +350,7 @@ class MaintenanceCommands(TableHandle):
             ProtocolError: The table needs a feature that this engine can't read.
             StorageError: The store failed.
         """
-        return by_need.check_table(self.table, self.snapshot, deep=deep)
+        return by_need.check_table(self.table, self.snapshot, deep=flag(deep, "deep"))
 
 
 def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:
@@ -352,9 +358,14 @@ def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:
         return iter(inventory.to_batches())
     if hasattr(inventory, "__arrow_c_stream__"):
         return iter(pa.RecordBatchReader.from_stream(inventory))
-    if isinstance(inventory, str) or not isinstance(inventory, Iterable):
+    if isinstance(inventory, str | bytes) or not isinstance(inventory, Iterable):
         raise wrong_type("inventory", inventory, "rows, such as a pyarrow.Table")
-    return iter(inventory)
+    return map(_batch_of, inventory)
+
+
+def _batch_of(item: pa.RecordBatch) -> pa.RecordBatch:
+    ensure_kind(item, "inventory", pa.RecordBatch, "rows, such as a pyarrow.Table")
+    return item
 
 
 def _time_and_text(timestamp: Timestamp) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from optimist.core.errors import UsageError
-from optimist.core.errors.argument_types import ensure_optional_text, wrong_type
+from optimist.core.errors.argument_types import ensure_optional_text, ensure_text, wrong_type
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.arguments import names, several
 from optimist.core.requests.table_definition import (
@@ -119,6 +119,7 @@ class TableCommands(TableHandle):
             ConfigError: pyiceberg is not installed.
             ConcurrentWriteException: Another commit came first.
         """
+        ensure_text(source_format, "source_format")
         if source_format not in (_PARQUET, _ICEBERG):
             raise UsageError(
                 f"CONVERT TO DELTA knows no {shown(source_format)}, only {_PARQUET} and "

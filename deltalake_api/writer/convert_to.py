@@ -61,11 +61,12 @@ def convert_to_deltalake(
     """
     if partition_by is not None and partition_strategy is None:
         raise ValueError("partition_by needs a partition_strategy.")
-    if partition_strategy not in (None, *_STRATEGIES):
+    strategies = _STRATEGIES if isinstance(partition_strategy, str) else ()
+    if partition_strategy is not None and partition_strategy not in strategies:
         raise ValueError(f"partition_strategy is one of {', '.join(_STRATEGIES)}.")
     if partition_strategy == "directory":
         raise not_supported("partition_strategy='directory'", "Name directories as in p=1.")
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
     call = call_of(
         "convert_to_deltalake",

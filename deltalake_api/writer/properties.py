@@ -33,7 +33,7 @@ class Compression(enum.Enum):
         """
         try:
             return cls(value.upper())
-        except ValueError:
+        except (AttributeError, ValueError):
             known = ", ".join(item.value for item in cls)
             raise ValueError(f"{value!r} is no codec of Parquet. Use one of {known}.") from None
 
@@ -137,7 +137,7 @@ def ensure_as_written(properties: WriterProperties | None, codec: str) -> None:
     """
     if properties is None:
         return
-    for item in fields(properties):
+    for item in fields(WriterProperties):
         value = getattr(properties, item.name)
         if value in (None, ColumnProperties(), {}) or _is_codec(item.name, value, codec):
             continue

@@ -15,9 +15,9 @@ from optimist.core.options.handles import options_given
 from optimist.core.requests.arguments import arrow_stream, names
 from optimist.core.runtime.budget import one_operation
 from optimist.deltalake.arguments import rows_given
+from optimist.deltalake.dialect import optional_same_meaning
 from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import Call, open_log
-from optimist.deltalake.quoting import optional_spark_sql
 from optimist.deltalake.table import DeltaTable
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
 from optimist.deltalake.writer.new_tables import new_table
@@ -70,7 +70,7 @@ def write_deltalake(
     """
     if not isinstance(table_or_uri, str | Path | DeltaTable):
         raise ValueError("table_or_uri is a path, a URL or a DeltaTable.")  # noqa: TRY004
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise ValueError(f"The mode {mode!r} is unknown. Use one of {', '.join(_MODES)}.")
     call = Call(commit_properties, post_commithook_properties, writer_properties)
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
@@ -84,7 +84,7 @@ def write_deltalake(
             return
         request = LocalWrite(
             mode,
-            optional_spark_sql(predicate),
+            optional_same_meaning(predicate, lambda: log.snapshot().schema),
             names(
                 [partition_by] if isinstance(partition_by, str) else partition_by, "partition_by"
             ),

@@ -19,7 +19,7 @@ from optimist.core.commands.alter.row_numbering import (
     number_files,
     support_row_ids,
 )
-from optimist.core.errors.argument_types import whole_number
+from optimist.core.errors.argument_types import flag, whole_number
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.requests.arguments import at_least_one, ensure_text, several, wrong_type
@@ -230,8 +230,9 @@ class TableChanges:
             if_exists: Whether to accept that it does not exist.
         """
         ensure_text(name, "name")
+        may_lack = flag(if_exists, "if_exists")
         return self._commit_change(
-            lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists)
+            lambda txn: constraints.drop_constraint(txn, name, if_exists=may_lack)
         )
 
     # Layout, domains, numbers

@@ -12,6 +12,8 @@ from optimist.core.snapshot import Snapshot
 __all__ = ["Retention"]
 
 _HOUR_MS = 60 * 60 * 1000
+_LONGEST_MS = 1 << 62
+"""Longer than any table has been there, and a number of Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class Retention:
                 retention_hours=hours,
             )
         is_ignored = bool(hours) and options.vacuum_ignores_retention_window
-        specified_ms = None if hours is None or is_ignored else round(hours * _HOUR_MS)
+        specified_ms = (
+            None if hours is None or is_ignored else min(round(hours * _HOUR_MS), _LONGEST_MS)
+        )
         found = cls(default_ms, specified_ms, options.retention_duration_check_enabled)
         found._ensure_long_enough()
         return found
