@@ -41,6 +41,7 @@ __all__ = [
     "VersionChecksum",
     "checksum_of_files",
     "derive_checksum",
+    "is_of_old_writer",
     "read_checksum",
     "write_checksum",
 ]
@@ -163,6 +164,17 @@ def read_checksum(
         shown(txn_id),
     )
     return None
+
+
+def is_of_old_writer(data: bytes) -> bool:
+    """Return whether a checksum is whole, but has no state: old engines wrote only the sums."""
+    try:
+        parsed = parse_log_json(data.decode("utf-8"))
+    except (ValueError, TableError):
+        return False
+    if not isinstance(parsed, dict) or parsed.keys() & {Metadata.KEY, Protocol.KEY}:
+        return False
+    return all(fitting("Count")(parsed.get(key)) for key in ("tableSizeBytes", "numFiles"))
 
 
 def write_checksum(

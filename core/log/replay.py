@@ -41,6 +41,7 @@ __all__ = [
     "UNREADABLE_CHECKPOINT",
     "LogState",
     "TableState",
+    "commit_batch",
     "on_checkpoint",
     "replay",
     "with_commits",
@@ -214,7 +215,7 @@ def with_commits(
         with_info = index == newest and not is_compacted(commit)
         lines = parse_commit_lines(data, commit.path, with_info=with_info)
         if is_compacted(commit):
-            files = _build_batch(lines.file_actions, (commit,))
+            files = commit_batch(lines.file_actions, (commit,))
             ensure_reconciled(lines.actions, files, commit.path)
         if lines.actions or index == newest:
             table = state.table.after(lines.actions)
@@ -222,7 +223,7 @@ def with_commits(
         waiting.extend(lines.file_actions)
         if len(waiting) >= _BATCH_ACTIONS or index == newest:
             if waiting:
-                state = with_files(state, _build_batch(waiting, commits[first : index + 1]))
+                state = with_files(state, commit_batch(waiting, commits[first : index + 1]))
             waiting, first = [], index + 1
     return state
 
@@ -236,7 +237,12 @@ def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
     )
 
 
-def _build_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
+def commit_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
+    """Return the file actions of some commits as one batch of `ACTIONS_SCHEMA`.
+
+    Raises:
+        TableError: A field has the wrong type (kind `OPTIMIST_MALFORMED_COMMIT`).
+    """
     try:
         return file_actions_batch(bodies)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -19,6 +19,7 @@ from optimist.core.errors import OptimistError, StorageError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import add_files, without_vectors
 from optimist.core.maintenance.fsck.findings import Finding
+from optimist.core.maintenance.fsck.openable_files import openable_files
 from optimist.core.predicates import col
 from optimist.core.predicates.text import quote_path
 from optimist.core.protocol.actions import AddFile
@@ -30,6 +31,15 @@ from optimist.core.snapshot.local_scan import to_arrow
 __all__ = ["DeepData"]
 
 _READERS = 4
+_DAMAGE = frozenset(
+    {
+        "DELTA_FILE_NOT_FOUND_DETAILED",
+        "OPTIMIST_DATA_FILE_TYPE_MISMATCH",
+        "OPTIMIST_DATA_FILE_WITHOUT_IDS",
+        "OPTIMIST_UNREADABLE_DATA_FILE",
+    }
+)
+"""The kinds of error that mean that no engine can read a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class DeepData:
         Args:
             without: Full paths that are known to be missing or damaged already.
         """
-        files = self.snapshot.files
+        files, _ = openable_files(self.snapshot.files, self.table.data_paths)
         numbers = range(files.num_rows)
         checked = read_ahead(
             lambda number: self._findings_of(files.slice(number, 1), without),
@@ -110,7 +120,8 @@ class DeepData:
         except StorageError:
             raise
         except OptimistError as error:
-            yield Finding("damaged-file", path, str(error.args[0]))
+            if error.kind in _DAMAGE:  # others say what this engine can't read
+                yield Finding("damaged-file", path, str(error.args[0]))
             return
         partition = set(self.snapshot.partition_columns)
         for name in self.snapshot.schema.names:

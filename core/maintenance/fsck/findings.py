@@ -8,11 +8,23 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-__all__ = ["DATA_KINDS", "FINDINGS", "REPAIRS", "CheckedTable", "Finding", "findings_table"]
+from optimist.core.plugins.logstore import FileStatus
+
+__all__ = [
+    "DATA_KINDS",
+    "FINDINGS",
+    "REPAIRS",
+    "STEPS",
+    "STOPS_READERS",
+    "CheckedTable",
+    "Finding",
+    "findings_table",
+]
 
 _BACKUP = "Restore the file from a backup."
 _NEWEST = (
-    "Restore it from a backup. If it is the newest commit, delete it: no reader has seen its rows."
+    "Restore it from a backup. If it is the newest commit and no writer runs, you can delete it; "
+    "its rows are then lost."
 )
 _CHECKPOINT = "Write a new one: optimist checkpoint URL."
 _RESTORE = "Restore the file from a backup, or go back to a version without it: optimist restore."
@@ -33,6 +45,8 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "checksum-mismatch": "Restore the commit from a backup, or delete the .crc file if it is "
         "the wrong one.",
         "unreadable": "See the error.",
+        "foreign-path": "Find out who wrote that, and go back to a version without it: optimist "
+        "restore. The proof names the option that allows the path, if there is one.",
         "missing-file": _RESTORE,
         "truncated-file": _RESTORE,
         "swapped-file": _RESTORE,
@@ -47,8 +61,23 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
 )
 """Every kind of finding, with what to do about it."""
 
+STOPS_READERS = frozenset(
+    {
+        *("gap", "empty-commit", "torn-commit", "foreign-commit", "unreadable"),
+        *("bad-checkpoint", "missing-part", "missing-sidecar"),
+    }
+)
+"""The kinds that can be the reason why the newest version can't be read."""
+
 DATA_KINDS = (
-    *("missing-file", "truncated-file", "swapped-file", "damaged-file", "untrue-statistics"),
+    *(
+        "foreign-path",
+        "missing-file",
+        "truncated-file",
+        "swapped-file",
+        "damaged-file",
+        "untrue-statistics",
+    ),
     *("missing-vector", "truncated-vector", "damaged-vector"),
 )
 """The kinds that concern a live data file or its vectors."""
@@ -66,6 +95,17 @@ FINDINGS = pa.schema(
 """One row per finding. `path` is a full path, not encoded."""
 
 
+STEPS = pa.schema(
+    [
+        ("time", pa.string()),
+        ("step", pa.string()),
+        ("path", pa.string()),
+        ("savedAs", pa.string()),
+    ]
+)
+"""One row per step of a repair. `savedAs` is the copy of a file that left the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding.
@@ -76,6 +116,7 @@ class Finding:
         proof: What shows the damage.
         version: The version that it concerns, if it is one.
         size_bytes: The size of the file, if that matters.
+        files: The files that a repair takes out of the log: no version needs them.
     """
 
     kind: str
@@ -83,6 +124,7 @@ class Finding:
     proof: str
     version: int | None = None
     size_bytes: int | None = None
+    files: tuple[FileStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +136,9 @@ class CheckedTable:
         num_commits: The commits that were read.
         num_files: The live data files that were looked at; None if the version can't be read.
         is_deep: Whether data files were read, too.
-        findings: What was found, columns of `FINDINGS`; no row for a healthy table.
+        findings: What was found, columns of `FINDINGS`; no row for a healthy table. After a repair,
+            what is left.
+        steps: What a repair has done, columns of `STEPS`.
     """
 
     version: int | None
@@ -102,6 +146,7 @@ class CheckedTable:
     num_files: int | None
     is_deep: bool
     findings: pa.Table = field(repr=False)
+    steps: pa.Table = field(default_factory=STEPS.empty_table, repr=False)
 
 
 def findings_table(found: Iterable[Finding]) -> pa.Table:

@@ -28,23 +28,31 @@ from optimist.core.maintenance.fsck.deep_data import DeepData
 from optimist.core.maintenance.fsck.findings import (
     DATA_KINDS,
     FINDINGS,
+    STOPS_READERS,
     CheckedTable,
     Finding,
     findings_table,
 )
 from optimist.core.maintenance.fsck.listed_log import ListedLog
-from optimist.core.maintenance.fsck.log_content import LogContent
+from optimist.core.maintenance.fsck.log_content import LogContent, ignore_named
 from optimist.core.maintenance.fsck.stored_data import StoredData, full_paths_of
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["check_table"]
+__all__ = ["check_table", "examine"]
 
 _TOMBSTONES_AT_A_TIME = 1 << 20
 
 
 def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) -> CheckedTable:
-    """Check a table, and return what is wrong with it.
+    """Check a table, and return what is wrong with it. See `examine`."""
+    return examine(table, load, deep=deep)[0]
+
+
+def examine(
+    table: TableRef, load: Callable[[], Snapshot], *, deep: bool
+) -> tuple[CheckedTable, list[Finding]]:
+    """Check a table, and return what is wrong with it, and apart what is wrong with its log.
 
     Args:
         table: The table.
@@ -58,21 +66,23 @@ def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) ->
     """
     snapshot, error = _newest(load)
     log, now_ms = ListedLog.of(table.store, table.log_path), table.clock.now_ms()
-    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms)
+    stored = None if snapshot is None else StoredData(table, snapshot)
+    note = ignore_named if stored is None else stored.unnamed.note
+    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note)
     found = [*log.findings(table.store, now_ms), *content.findings()]
-    if snapshot is not None:
-        found = _without_unfinished(found, snapshot.version, load)
-    if snapshot is None:
-        if not found:
+    if snapshot is None or stored is None:
+        if not any(each.kind in STOPS_READERS for each in found):
             found.append(Finding("unreadable", table.log_path, str(error)))
-        return CheckedTable(None, len(log.commits), None, deep, findings_table(found))
+        return CheckedTable(None, len(log.commits), None, deep, findings_table(found)), found
+    found = _without_unfinished(found, snapshot.version, load)
     found += _checksum_findings(table, snapshot, {each.version for each in found})
-    tables = [findings_table(found), *StoredData(table, snapshot).findings(content.named)]
+    tables = [findings_table(found), *stored.findings()]
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
         tables.append(findings_table(DeepData(table, snapshot).findings(set(known))))
     rows = _without_removed(pa.concat_tables(tables).cast(FINDINGS), table, snapshot, load)
-    return CheckedTable(snapshot.version, len(log.commits), snapshot.num_files, deep, rows)
+    counts = (snapshot.version, len(log.commits), snapshot.num_files)
+    return CheckedTable(*counts, deep, rows), found
 
 
 def _without_unfinished(
@@ -121,7 +131,7 @@ def _without_removed(
 def _newest(load: Callable[[], Snapshot]) -> tuple[Snapshot | None, TableError | None]:
     try:
         snapshot = load()
-        snapshot.num_files  # noqa: B018 - reads the checkpoint
+        snapshot.files  # noqa: B018 - reads the checkpoint
     except (TableNotFoundError, ProtocolError):
         raise
     except TableError as error:

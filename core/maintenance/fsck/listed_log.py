@@ -100,7 +100,7 @@ class ListedLog:
             else:
                 proof = "the name has not the twenty digits by which engines find a commit"
                 yield Finding("foreign-commit", status.path, proof, version, status.size_bytes)
-        yield from self._incomplete_checkpoints(now_ms)
+        yield from self._incomplete_checkpoints(store, now_ms)
 
     def _holes(self, store: LogStore) -> Iterator[Finding]:
         versions = list(self.commits)
@@ -135,17 +135,22 @@ class ListedLog:
             proof = f"the newest commit is {newest}, but {known[later[-1]]} is there"
             yield Finding("gap", self.log_path, proof, newest + 1)
 
-    def _incomplete_checkpoints(self, now_ms: int) -> Iterator[Finding]:
+    def _incomplete_checkpoints(self, store: LogStore, now_ms: int) -> Iterator[Finding]:
         """Find empty checkpoints and those that lack a part, unless they may be in the making."""
         complete = {status.path for each in self.checkpoints for status in each.files}
-        told: set[tuple[int, int | None]] = set()
+        parts: dict[tuple[int, int | None], list[FileStatus]] = {}
         for status in self.checkpoint_files:
             name = parse_log_file_name(status.name)
-            if name is None or status.path in complete or is_young(status, now_ms):
+            if name is None or status.path in complete:
                 continue
-            if status.size_bytes == 0:
-                yield Finding("bad-checkpoint", status.path, "it is empty", name.version, 0)
-            elif (name.version, name.num_parts) not in told:
-                proof = f"of its {name.num_parts} parts some are missing"
-                yield Finding("missing-part", status.path, proof, name.version)
-            told.add((name.version, name.num_parts))
+            if status.size_bytes:
+                parts.setdefault((name.version, name.num_parts), []).append(status)
+            elif not is_young(status, now_ms):
+                proof = "it is empty"
+                yield Finding("bad-checkpoint", status.path, proof, name.version, 0, (status,))
+        for (version, num_parts), files in parts.items():
+            is_at_work = any(is_young(status, now_ms) for status in files)
+            if not is_at_work and all(is_there(store, status.path) for status in files):
+                proof = f"of its {num_parts} parts some are missing"
+                first = files[0].path
+                yield Finding("missing-part", first, proof, version, None, tuple(files))

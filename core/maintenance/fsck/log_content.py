@@ -3,67 +3,72 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_CHECKPOINT, MISSING_PART_FILES
 from optimist.core.log.checkpoint_kinds import Checkpoint
-from optimist.core.log.checksum import VersionChecksum
+from optimist.core.log.checksum import VersionChecksum, is_of_old_writer
 from optimist.core.log.commit_lines import CommitLines, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
-from optimist.core.log.file_table import DELETION_VECTOR_TYPE, file_actions_batch
+from optimist.core.log.file_table import DELETION_VECTOR_TYPE
 from optimist.core.log.last_checkpoint import LastCheckpoint
-from optimist.core.log.limits import LogLimits
+from optimist.core.log.limits import LogLimits, ensure_readable_size
 from optimist.core.log.names import LAST_CHECKPOINT, listing_start, parse_log_file_name
+from optimist.core.log.replay import commit_batch
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.listed_log import ListedLog
-from optimist.core.maintenance.fsck.second_look import is_there, is_young
+from optimist.core.maintenance.fsck.second_look import is_there, is_young, status_now
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import AddCDCFile, CommitInfo
 
-__all__ = ["LogContent"]
+__all__ = ["NAMED", "LogContent", "ignore_named"]
 
-_NAMED = pa.schema([("path", pa.string()), ("deletionVector", DELETION_VECTOR_TYPE)])
-_MISSING_SIDECAR = "DELTA_MISSING_PART_FILES"
+NAMED = pa.schema([("path", pa.string()), ("deletionVector", DELETION_VECTOR_TYPE)])
+"""One row per file that the log names: an add, a remove or a change file of any version."""
+_KINDS = {
+    MISSING_PART_FILES: "missing-sidecar",
+    MALFORMED_CHECKPOINT: "bad-checkpoint",
+}
+"""The kind of finding for each kind of error of a checkpoint's reader."""
+
+
+def ignore_named(batch: pa.RecordBatch) -> None:
+    """Take no notice of the files that a log names."""
 
 
 @dataclass(slots=True)
 class LogContent:
-    """The reader of one log, which remembers the files that it names.
+    """The reader of one log.
 
     Attributes:
         store: The store of the log.
         log: The listed log.
-        limits: The most that is read of a checkpoint.
+        limits: The most that is read of a file.
         now_ms: The time, in epoch milliseconds.
+        note: Called with the files that the log names, in batches of `NAMED`.
     """
 
     store: LogStore
     log: ListedLog
     limits: LogLimits
     now_ms: int
-    _named: list[pa.RecordBatch] = field(default_factory=list)
+    note: Callable[[pa.RecordBatch], None]
     _gone: set[str] = field(default_factory=set)
-
-    @property
-    def named(self) -> pa.Table:
-        """All files that the log names, as adds, removes or change files, in any version."""
-        return pa.Table.from_batches(self._named, _NAMED)
+    _sound: set[int] = field(default_factory=set)
+    _good: set[int] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         """Read the whole log, and yield what is wrong with its content."""
         txn_ids: dict[int, str] = {}
         yield from self._read_commits(txn_ids)
         yield from self._read_checksums(txn_ids)
-        for status, data in self._contents(self.log.compacted):
-            try:
-                parse_commit_lines(data, status.path)
-            except TableError as error:
-                yield Finding("bad-compacted", status.path, str(error.args[0]))
+        yield from self._read_compacted()
         yield from self._read_checkpoints()
         yield from self._read_hint()
 
@@ -85,31 +90,46 @@ class LogContent:
     def _read_commits(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
         seen: dict[str, int] = {}
         versions = {status.path: version for version, status in self.log.commits.items()}
-        for status, data in self._contents(self.log.commits.values()):
+        readable = []
+        for version, status in self.log.commits.items():
+            try:
+                ensure_readable_size(status, self.limits)
+                readable.append(status)
+            except TableError as error:
+                yield Finding("unreadable", status.path, str(error.args[0]), version)
+        for status, data in self._contents(readable):
             version = versions[status.path]
             try:
                 lines = parse_commit_lines(data, status.path)
+                self._note_named(lines, status)
             except TableError as error:
                 yield _unparsable(version, status, data, error)
                 continue
-            self._note_named(lines)
+            self._sound.add(version)
             info = next((each for each in lines.actions if isinstance(each, CommitInfo)), None)
             if info is not None and info.txn_id:
                 txn_ids[version] = info.txn_id
-            key = txn_ids.get(version) or (_digest(data) if lines.file_actions else None)
+            # Without a commitInfo, two transactions may write the same bytes.
+            digest = _digest(data) if lines.file_actions and info is not None else None
+            key = txn_ids.get(version) or digest
             first = seen.setdefault(key, version) if key else version
             if first != version:
                 proof = f"version {first} is the commit of the same transaction"
                 yield Finding("duplicate-commit", status.path, proof, version, status.size_bytes)
 
-    def _note_named(self, lines: CommitLines) -> None:
+    def _note_named(self, lines: CommitLines, status: FileStatus) -> None:
+        """Note the files of a commit.
+
+        Raises:
+            TableError: A field has the wrong type (kind `OPTIMIST_MALFORMED_COMMIT`).
+        """
         if lines.file_actions:
-            self._named.append(file_actions_batch(lines.file_actions).select(_NAMED.names))
+            self.note(commit_batch(lines.file_actions, (status,)).select(NAMED.names))
         changes = [each.path for each in lines.actions if isinstance(each, AddCDCFile)]
         if changes:
             vectors = pa.nulls(len(changes), DELETION_VECTOR_TYPE)
             columns = [pa.array(changes, pa.string()), vectors]
-            self._named.append(pa.RecordBatch.from_arrays(columns, schema=_NAMED))
+            self.note(pa.RecordBatch.from_arrays(columns, schema=NAMED))
 
     def _read_checksums(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
         versions = {status.path: version for version, status in self.log.checksums.items()}
@@ -118,7 +138,9 @@ class LogContent:
             try:
                 noted = VersionChecksum.from_json(data.decode("utf-8"))
             except ValueError as error:
-                yield Finding("bad-checksum", status.path, shown(error), version)
+                if not is_young(status, self.now_ms) and not is_of_old_writer(data):
+                    path, files = status.path, (status,)
+                    yield Finding("bad-checksum", path, shown(error), version, files=files)
                 continue
             mine = txn_ids.get(version)
             if mine and noted.txn_id and noted.txn_id != mine:
@@ -129,23 +151,60 @@ class LogContent:
                 commit = self.log.commits[version]
                 yield Finding("overwritten-commit", commit.path, proof, version)
 
-    def _read_checkpoints(self) -> Iterator[Finding]:
-        for checkpoint in self.log.checkpoints:
-            path = checkpoint.files[0].path
-            reader = checkpoint.open(self.store, self.limits)
+    def _read_compacted(self) -> Iterator[Finding]:
+        old = [status for status in self.log.compacted if not is_young(status, self.now_ms)]
+        for status, data in self._contents(old):
             try:
-                reader.state_actions()
-                for batches in (reader.live_files(), reader.tombstones()):
-                    self._named.extend(batch.select(_NAMED.names) for batch in batches)
-            except LogFileNotFoundError:
-                continue  # a cleanup removed it
+                lines = parse_commit_lines(data, status.path)
+                self._note_named(lines, status)
             except TableError as error:
-                if not all(is_there(self.store, each.path) for each in checkpoint.files):
-                    continue
-                is_gone = error.kind == _MISSING_SIDECAR
-                kind = "missing-sidecar" if is_gone else "bad-checkpoint"
-                damaged = str(error.fields.get("path", path))
-                yield Finding(kind, damaged, str(error.args[0]), checkpoint.version)
+                yield Finding("bad-compacted", status.path, str(error.args[0]), files=(status,))
+
+    def _read_checkpoints(self) -> Iterator[Finding]:
+        bad = []
+        for checkpoint in self.log.checkpoints:
+            error, is_of_use = self._read_checkpoint(checkpoint)
+            if error is None and is_of_use:
+                self._good.add(checkpoint.version)
+            elif error is not None and not self._is_at_work(checkpoint):
+                bad.append((checkpoint, error, is_of_use))
+        for checkpoint, error, is_of_use in bad:
+            kind = _KINDS.get(str(error.kind), "unreadable")
+            damaged = str(error.fields.get("path", checkpoint.files[0].path))
+            is_needed = kind == "unreadable" or (is_of_use and not self._is_rebuilt(checkpoint))
+            files = () if is_needed else checkpoint.files
+            version = checkpoint.version
+            yield Finding(kind, damaged, str(error.args[0]), version, files=files)
+
+    def _read_checkpoint(self, checkpoint: Checkpoint) -> tuple[TableError | None, bool]:
+        """Return what is wrong with a checkpoint, and whether its version can be read from it."""
+        reader = checkpoint.open(self.store, self.limits)
+        is_of_use = False
+        try:
+            reader.state_actions()
+            self._note_all(reader.live_files())
+            is_of_use = True
+            self._note_all(reader.tombstones())
+        except LogFileNotFoundError:
+            return None, False  # a cleanup removed it
+        except TableError as error:
+            return error, is_of_use
+        return None, True
+
+    def _note_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self.note(batch.select(NAMED.names))
+
+    def _is_rebuilt(self, checkpoint: Checkpoint) -> bool:
+        """Return whether the version of a checkpoint can be read without it."""
+        start = max((each for each in self._good if each <= checkpoint.version), default=-1)
+        return self._sound.issuperset(range(start + 1, checkpoint.version + 1))
+
+    def _is_at_work(self, checkpoint: Checkpoint) -> bool:
+        """Return whether a writer may still write a checkpoint, or a cleanup has begun with it."""
+        if not self._is_old(checkpoint):
+            return True
+        return not all(is_there(self.store, each.path) for each in checkpoint.files)
 
     def _read_hint(self) -> Iterator[Finding]:
         path = join(self.log.log_path, LAST_CHECKPOINT)
@@ -154,7 +213,10 @@ class LogContent:
         except LogFileNotFoundError:
             return
         except ValueError as error:
-            yield Finding("stale-hint", path, f"it can't be read: {shown(error)}")
+            status = status_now(self.store, path)
+            if status is not None and not is_young(status, self.now_ms):
+                proof = f"it can't be read: {shown(error)}"
+                yield Finding("stale-hint", path, proof, files=(status,))
             return
         # A writer makes the checkpoint first, and then the hint.
         newest = max(
@@ -162,10 +224,12 @@ class LogContent:
         )
         if hint.version < newest:
             proof = f"it names version {hint.version}, but there is a checkpoint of {newest}"
-            yield Finding("stale-hint", path, proof, hint.version)
         elif not self._has_checkpoint(hint.version):
             proof = f"it names a checkpoint of version {hint.version}, which is not there"
-            yield Finding("stale-hint", path, proof, hint.version)
+        else:
+            return
+        status = status_now(self.store, path)
+        yield Finding("stale-hint", path, proof, hint.version, files=(status,) if status else ())
 
     def _is_old(self, checkpoint: Checkpoint) -> bool:
         return not any(is_young(status, self.now_ms) for status in checkpoint.files)

@@ -13,8 +13,10 @@ from optimist.core.data.storage.missing_files import missing_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vectors.deletion_vectors import deletion_vector_path
 from optimist.core.log.file_table import deletion_vector_of
-from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS
-from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents
+from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS, findings_table
+from optimist.core.maintenance.fsck.log_content import NAMED
+from optimist.core.maintenance.fsck.openable_files import openable_files
+from optimist.core.maintenance.fsck.unnamed_files import UnnamedFiles
 from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
 from optimist.core.maintenance.vacuum.kept_paths import (
     path_below,
@@ -33,6 +35,9 @@ _FRAME_BYTES = 8  # the length before a vector, and the checksum behind it
 class StoredData:
     """The files below a table's directory, listed once.
 
+    Attributes:
+        unnamed: The listed files that no version names, as far as the log was read.
+
     Args:
         table: The table.
         snapshot: Its newest version.
@@ -41,24 +46,23 @@ class StoredData:
     def __init__(self, table: TableRef, snapshot: Snapshot) -> None:
         self._table = table
         self._snapshot = snapshot
-        self._names = HiddenNames.of(snapshot)
         self._access = table.data_access()
-        pages = listed_pages(
-            table.table_path, self._access, self._names.enters, self._names.apart.add
-        )
+        names = HiddenNames.of(snapshot)
+        pages = listed_pages(table.table_path, self._access, names.enters, names.apart.add)
         listed = pa.Table.from_batches(pages, LISTED_SCHEMA)
         self._listed = listed.filter(pc.invert(listed.column("is_directory"))).combine_chunks()
+        kept_ms = snapshot.properties.deleted_file_retention_ms
+        self.unnamed = UnnamedFiles(table, names, self._listed, kept_ms)
+        for batch in snapshot.files.select(NAMED.names).to_batches():
+            self.unnamed.note(batch)
 
-    def findings(self, named: pa.Table) -> Iterator[pa.Table]:
-        """Yield rows of `FINDINGS`.
-
-        Args:
-            named: The files that the log names in any version, as `LogContent.named` has them.
-        """
-        files = self._snapshot.files
+    def findings(self) -> Iterator[pa.Table]:
+        """Yield rows of `FINDINGS`. Call it after `unnamed` has seen all that the log names."""
+        files, foreign = openable_files(self._snapshot.files, self._table.data_paths)
+        yield findings_table(foreign)
         yield from self._compare_sizes(files)
         yield from self._compare_vectors(files)
-        yield self._orphans(files, named)
+        yield self._orphans()
 
     def _compare_sizes(self, files: pa.Table) -> Iterator[pa.Table]:
         below = _relative(files, self._table)
@@ -123,37 +127,16 @@ class StoredData:
                 ends[path] = max(ends.get(path, 0), most + _FRAME_BYTES)
         return ends
 
-    def _orphans(self, files: pa.Table, named: pa.Table) -> pa.Table:
-        """Return old files that no version in the log names: VACUUM would delete them.
-
-        Writers' intents are listed after the files, as VACUUM does it.
-        """
-        kept_ms = self._snapshot.properties.deleted_file_retention_ms
-        modified_ms = self._listed.column("modified_ms")
-        is_old = pc.and_(
-            pc.greater(modified_ms, 0), pc.less(modified_ms, self._table.clock.now_ms() - kept_ms)
-        )
-        old = self._listed.filter(is_old)
-        for rows in (files, named):
-            for known in (_relative(rows, self._table), self._vectors_of(rows)):
-                old = old.filter(pc.invert(pc.is_in(old.column("path"), value_set=known)))
-        paths = old.column("path").to_pylist()
-        is_ours = [self._names.shows(each) and not self._names.lies_apart(each) for each in paths]
-        orphans = old.filter(pa.array(is_ours, pa.bool_()))
-        if orphans.num_rows:
-            since_ms = HeededIntents.find(self._table, removes_stale=False).since_ms
-            if since_ms is not None:
-                orphans = orphans.filter(pc.less(orphans.column("modified_ms"), since_ms))
+    def _orphans(self) -> pa.Table:
+        orphans = self.unnamed.left()
         proof = "no version in the log names it"
         paths = _inside(orphans.column("path"), self._table)
         return _rows("orphan", paths, proof, orphans.column("size"))
 
-    def _vectors_of(self, rows: pa.Table) -> pa.Array:
-        return relative_vector_paths(rows, self._table.data_paths)
-
 
 def full_paths_of(files: pa.Table, table: TableRef) -> pa.Array:
     """Return each full path under which a finding may name these data files and their vectors."""
+    files, _ = openable_files(files, table.data_paths)
     references = files.column("path").combine_chunks()
     below = relative_paths(references, table.data_paths).drop_null()
     found = [

@@ -19,6 +19,7 @@ from optimist.core.snapshot import Snapshot
 __all__ = ["HiddenNames"]
 
 _SEEN = ("_delta_index", "_change_data")
+_ICEBERG = "metadata"
 _OF_ONE_WRITE = re.compile(r"(^|/)data-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _OF_TASKS = "_temporary"
 
@@ -28,19 +29,23 @@ class HiddenNames:
 
     Args:
         partition_columns: The logical and physical names of its partition columns.
+        is_iceberg_too: Whether engines keep the table in the format of Iceberg, too.
     """
 
-    def __init__(self, partition_columns: Iterable[str]) -> None:
+    def __init__(self, partition_columns: Iterable[str], *, is_iceberg_too: bool = False) -> None:
         given = tuple(partition_columns)
         spelled = (*given, *map(escape_hive, given))
         self._seen = (*_SEEN, *(f"{name}=" for name in spelled))
+        self._not_seen = (_ICEBERG,) if is_iceberg_too else ()
         self.apart: set[str] = set()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> HiddenNames:
         """Make the rule for a version of a table."""
         logical = snapshot.partition_columns
-        return cls((*logical, *(snapshot.physical_name(name) for name in logical)))
+        names = (*logical, *(snapshot.physical_name(name) for name in logical))
+        formats = snapshot.properties.universal_format_enabled_formats or ()
+        return cls(names, is_iceberg_too="iceberg" in formats)
 
     def enters(self, parent: str, name: str) -> bool:
         """Tell whether VACUUM enters a name in a directory, given by its relative path.
@@ -50,6 +55,8 @@ class HiddenNames:
         if name == LOG_DIRECTORY:
             if parent:
                 self.apart.add(parent)
+            return False
+        if not parent and name in self._not_seen:
             return False
         if not name.startswith(("_", ".")) or name.startswith(self._seen):
             return True

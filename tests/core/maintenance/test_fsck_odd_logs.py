@@ -1,0 +1,180 @@
+"""The check of tables whose logs are odd, but whole; and of damage beside which other hides."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from checked_tables import (
+    LONG_AGO,
+    HastyClock,
+    LateClock,
+    data_file,
+    found,
+    log_file,
+    make,
+    opened,
+)
+from optimist.core import DeltaLog
+from optimist.core.log.names import checksum_name, classic_checkpoint_name, commit_name
+from optimist.core.options.engine import EngineOptions
+from optimist.logstores import LocalLogStore
+
+ADD = {
+    "path": "p=30/other.parquet",
+    "partitionValues": {"p": "30"},
+    "size": 1,
+    "modificationTime": 1,
+    "dataChange": True,
+}
+SUMS = '{"tableSizeBytes":1,"numFiles":1,"numMetadata":1,"numProtocol":1,"numTransactions":0}'
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("healthy") / "t"
+    make(path)
+    return path
+
+
+@pytest.fixture
+def table(healthy: Path, tmp_path: Path) -> Path:
+    shutil.copytree(healthy, tmp_path / "t")
+    return tmp_path / "t"
+
+
+def commit(path: Path, version: int, *actions: dict) -> None:
+    lines = "".join(f"{json.dumps(action)}\n" for action in actions)
+    log_file(path, commit_name(version)).write_text(lines)
+
+
+def orphan(path: Path, name: str = "p=30/left.parquet") -> tuple[str, str]:
+    file = path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"left")
+    os.utime(file, LONG_AGO)
+    return "orphan", file.name
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_checksum_that_old_engines_wrote_without_the_state_is_no_damage(table, version):
+    log_file(table, checksum_name(version)).write_text(SUMS)
+    assert found(table, deep=False) == []
+    log_file(table, checksum_name(version)).write_text(SUMS.replace("1,", "-1,"))
+    assert found(table, deep=False) == [("bad-checksum", checksum_name(version))]
+
+
+def test_the_same_bytes_without_commit_info_are_no_second_commit_of_a_transaction(table):
+    remove = {"path": ADD["path"], "deletionTimestamp": 1, "dataChange": True}
+    for version in range(10, 14, 2):
+        commit(table, version, {"add": ADD})
+        commit(table, version + 1, {"remove": remove})
+    assert found(table, deep=False) == []
+
+
+def test_the_metadata_of_iceberg_is_no_orphan_where_the_table_is_kept_in_its_format_too(table):
+    expected = orphan(table, "metadata/v1.metadata.json")
+    assert found(table, deep=False) == [expected]
+    lines = log_file(table, commit_name(0)).read_text().splitlines()
+    (metadata,) = (json.loads(line) for line in lines if '"metaData"' in line)
+    metadata["metaData"]["configuration"]["delta.universalFormat.enabledFormats"] = "iceberg"
+    commit(table, 10, metadata)
+    assert found(table, deep=False) == []
+    assert found_kinds(table, orphan(table, "p=30/metadata/left.parquet")) == ["orphan"]
+
+
+def found_kinds(path: Path, _: object) -> list[str]:
+    return [kind for kind, _ in found(path, deep=False)]
+
+
+VECTOR = {"storageType": "x", "pathOrInlineDv": "?", "sizeInBytes": 9, "cardinality": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"path": "s3://elsewhere/x.parquet"}, "foreign-path"),
+        ({"path": "a%00b.parquet"}, "foreign-path"),
+        ({"deletionVector": VECTOR}, "damaged-vector"),
+        (
+            {"deletionVector": {**VECTOR, "storageType": "p", "pathOrInlineDv": "s3://e/v.bin"}},
+            "damaged-vector",
+        ),
+    ],
+    ids=["path", "nul", "kind of vector", "path of a vector"],
+)
+@pytest.mark.sample(1)
+def test_a_path_that_may_not_be_opened_is_told_and_hides_no_other_damage(table, change, kind):
+    commit(table, 10, {"add": {**ADD, **change}})
+    if "path" not in change:
+        shutil.copy(data_file(table), table / ADD["path"])
+    expected = orphan(table)
+    told = found(table)
+    assert [each for each, _ in told if each not in ("swapped-file", "truncated-file")] == [
+        kind,
+        "orphan",
+    ]
+    assert expected in told
+    remove = {**ADD, **change, "deletionTimestamp": 1}
+    commit(table, 11, {"remove": remove})
+    assert [each for each in found(table) if each[1] != Path(ADD["path"]).name] == [expected]
+
+
+def test_the_reason_why_no_version_can_be_read_is_told_beside_other_damage(tmp_path):
+    log = opened(tmp_path / "t")
+    log.append(pa.table({"x": [1]}))
+    commit(tmp_path / "t", 0, {"add": {**ADD, "partitionValues": {}}})
+    log_file(tmp_path / "t", checksum_name(0)).unlink()
+    log_file(tmp_path / "t", "_last_checkpoint").write_text("{")
+    told = found(tmp_path / "t")
+    assert told == [("stale-hint", "_last_checkpoint"), ("unreadable", "_delta_log")]
+
+
+def test_a_log_that_is_larger_than_allowed_is_not_called_damaged(table):
+    options = EngineOptions.from_options({"spark.optimist.log.maxFiles": "2"})
+    checked = DeltaLog(str(table), LocalLogStore(), options, clock=LateClock()).fsck()
+    told = {(each["kind"], Path(each["path"]).name) for each in checked.findings.to_pylist()}
+    assert told == {("unreadable", classic_checkpoint_name(6))}
+    options = EngineOptions.from_options({"spark.optimist.log.maxFileBytes": "2000"})
+    checked = DeltaLog(str(table), LocalLogStore(), options, clock=LateClock()).fsck()
+    assert set(checked.findings["kind"].to_pylist()) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        checksum_name(9),
+        classic_checkpoint_name(6),
+        f"{7:020}.{8:020}.compacted.json",
+        "_last_checkpoint",
+    ],
+)
+@pytest.mark.sample(1)
+def test_what_may_be_half_written_is_told_only_when_it_is_old(table, name):
+    log_file(table, name).write_text('{"add":')
+    kinds = found_kinds(table, None)
+    assert len(kinds) == 1
+    hasty = DeltaLog(str(table), LocalLogStore(), clock=HastyClock())
+    assert hasty.fsck().findings.num_rows == 0
+
+
+def test_dates_that_only_spark_can_convert_are_no_damage(tmp_path):
+    log = opened(tmp_path / "t")
+    log.append(pa.table({"d": [dt.date(1400, 1, 1), dt.date(2020, 1, 1)]}))
+    (file,) = (tmp_path / "t").glob("**/*.parquet")
+    rows = pa.table({"d": [dt.date(1400, 1, 1), dt.date(2020, 1, 1)]})
+    pq.write_table(rows.replace_schema_metadata({"org.apache.spark.version": "2.4.0"}), file)
+    text = log_file(tmp_path / "t", commit_name(0)).read_text()
+    lines = list(map(json.loads, text.splitlines()))
+    for line in lines:
+        line.get("add", {}).update(size=file.stat().st_size)
+    commit(tmp_path / "t", 0, *lines)
+    log_file(tmp_path / "t", checksum_name(0)).unlink()
+    assert found(tmp_path / "t") == []
