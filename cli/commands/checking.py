@@ -21,12 +21,26 @@ def fsck(
         bool,
         typer.Option("--deep", help="Also read data files and vectors, and compare statistics."),
     ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Repair what can be repaired without the loss of a row."),
+    ] = False,
+    drop_missing_files: Annotated[
+        bool,
+        typer.Option(
+            "--drop-missing-files",
+            help="With --repair: take files that are gone out of the table. Their rows are lost.",
+        ),
+    ] = False,
 ) -> int:
-    """Check a table for damage, and change nothing. The exit code is 1 if there is any.
+    """Check a table for damage. The exit code is 1 if there is any, or some is left.
+
+    Nothing is changed without --repair. It saves what leaves the log below _delta_log/_repairs.
 
     Example: optimist fsck s3://bucket/flights --deep
     """
-    checked = session.open(url).fsck(deep=deep)
+    log = session.open(url)
+    checked = log.fsck(deep=deep, repair=repair, drop_missing_files=drop_missing_files)
     facts = {
         "version": checked.version,
         "commits": checked.num_commits,
@@ -34,7 +48,9 @@ def fsck(
         "deep": checked.is_deep,
         "found": checked.findings.num_rows,
     }
-    session.show(facts, folded=("path", "proof", "repair"), findings=checked.findings)
+    rows = {"steps": checked.steps} if repair else {}
+    folded = ("path", "proof", "repair", "savedAs")
+    session.show(facts, folded=folded, **rows, findings=checked.findings)
     return FOUND if checked.findings.num_rows else FINE
 
 

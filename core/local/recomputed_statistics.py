@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.commands.command import Changes, run_command
@@ -68,12 +69,15 @@ class Recomputed:
     __repr__ = short_repr
 
 
-def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None) -> Recomputed:
+def recompute_statistics(
+    target: LocalTarget, predicate: str | Predicate | None, *, only: pa.Array | None = None
+) -> Recomputed:
     """Compute the statistics of files again.
 
     Args:
         target: The table, in a transaction that has just begun.
         predicate: The files that may hold matching rows are chosen; None for all files.
+        only: The full paths of the files that may be chosen; None for all files.
 
     Raises:
         UsageError: The predicate can't be parsed, names an unknown column, or can be evaluated only
@@ -85,6 +89,10 @@ def recompute_statistics(target: LocalTarget, predicate: str | Predicate | None)
     """
     txn = target.txn
     files = _choose_files(target.snapshot, predicate)
+    if only is not None:
+        paths = txn.table.data_paths
+        full = map(paths.full_paths, files.column("path").chunks)
+        files = files.filter(pc.is_in(pa.chunked_array(full, pa.string()), value_set=only))
     statistics = _Statistics(target, new_files(txn))
     text = None if predicate is None else str(predicate)
     operation = Operation("COMPUTE STATS", {"predicate": json_text([] if text is None else [text])})

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
     from optimist.core.maintenance.features.feature_removal import CaredFor
     from optimist.core.maintenance.fsck.fsck import check_table
+    from optimist.core.maintenance.fsck.missing_files_commit import drop_missing_files
+    from optimist.core.maintenance.fsck.repair import RepairCommits, repair_table
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
     from optimist.core.maintenance.optimize.optimize import optimize
@@ -72,6 +74,7 @@ __all__ = [
     "NewTable",
     "ProgressReport",
     "Rearrangement",
+    "RepairCommits",
     "RestoreTo",
     "StreamOptions",
     "StreamPlanner",
@@ -86,6 +89,7 @@ __all__ = [
     "create_table",
     "delete",
     "drop_feature",
+    "drop_missing_files",
     "ensure_stream_options",
     "files_in_partitions",
     "follow",
@@ -95,6 +99,7 @@ __all__ = [
     "optimize",
     "parse_with",
     "recompute_statistics",
+    "repair_table",
     "restore",
     "run_over",
     "scan_changes",
@@ -124,6 +129,7 @@ _MODULES = {
     "NewTable": "optimist.core.commands.written_schema",
     "ProgressReport": "optimist.core.local.progress",
     "Rearrangement": "optimist.core.maintenance.optimize.arrangements",
+    "RepairCommits": "optimist.core.maintenance.fsck.repair",
     "RestoreTo": "optimist.core.maintenance.copies.restore",
     "StreamOptions": "optimist.core.streams.options",
     "StreamPlanner": "optimist.core.streams.planner",
@@ -138,6 +144,7 @@ _MODULES = {
     "create_table": "optimist.core.commands.create.create",
     "delete": "optimist.core.local.commands",
     "drop_feature": "optimist.core.maintenance.features.drop_feature",
+    "drop_missing_files": "optimist.core.maintenance.fsck.missing_files_commit",
     "ensure_stream_options": "optimist.core.streams.options",
     "start_options": "optimist.core.streams.options",
     "files_in_partitions": "optimist.core.local.partition_choice",
@@ -148,6 +155,7 @@ _MODULES = {
     "optimize": "optimist.core.maintenance.optimize.optimize",
     "parse_with": "optimist.core.table.sql_statements",
     "recompute_statistics": "optimist.core.local.recomputed_statistics",
+    "repair_table": "optimist.core.maintenance.fsck.repair",
     "restore": "optimist.core.maintenance.copies.restore",
     "run_over": "optimist.core.table.sql_statements",
     "scan_changes": "optimist.core.changes.change_scan",

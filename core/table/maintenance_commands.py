@@ -336,21 +336,51 @@ class MaintenanceCommands(TableHandle):
         return by_need.vacuum(self._begin, request)
 
     @one_operation
-    def fsck(self, *, deep: bool = False) -> CheckedTable:
-        """Check the table for damage, and change nothing.
+    def fsck(
+        self, *, deep: bool = False, repair: bool = False, drop_missing_files: bool = False
+    ) -> CheckedTable:
+        """Check the table for damage, and change nothing unless that is asked for.
 
         The whole log is read once, and the table's directory listed once. `findings` of the result
         has a row for each damage, with its proof and what to do; docs/fsck.md explains the kinds.
 
         Args:
             deep: Whether data files and vectors are read, too, and compared with their statistics.
+            repair: Whether to repair what can be repaired without the loss of a row. What leaves
+                the log is saved first. `findings` is then what is left, and `steps` what was done.
+            drop_missing_files: Whether a repair also takes files that are gone out of the table.
+                Their rows are lost. It needs `repair`.
 
         Raises:
             TableNotFoundError: There is no table at the path.
-            ProtocolError: The table needs a feature that this engine can't read.
-            StorageError: The store failed.
+            ProtocolError: The table needs a feature that this engine can't read; or, to repair it,
+                can't write.
+            UsageError: Missing files should be dropped without a repair.
+            TableError: A repair failed, for example since all files are gone (kind
+                `DELTA_FILE_NOT_FOUND_DETAILED`). What it has done before stays.
+            StorageError: The store failed. A repair can be run again.
         """
-        return by_need.check_table(self.table, self.snapshot, deep=flag(deep, "deep"))
+        deep, repair = flag(deep, "deep"), flag(repair, "repair")
+        drop_missing_files = flag(drop_missing_files, "drop_missing_files")
+        if drop_missing_files and not repair:
+            raise UsageError(
+                "Only a repair drops missing files. Nothing was done. Ask for the repair, too.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="drop_missing_files",
+            )
+        if not repair:
+            return by_need.check_table(self.table, self.snapshot, deep=deep)
+        drop = self._drop_missing_files if drop_missing_files else None
+        commits = by_need.RepairCommits(self._recompute_files, drop)
+        return by_need.repair_table(self.table, self.snapshot, commits, deep=deep)
+
+    def _drop_missing_files(self) -> CommitResult | None:
+        return by_need.drop_missing_files(self._begin())
+
+    def _recompute_files(self, paths: pa.Array) -> CommitResult | None:
+        report = by_need.ProgressReport(self.table.clock, None, "COMPUTE STATS")
+        target = by_need.LocalTarget(self._begin(), report)
+        return by_need.recompute_statistics(target, None, only=paths).commit
 
 
 def _batches_of(inventory: Inventory) -> Iterator[pa.RecordBatch]:

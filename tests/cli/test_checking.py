@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -34,6 +35,23 @@ def test_fsck_shows_each_finding_with_its_proof_and_a_repair(shell, table):
     assert ran.status == 1
     assert "missing-file" in ran.output
     assert "optimist restore" in ran.output
+
+
+def test_fsck_repairs_only_what_it_is_asked_to_repair(shell, table):
+    bad = Path(table) / "_delta_log" / f"{2:020}.crc"
+    bad.write_text("{")
+    os.utime(bad, (1, 1))
+    assert "--repair" in shell.json("fsck", table, status=1)["findings"][0]["repair"]
+    told = shell.json("fsck", table, "--repair")
+    assert told["findings"] == []
+    assert [step["step"] for step in told["steps"]] == ["save", "remove"]
+    assert Path(told["steps"][0]["savedAs"]).read_text() == "{"
+    next(Path(table).glob("month=2/*.parquet")).unlink()
+    assert shell.json("fsck", table, "--repair", status=1)["steps"] == []
+    assert shell("fsck", table, "--drop-missing-files").status == 2
+    told = shell.json("fsck", table, "--repair", "--drop-missing-files")
+    assert [step["step"] for step in told["steps"]] == ["commit 4: FSCK"]
+    assert shell.json("count", table) == {"rows": 8}
 
 
 def test_fsck_names_damage_where_no_version_can_be_read(shell, tmp_path):

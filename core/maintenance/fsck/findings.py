@@ -26,7 +26,7 @@ _NEWEST = (
     "Restore it from a backup. If it is the newest commit and no writer runs, you can delete it; "
     "its rows are then lost."
 )
-_CHECKPOINT = "Write a new one: optimist checkpoint URL."
+_REPAIR = "Let it be repaired: optimist fsck URL --repair."
 _RESTORE = "Restore the file from a backup, or go back to a version without it: optimist restore."
 REPAIRS: Mapping[str, str] = MappingProxyType(
     {
@@ -36,26 +36,26 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "foreign-commit": "Move the file out of the log.",
         "duplicate-commit": "Look which of the two is right, and move the other out of the log.",
         "overwritten-commit": "Restore the first commit of that version from a backup.",
-        "bad-checkpoint": f"Delete it if the commits before it are still there. {_CHECKPOINT}",
-        "missing-part": f"Delete the other parts if the commits are still there. {_CHECKPOINT}",
-        "missing-sidecar": f"Restore the sidecar from a backup. {_CHECKPOINT}",
-        "stale-hint": _CHECKPOINT,
-        "bad-compacted": "Delete the file: readers take the commits instead.",
-        "bad-checksum": "Delete the file: readers do without it.",
+        "bad-checkpoint": f"{_REPAIR} If it stays, versions need it: restore it from a backup.",
+        "missing-part": _REPAIR,
+        "missing-sidecar": f"Restore the sidecar from a backup. Or: {_REPAIR}",
+        "stale-hint": _REPAIR,
+        "bad-compacted": _REPAIR,
+        "bad-checksum": _REPAIR,
         "checksum-mismatch": "Restore the commit from a backup, or delete the .crc file if it is "
         "the wrong one.",
         "unreadable": "See the error.",
         "foreign-path": "Find out who wrote that, and go back to a version without it: optimist "
         "restore. The proof names the option that allows the path, if there is one.",
-        "missing-file": _RESTORE,
+        "missing-file": f"{_RESTORE} If its rows are lost: optimist fsck URL --repair "
+        "--drop-missing-files.",
         "truncated-file": _RESTORE,
         "swapped-file": _RESTORE,
         "damaged-file": _RESTORE,
         "missing-vector": _RESTORE,
         "truncated-vector": _RESTORE,
         "damaged-vector": _RESTORE,
-        "untrue-statistics": "Compute them anew: DeltaLog.recompute_statistics, or the statement "
-        "ANALYZE TABLE ... COMPUTE DELTA STATISTICS.",
+        "untrue-statistics": "Compute them anew: optimist fsck URL --deep --repair.",
         "orphan": "Delete it: optimist vacuum URL --delete.",
     }
 )

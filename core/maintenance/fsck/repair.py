@@ -1,0 +1,137 @@
+"""The repair of a table's log and statistics, where no row can be lost by it (docs/fsck.md).
+
+1. The table is checked. If its newest version can't be read, nothing is done.
+2. Each file that is to leave the log is copied. Which these are is part of the findings: a file is
+   among them only if every version that can be read now can also be read without it.
+3. If a checkpoint or the hint was damaged, the newest version is written as a new checkpoint.
+4. The files are removed.
+5. Files with untrue statistics get true ones, in one commit. If the caller asks for that, files
+   that are gone are taken out of the table in another one.
+6. The table is checked again.
+
+If a run is killed, the table is no worse than before, and the next run does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.log.checkpoint_kinds import written_checkpoint
+from optimist.core.log.names import parse_log_file_name
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
+from optimist.core.maintenance.fsck.findings import CheckedTable, Finding
+from optimist.core.maintenance.fsck.fsck import check_table, examine
+from optimist.core.maintenance.fsck.saved_files import SavedFiles
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.protocol.gates import ensure_writable
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["RepairCommits", "repair_table"]
+
+_OF_CHECKPOINTS = frozenset({"bad-checkpoint", "missing-sidecar", "stale-hint"})
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCommits:
+    """The commits that a repair may need.
+
+    Attributes:
+        recompute: Computes the statistics of files anew, given their full paths.
+        drop_missing: Takes files that are gone out of the table; None unless the user asks for it.
+    """
+
+    recompute: Callable[[pa.Array], CommitResult | None]
+    drop_missing: Callable[[], CommitResult | None] | None = None
+
+
+def repair_table(
+    table: TableRef, load: Callable[[], Snapshot], commits: RepairCommits, *, deep: bool
+) -> CheckedTable:
+    """Repair what a check finds, and return what is left, with the steps that were done.
+
+    Args:
+        table: The table.
+        load: Returns the newest version.
+        commits: The commits that may be needed.
+        deep: Whether data files and vectors are read, too, and their statistics made true.
+
+    Raises:
+        StorageError: The store failed. Steps that were done stay, and their copies.
+        TableError, ProtocolError: The table can't be read, or not be written by this engine.
+    """
+    checked, found = examine(table, load, deep=deep)
+    if checked.version is None or not checked.findings.num_rows:
+        return checked
+    saved = SavedFiles(table)
+    _repair_log(table, load, found, saved)
+    _repair_data(table, checked.findings, commits, saved)
+    if not saved.steps().num_rows:
+        return checked
+    return replace(check_table(table, load, deep=deep), steps=saved.steps())
+
+
+def _repair_log(
+    table: TableRef, load: Callable[[], Snapshot], found: list[Finding], saved: SavedFiles
+) -> None:
+    """Run steps 2 to 4."""
+    snapshot = load()
+    ensure_writable(
+        snapshot.protocol,
+        snapshot.metadata,
+        table_path=snapshot.table_path,
+        version=snapshot.version,
+    )
+    wanted = {status.path: status for each in found for status in each.files}
+    copies = {path: saved.save(status) for path, status in wanted.items()}
+    # A damaged checkpoint of the newest version is in the way of a new one.
+    first = [each for each in wanted.values() if _is_of(each, snapshot.version)]
+    for status in first:
+        _remove(status, copies, saved)
+    if any(each.kind in _OF_CHECKPOINTS and each.files for each in found):
+        _write_checkpoint(table, snapshot, saved)
+    for status in wanted.values():
+        if status not in first:
+            _remove(status, copies, saved)
+
+
+def _is_of(status: FileStatus, version: int) -> bool:
+    name = parse_log_file_name(status.name)
+    return name is not None and name.kind.is_checkpoint and name.version == version
+
+
+def _remove(status: FileStatus, copies: dict[str, str | None], saved: SavedFiles) -> None:
+    copy = copies[status.path]
+    if copy is not None:
+        saved.remove(status, copy)
+
+
+def _write_checkpoint(table: TableRef, snapshot: Snapshot, saved: SavedFiles) -> None:
+    """Write the newest version as a checkpoint, and read it back as a whole."""
+    last = write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
+    written = written_checkpoint(table.log_path, last, table.clock.now_ms())
+    reader = written.open(table.store)
+    reader.state_actions()
+    for _ in reader.live_files():
+        pass
+    saved.note("checkpoint", written.files[0].path)
+
+
+def _repair_data(
+    table: TableRef, found: pa.Table, commits: RepairCommits, saved: SavedFiles
+) -> None:
+    """Run step 5."""
+    untrue = found.filter(pc.equal(found.column("kind"), "untrue-statistics")).column("path")
+    if len(untrue):
+        commit = commits.recompute(untrue.combine_chunks())
+        if commit is not None:
+            saved.note(f"commit {commit.version}: COMPUTE STATS", table.table_path)
+    if commits.drop_missing is not None and "missing-file" in found.column("kind").to_pylist():
+        commit = commits.drop_missing()
+        if commit is not None:
+            saved.note(f"commit {commit.version}: FSCK", table.table_path)
