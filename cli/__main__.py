@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
+from pathlib import Path
 from types import ModuleType
 
-from optimist.cli.exit_codes import MISUSE, PIPE_CLOSED
+from optimist.cli.exit_codes import INTERRUPTED, MISUSE, PIPE_CLOSED, UNREADABLE
 from optimist.core.imports import import_by_need
 
 __all__ = ["main"]
@@ -39,21 +40,47 @@ class _WithoutPandas(MetaPathFinder):
 def main() -> None:
     """Run the command that the arguments of this process name, and end the process."""
     sys.meta_path.insert(0, _WithoutPandas())
+    _replace_closed_streams()
+    try:
+        status = _run()
+    except KeyboardInterrupt:  # before the command began
+        status = INTERRUPTED
+    sys.exit(_flushed(status))
+
+
+def _replace_closed_streams() -> None:
+    """Open what the caller has closed, as by `>&-`, so that each stream can be written to."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it stays open to the end
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+
+
+def _run() -> int:
     try:
         app = import_by_need("optimist.cli.app")
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
         sys.stderr.write(_MISSING)
-        sys.exit(MISUSE)
-    status = app.run(sys.argv[1:])
+        return MISUSE
+    return int(app.run(sys.argv[1:]))
+
+
+def _flushed(status: int) -> int:
+    """Write the rest of the answer, and return the exit code, which tells if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes again at its end, and would report the error then.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
-    sys.exit(status)
+    except OSError as error:
+        sys.stderr.write(f"optimist: The answer could not be written: {error.strerror}.\n")
+        status = UNREADABLE
+    else:
+        return status
+    # The interpreter flushes again at its end, and would report the error then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, get_type_hints
@@ -21,6 +22,9 @@ from optimist.core.errors import TableNotFoundError
 from optimist.core.imports import own_version
 
 __all__ = ["COMMANDS", "app", "run"]
+
+_VALUE = re.compile(r"=.*", re.DOTALL)
+"""What may be a secret in a wrong call, such as `optimist count URL fs.azure.account.key=...`."""
 
 COMMANDS: tuple[Callable[..., int], ...] = (*looking.COMMANDS, *doing.COMMANDS, *checking.COMMANDS)
 
@@ -55,7 +59,8 @@ def run(arguments: Sequence[str]) -> int:
         tell("Nothing was done.")
         return MISUSE
     except typer.TyperException as error:
-        tell(f"{error.format_message()} Type `optimist --help` for the commands.")
+        told = _VALUE.sub("=***", error.format_message())
+        tell(f"{told} Type `optimist --help` for the commands.")
         return MISUSE
     return done if isinstance(done, int) else FINE
 

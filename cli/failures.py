@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from optimist.core.secrets import without_secrets
 __all__ = ["exit_code_of", "tell"]
 
 _LONGEST = 2_000
+_OF_THE_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a full disk; those of a table's store have been translated before."""
 
 
 def exit_code_of(command: Callable[[], int], *, is_debugging: bool) -> int:
@@ -40,6 +43,8 @@ def exit_code_of(command: Callable[[], int], *, is_debugging: bool) -> int:
 def _text_of(error: Exception) -> str:
     if isinstance(error, OptimistError):
         return str(error)
+    if isinstance(error, OSError) and error.errno in _OF_THE_OUTPUT:
+        return f"The answer could not be written: {error.strerror}."
     told = f"{type(error).__name__}: {error}".rstrip(".")
     return f"{told}. This is an error in Optimist: --debug shows where it came from."
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimist.cli import by_need
-from optimist.core.secrets import Options, without_secrets
+from optimist.core.secrets import Options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,3 @@ class Session:
             **rows: The long parts.
         """
         by_need.show(by_need.Answer(facts or {}, rows, folded), as_json=self.as_json)
-
-    def shown_url(self, url: str) -> str:
-        """Return a URL without the secrets in it."""
-        return without_secrets(url)

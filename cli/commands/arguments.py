@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted
+from optimist.core.values.field_types import LARGEST_LONG
+
 __all__ = [
+    "LARGEST",
     "Columns",
     "Destination",
     "Limit",
@@ -19,6 +24,10 @@ __all__ = [
     "Where",
     "column_names",
 ]
+
+
+LARGEST = LARGEST_LONG
+"""The largest number of a version or of rows."""
 
 
 class OutputForm(str, Enum):
@@ -46,10 +55,17 @@ Columns = Annotated[
 ]
 Version = Annotated[
     int | None,
-    typer.Option("--version", metavar="N", help="A version; the newest one without it.", min=0),
+    typer.Option(
+        "--version",
+        metavar="N",
+        help="A version; the newest one without it.",
+        min=0,
+        max=LARGEST,
+    ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", "-n", metavar="N", help="At most so many.", min=0)
+    int | None,
+    typer.Option("--limit", "-n", metavar="N", help="At most so many.", min=0, max=LARGEST),
 ]
 Destination = Annotated[
     str | None,
@@ -61,4 +77,12 @@ def column_names(columns: str | None) -> list[str] | None:
     """Return the names in a list with commas, in which a name may stand in backquotes."""
     if columns is None:
         return None
-    return next(csv.reader([columns], quotechar="`", skipinitialspace=True))
+    try:
+        return next(csv.reader([columns], quotechar="`", skipinitialspace=True))
+    except csv.Error as error:
+        raise UsageError(
+            f"The list of columns {quoted(columns)} can't be read: {error}. Nothing was done. "
+            "Separate names by commas, and put a name with a comma or a line end in backquotes.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="--columns",
+        ) from None

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from optimist.cli import by_need
-from optimist.cli.commands.arguments import Url, Version, column_names
+from optimist.cli.commands.arguments import LARGEST, Url, Version, column_names
 from optimist.cli.exit_codes import FINE, FOUND, MISUSE
 from optimist.cli.failures import tell
 from optimist.cli.session import Session
@@ -237,7 +237,8 @@ def commit_status(
     url: Url,
     txn_id: Annotated[str, typer.Argument(metavar="TXN_ID", help="The id that the error names.")],
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="The error's version.", min=0)
+        int | None,
+        typer.Option("--version", metavar="N", help="The error's version.", min=0, max=LARGEST),
     ] = None,
 ) -> int:
     """Tell whether a transaction of unknown outcome landed. The exit code is 0 if it did.
@@ -257,10 +258,15 @@ def _is_agreed(is_sure: bool, question: str) -> bool:
     if not sys.stdin.isatty():
         tell("Nothing was deleted: there is no terminal to ask at. Add --yes.")
         return False
-    if typer.confirm(question, err=True):
-        return True
-    tell("Nothing was deleted.")
-    return False
+    try:
+        is_agreed = typer.confirm(question, err=True)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        is_agreed = False  # the terminal was closed
+    if not is_agreed:
+        tell("Nothing was deleted.")
+    return is_agreed
 
 
 def _pair(text: str) -> tuple[str, str]:

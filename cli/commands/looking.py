@@ -8,6 +8,7 @@ import typer
 
 from optimist.cli import by_need
 from optimist.cli.commands.arguments import (
+    LARGEST,
     Columns,
     Destination,
     Limit,
@@ -83,7 +84,7 @@ def count(session: Session, url: Url, where: Where = None, version: Version = No
 def head(
     session: Session,
     url: Url,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0)] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, max=LARGEST)] = 10,
     where: Where = None,
     columns: Columns = None,
     version: Version = None,
@@ -148,7 +149,9 @@ def files(
 
 
 def log(
-    session: Session, url: Url, version: Annotated[int, typer.Argument(metavar="N", min=0)]
+    session: Session,
+    url: Url,
+    version: Annotated[int, typer.Argument(metavar="N", min=0, max=LARGEST)],
 ) -> int:
     """Show what one commit did, in words.
 
@@ -162,8 +165,8 @@ def log(
 def diff(
     session: Session,
     url: Url,
-    before: Annotated[int, typer.Argument(metavar="V1", min=0)],
-    after: Annotated[int, typer.Argument(metavar="V2", min=0)],
+    before: Annotated[int, typer.Argument(metavar="V1", min=0, max=LARGEST)],
+    after: Annotated[int, typer.Argument(metavar="V2", min=0, max=LARGEST)],
 ) -> int:
     """Show what differs between two versions: files, columns, properties, the number of rows.
 
@@ -180,10 +183,14 @@ def diff(
 def changes(
     session: Session,
     url: Url,
-    start: Annotated[int, typer.Option("--from", metavar="N", help="The first version.", min=0)],
+    start: Annotated[
+        int, typer.Option("--from", metavar="N", help="The first version.", min=0, max=LARGEST)
+    ],
     end: Annotated[
         int | None,
-        typer.Option("--to", metavar="N", help="The last version; else the newest.", min=0),
+        typer.Option(
+            "--to", metavar="N", help="The last version; else the newest.", min=0, max=LARGEST
+        ),
     ] = None,
     where: Where = None,
     columns: Columns = None,

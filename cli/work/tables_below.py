@@ -60,7 +60,7 @@ def _ignore_link(path: str) -> None:
 def _parents(page: pa.RecordBatch) -> pa.Array:
     """Return the tables to whose logs the files of a page belong, relative to the directory."""
     paths = page.column("path").filter(pc.invert(page.column("is_directory")))
-    inside = pc.extract_regex(paths, rf"^(?P<table>(?:.*/)?){_LOG}/[^/]+$")
+    inside = pc.extract_regex(paths, rf"(?s)^(?P<table>(?:.*/)?){_LOG}/[^/]+$")
     return pc.utf8_rtrim(pc.struct_field(inside.drop_null(), "table"), "/")
 
 
