@@ -120,7 +120,7 @@ class DeepData:
         except StorageError:
             raise
         except OptimistError as error:
-            if error.kind in _DAMAGE:  # others say what this engine can't read
+            if _is_damage(error):
                 yield Finding("damaged-file", path, str(error.args[0]))
             return
         partition = set(self.snapshot.partition_columns)
@@ -129,6 +129,12 @@ class DeepData:
             if wrong:
                 yield Finding("untrue-statistics", path, f"column {shown(name)}: {wrong}")
                 return
+
+
+def _is_damage(error: OptimistError) -> bool:
+    """Return whether no engine can read a file, as opposed to this engine only."""
+    # Spark writes variants that only its own reader can put together again.
+    return error.kind in _DAMAGE and error.fields.get("type") != "variant"
 
 
 def _noted(add: AddFile) -> dict[str, Any]:

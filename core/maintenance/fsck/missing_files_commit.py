@@ -30,8 +30,8 @@ def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
         txn: A transaction that has just begun.
 
     Raises:
-        TableError: Not one file of the table is there (kind `DELTA_FILE_NOT_FOUND_DETAILED`), or the
-            table only allows appends.
+        TableError: Not one file of the table is there (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
+        ProtocolError: The table only allows appends.
         DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
     """
     table, files = txn.table, txn.snapshot.files

@@ -23,6 +23,7 @@ from checked_tables import (
     opened,
 )
 from optimist.core import DeltaLog
+from optimist.core.errors import TableError
 from optimist.core.log.names import checksum_name, classic_checkpoint_name, commit_name
 from optimist.core.options.engine import EngineOptions
 from optimist.logstores import LocalLogStore
@@ -163,6 +164,37 @@ def test_what_may_be_half_written_is_told_only_when_it_is_old(table, name):
     assert len(kinds) == 1
     hasty = DeltaLog(str(table), LocalLogStore(), clock=HastyClock())
     assert hasty.fsck().findings.num_rows == 0
+
+
+def test_variants_that_only_spark_can_reassemble_are_no_damage(tmp_path):
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", "int64")])
+    rows = pa.table(
+        {"v": pa.array([{"metadata": b"\1\0\0", "value": None, "typed_value": 7}], kind)}
+    )
+    pq.write_table(rows, tmp_path / "t" / "f.parquet")
+    size = (tmp_path / "t" / "f.parquet").stat().st_size
+    field = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
+    metadata = {
+        "id": "1",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": [field]}),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    features = {"readerFeatures": ["variantType"], "writerFeatures": ["variantType"]}
+    add = {**ADD, "path": "f.parquet", "partitionValues": {}, "size": size}
+    commit(
+        tmp_path / "t",
+        0,
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}},
+        {"metaData": metadata},
+        {"add": {**add, "stats": json.dumps({"numRecords": 1, "nullCount": {"v": 0}})}},
+    )
+    with pytest.raises(TableError, match="Only Spark's own reader"):
+        opened(tmp_path / "t").to_arrow()
+    assert found(tmp_path / "t") == []
 
 
 def test_dates_that_only_spark_can_convert_are_no_damage(tmp_path):
