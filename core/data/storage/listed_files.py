@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -38,8 +38,7 @@ LeadsTo = Callable[[str], None]
 """Called with each path below the listed directory to which a link leads, as a relative path."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     path: str
     size_bytes: int
     modified_ms: int
@@ -96,32 +95,39 @@ def _build_batch(page: list[_Found]) -> pa.RecordBatch:
 def _walk_disk(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
     waiting = [""]
     real_root = os.path.realpath(root).rstrip("/") + "/"
+
+    def note_link(path: str) -> None:
+        target = os.path.realpath(path)
+        if target.startswith(real_root):
+            leads_to(target[len(real_root) :])
+
     while waiting:
         parent = waiting.pop()
-        for entry in _scan_folder(f"{root}/{parent}", directory):
-            is_entered = _is_text(entry.name) and enters(parent, entry.name)
-            if entry.is_symlink():
-                target = os.path.realpath(entry.path)
-                if target.startswith(real_root):
-                    leads_to(target[len(real_root) :])
-                continue
-            if not is_entered:
-                continue
-            found = _describe_entry(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
-            if found is not None:
-                yield found
-                if found.is_directory:
-                    waiting.append(found.path)
+        for found in _scan_folder(root, parent, directory, enters, note_link):
+            yield found
+            if found.is_directory:
+                waiting.append(found.path)
 
 
-def _scan_folder(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
+def _scan_folder(
+    root: str, parent: str, directory: str, enters: Enters, note_link: Callable[[str], None]
+) -> Iterator[_Found]:
     """Yield the entries one by one, and none if someone removed the folder meanwhile."""
+    above = f"{parent}/" if parent else ""
     with (
         storage_errors("listed", directory),
         suppress(FileNotFoundError, NotADirectoryError),
-        os.scandir(folder) as entries,
+        os.scandir(f"{root}/{parent}") as entries,
     ):
-        yield from entries
+        for entry in entries:
+            name = entry.name
+            is_entered = (name.isascii() or _is_text(name)) and enters(parent, name)
+            if entry.is_symlink():
+                note_link(entry.path)
+            elif is_entered:
+                found = _describe_entry(entry, f"{above}{name}")
+                if found is not None:
+                    yield found
 
 
 def _is_text(name: str) -> bool:
@@ -132,17 +138,17 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _describe_entry(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:
-    with storage_errors("listed", directory):
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-    is_directory = entry.is_dir(follow_symlinks=False)
-    if not is_directory and not entry.is_file(follow_symlinks=False):
+def _describe_entry(entry: os.DirEntry[str], path: str) -> _Found | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # someone removed it meanwhile
+    modified_ms = status.st_mtime_ns // 1_000_000
+    if entry.is_dir(follow_symlinks=False):
+        return _Found(path, 0, modified_ms, True)
+    if not entry.is_file(follow_symlinks=False):
         return None  # a pipe, a device
-    size = 0 if is_directory else status.st_size
-    return _Found(path, size, status.st_mtime_ns // 1_000_000, is_directory)
+    return _Found(path, status.st_size, modified_ms)
 
 
 def _list_store(directory: str, access: DataAccess | None, enters: Enters) -> Iterator[_Found]:
