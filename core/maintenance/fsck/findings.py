@@ -42,8 +42,8 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "stale-hint": _REPAIR,
         "bad-compacted": _REPAIR,
         "bad-checksum": _REPAIR,
-        "checksum-mismatch": "Restore the commit from a backup, or delete the .crc file if it is "
-        "the wrong one.",
+        "checksum-mismatch": "Restore the commit or the checkpoint from a backup, or delete the "
+        ".crc file if it is the wrong one.",
         "unreadable": "See the error.",
         "foreign-path": "Find out who wrote that, and go back to a version without it: optimist "
         "restore. The proof names the option that allows the path, if there is one.",

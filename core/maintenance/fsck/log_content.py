@@ -26,6 +26,7 @@ from optimist.core.maintenance.fsck.second_look import is_there, is_young, statu
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import AddCDCFile, CommitInfo
+from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["NAMED", "LogContent", "ignore_named"]
 
@@ -60,6 +61,7 @@ class LogContent:
     now_ms: int
     note: Callable[[pa.RecordBatch], None]
     _gone: set[str] = field(default_factory=set)
+    _sums: dict[int, tuple[int, int]] = field(default_factory=dict)
     _sound: set[int] = field(default_factory=set)
     _good: set[int] = field(default_factory=set)
 
@@ -150,6 +152,8 @@ class LogContent:
                 )
                 commit = self.log.commits[version]
                 yield Finding("overwritten-commit", commit.path, proof, version)
+            else:
+                self._sums[version] = (noted.num_files, noted.table_size_bytes)
 
     def _read_compacted(self) -> Iterator[Finding]:
         old = [status for status in self.log.compacted if not is_young(status, self.now_ms)]
@@ -163,11 +167,15 @@ class LogContent:
     def _read_checkpoints(self) -> Iterator[Finding]:
         bad = []
         for checkpoint in self.log.checkpoints:
-            error, is_of_use = self._read_checkpoint(checkpoint)
-            if error is None and is_of_use:
+            error, sums = self._read_checkpoint(checkpoint)
+            noted = self._sums.get(checkpoint.version)
+            if error is not None:
+                if not self._is_at_work(checkpoint):
+                    bad.append((checkpoint, error, sums is not None))
+            elif sums is not None and noted in (None, sums):
                 self._good.add(checkpoint.version)
-            elif error is not None and not self._is_at_work(checkpoint):
-                bad.append((checkpoint, error, is_of_use))
+            elif sums is not None:
+                yield _disagreement(checkpoint, sums, noted)
         for checkpoint, error, is_of_use in bad:
             kind = _KINDS.get(str(error.kind), "unreadable")
             damaged = str(error.fields.get("path", checkpoint.files[0].path))
@@ -176,24 +184,30 @@ class LogContent:
             version = checkpoint.version
             yield Finding(kind, damaged, str(error.args[0]), version, files=files)
 
-    def _read_checkpoint(self, checkpoint: Checkpoint) -> tuple[TableError | None, bool]:
-        """Return what is wrong with a checkpoint, and whether its version can be read from it."""
+    def _read_checkpoint(
+        self, checkpoint: Checkpoint
+    ) -> tuple[TableError | None, tuple[int, int] | None]:
+        """Return what is wrong with a checkpoint, and how many files and bytes it says are live.
+
+        The numbers are None if the version can't be read from it.
+        """
         reader = checkpoint.open(self.store, self.limits)
-        is_of_use = False
+        sums = None
         try:
             reader.state_actions()
-            self._note_all(reader.live_files())
-            is_of_use = True
-            self._note_all(reader.tombstones())
+            num_files = size_bytes = 0
+            for batch in reader.live_files():
+                self.note(batch.select(NAMED.names))
+                num_files += batch.num_rows
+                size_bytes += exact_sum(batch.column("size"))
+            sums = num_files, size_bytes
+            for batch in reader.tombstones():
+                self.note(batch.select(NAMED.names))
         except LogFileNotFoundError:
-            return None, False  # a cleanup removed it
+            return None, None  # a cleanup removed it
         except TableError as error:
-            return error, is_of_use
-        return None, True
-
-    def _note_all(self, batches: Iterable[pa.RecordBatch]) -> None:
-        for batch in batches:
-            self.note(batch.select(NAMED.names))
+            return error, sums
+        return None, sums
 
     def _is_rebuilt(self, checkpoint: Checkpoint) -> bool:
         """Return whether the version of a checkpoint can be read without it."""
@@ -243,6 +257,14 @@ class LogContent:
             if name is not None and name.version == version and name.kind.is_checkpoint:
                 return True
         return False
+
+
+def _disagreement(
+    checkpoint: Checkpoint, sums: tuple[int, int], noted: tuple[int, int] | None
+) -> Finding:
+    proof = f"its files and bytes are {sums}, but by the checksum of the version {noted}"
+    path = checkpoint.files[0].path
+    return Finding("checksum-mismatch", path, proof, checkpoint.version)
 
 
 def _digest(data: bytes) -> str:
