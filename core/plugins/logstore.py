@@ -184,6 +184,17 @@ class LogStore(ABC):
         """
         return self._created.is_tag_of(listed.path, listed.etag)
 
+    def newest_claimed(self, log_path: str) -> str | None:  # noqa: ARG002 - for overriding
+        """Return the name of a log's newest file, if an arbiter says that it certainly exists.
+
+        None without an arbiter, without an entry, and for an unfinished one. `fsck` compares it
+        with the listing.
+
+        Raises:
+            StorageError: The arbiter did not answer.
+        """
+        return None
+
     def ensure_directory(self, path: str) -> None:  # noqa: B027 - object stores have none
         """Make the directory and its parents. Does nothing on stores without directories."""
 

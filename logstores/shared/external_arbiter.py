@@ -265,6 +265,11 @@ class ExternalArbiterLogStore(LogStore):
             self.fix_delta_log(latest, log_path)
         return self._report_unarbitrated(self._store.list_from(path), latest)
 
+    def newest_claimed(self, log_path: str) -> str | None:
+        """See `LogStore.newest_claimed`."""
+        latest = self._arbiter.latest(self.table_path(join(log_path, commit_name(0))))
+        return latest.file_name if latest is not None and latest.complete else None
+
     def delete(self, path: str) -> None:
         """See `LogStore.delete`.
 

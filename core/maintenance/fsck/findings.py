@@ -57,6 +57,9 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "damaged-vector": _RESTORE,
         "untrue-statistics": "Compute them anew: optimist fsck URL --deep --repair.",
         "orphan": "Delete it: optimist vacuum URL --delete.",
+        "stale-intent": "Let VACUUM remove it: optimist vacuum URL --delete.",
+        "stale-entry": "Restore the commit from a backup. If the entry is of a table that was at "
+        "this path before, delete the old table's entries.",
     }
 )
 """Every kind of finding, with what to do about it."""

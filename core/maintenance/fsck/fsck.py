@@ -33,6 +33,7 @@ from optimist.core.maintenance.fsck.findings import (
     Finding,
     findings_table,
 )
+from optimist.core.maintenance.fsck.leftovers import lost_claims, stale_intents
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.log_content import LogContent, ignore_named
 from optimist.core.maintenance.fsck.stored_data import StoredData, full_paths_of
@@ -70,13 +71,14 @@ def examine(
     note = ignore_named if stored is None else stored.unnamed.note
     content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note)
     found = [*log.findings(table.store, now_ms), *content.findings()]
+    found += lost_claims(table, max(log.commits, default=-1))
     if snapshot is None or stored is None:
         if not any(each.kind in STOPS_READERS for each in found):
             found.append(Finding("unreadable", table.log_path, str(error)))
         return CheckedTable(None, len(log.commits), None, deep, findings_table(found)), found
     found = _without_unfinished(found, snapshot.version, load)
     found += _checksum_findings(table, snapshot, {each.version for each in found})
-    tables = [findings_table(found), *stored.findings()]
+    tables = [findings_table(found), *stored.findings(), findings_table(stale_intents(table))]
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
         tables.append(findings_table(DeepData(table, snapshot).findings(set(known))))
