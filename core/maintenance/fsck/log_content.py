@@ -107,7 +107,6 @@ class LogContent:
             except TableError as error:
                 yield _unparsable(version, status, data, error)
                 continue
-            self._sound.add(version)
             info = next((each for each in lines.actions if isinstance(each, CommitInfo)), None)
             if info is not None and info.txn_id:
                 txn_ids[version] = info.txn_id
@@ -118,6 +117,8 @@ class LogContent:
             if first != version:
                 proof = f"version {first} is the commit of the same transaction"
                 yield Finding("duplicate-commit", status.path, proof, version, status.size_bytes)
+            else:
+                self._sound.add(version)
 
     def _note_named(self, lines: CommitLines, status: FileStatus) -> None:
         """Note the files of a commit.
@@ -151,6 +152,7 @@ class LogContent:
                     f"is of transaction {shown(noted.txn_id)}"
                 )
                 commit = self.log.commits[version]
+                self._sound.discard(version)
                 yield Finding("overwritten-commit", commit.path, proof, version)
             else:
                 self._sums[version] = (noted.num_files, noted.table_size_bytes)
@@ -168,6 +170,8 @@ class LogContent:
         bad = []
         for checkpoint in self.log.checkpoints:
             error, sums = self._read_checkpoint(checkpoint)
+            if error is not None:  # a connection may have been cut
+                error, sums = self._read_checkpoint(checkpoint)
             noted = self._sums.get(checkpoint.version)
             if error is not None:
                 if not self._is_at_work(checkpoint):

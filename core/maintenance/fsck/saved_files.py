@@ -56,7 +56,7 @@ class SavedFiles:
         self._prepare()
         time = format_timestamp(self._table.clock.now_ms())
         self._steps.append({"time": time, "step": step, "path": path, "savedAs": saved_as})
-        lines = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in self._steps)
+        lines = "".join(f"{json.dumps(each)}\n" for each in self._steps)
         self._table.store.put_overwrite(join(self._directory, _STEPS), lines.encode())
 
     def save(self, status: FileStatus) -> str | None:

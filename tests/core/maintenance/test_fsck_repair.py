@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -211,6 +212,33 @@ def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(ta
     repaired(table)
     assert file.exists()
     assert content(table) == before
+
+
+def test_a_checkpoint_whose_reading_was_cut_once_stays(table):
+    name = classic_checkpoint_name(6)
+
+    class CutOnce(LocalLogStore):
+        has_cut = False
+
+        def open_read(self, path):
+            file = super().open_read(path)
+            if Path(path).name != name or self.has_cut:
+                return file
+            self.has_cut = True
+            with file:
+                return io.BytesIO(file.read(4000))
+
+    for version in range(6):
+        log_file(table, commit_name(version)).unlink()
+    store = CutOnce()
+    store.has_cut = True
+    log = DeltaLog(str(table), store, clock=LateClock())
+    log.snapshot().files  # noqa: B018 - reads the checkpoint
+    store.has_cut = False
+    left = log.fsck(repair=True)
+    assert store.has_cut
+    assert (left.findings.num_rows, left.steps.num_rows) == (0, 0)
+    assert log_file(table, name).exists()
 
 
 class DyingStore(LocalLogStore):
