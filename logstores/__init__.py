@@ -1,7 +1,7 @@
 """The stores of a log's bytes: local disk, memory, HDFS, S3, Azure, Google Cloud Storage, fsspec.
 
-A class that needs an SDK is imported only at its first use, so you install only the SDKs of the
-stores that you use.
+A class that needs an SDK, or much time to load, is imported only at its first use. So you install
+only the SDKs of the stores that you use.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from optimist.core.plugins.logstore import LogStore
-from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.memory import MemoryLogStore
 
 if TYPE_CHECKING:
     from optimist.logstores.azure.store import AzureLogStore
     from optimist.logstores.fsspec.arbiter import FsspecArbiterLogStore
+    from optimist.logstores.fsspec.store import FsspecLogStore
     from optimist.logstores.gcs.store import GCSLogStore
     from optimist.logstores.hdfs.native_store import HDFSNativeLogStore
     from optimist.logstores.hdfs.store import HDFSLogStore
@@ -43,9 +43,10 @@ __all__ = [
     "S3RedisLogStore",
 ]
 
-_WITH_SDK = {
+_AT_FIRST_USE = {
     "AzureLogStore": "optimist.logstores.azure.store",
     "FsspecArbiterLogStore": "optimist.logstores.fsspec.arbiter",
+    "FsspecLogStore": "optimist.logstores.fsspec.store",
     "GCSLogStore": "optimist.logstores.gcs.store",
     "HDFSLogStore": "optimist.logstores.hdfs.store",
     "HDFSNativeLogStore": "optimist.logstores.hdfs.native_store",
@@ -58,9 +59,9 @@ _WITH_SDK = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WITH_SDK:
+    if name not in _AT_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_WITH_SDK[name]), name)
+    return getattr(importlib.import_module(_AT_FIRST_USE[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,24 +1,8 @@
-"""The columns that each statement answers with: the names and types of delta-spark, as Arrow."""
+"""The columns that statements answer with: the names and types of delta-spark, as Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import pyarrow as pa
-
-from optimist.core.sql.statements import (
-    Clone,
-    Delete,
-    DescribeDetail,
-    DescribeHistory,
-    Merge,
-    Optimize,
-    Reorg,
-    Restore,
-    Update,
-    Vacuum,
-)
 
 __all__ = [
     "CLONED",
@@ -30,7 +14,6 @@ __all__ = [
     "RESTORED",
     "ROWS_AFFECTED",
     "VACUUMED",
-    "columns_of",
 ]
 
 _TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
@@ -176,25 +159,3 @@ ROWS_AFFECTED = pa.schema(_longs("num_affected_rows"))
 MERGED = pa.schema(
     _longs("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 )
-_COLUMNS: Mapping[type, pa.Schema] = MappingProxyType(
-    {
-        Clone: CLONED,
-        Delete: ROWS_AFFECTED,
-        DescribeDetail: DETAIL,
-        DescribeHistory: HISTORY,
-        Merge: MERGED,
-        Optimize: OPTIMIZED,
-        Reorg: OPTIMIZED,
-        Restore: RESTORED,
-        Update: ROWS_AFFECTED,
-        Vacuum: VACUUMED,
-    }
-)
-
-
-def columns_of(statement: object) -> pa.Schema:
-    """Return the columns that a statement answers with, which most statements have none of.
-
-    Those of SHOW and DESCRIBE TABLE depend on the table (`shows`).
-    """
-    return _COLUMNS.get(type(statement), NO_COLUMNS)

@@ -14,8 +14,8 @@ from optimist.core.errors import UsageError
 from optimist.core.requests.alterations import AddConstraint, ClusterBy, DropConstraint
 from optimist.core.sql import Command, Parameters, TableName, parse_command
 from optimist.core.sql.statements import AlterTable, Clone, ConvertToDelta, CreateLike
-from optimist.core.statements.result_columns import columns_of
 from optimist.core.statements.run import run_statement
+from optimist.core.statements.statement_columns import columns_of
 from optimist.spark.commands.catalog.names import table_path
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.cloned_tables import clone_table

@@ -71,7 +71,8 @@ def examine(
     note = ignore_named if stored is None else stored.unnamed.note
     content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note)
     found = [*log.findings(table.store, now_ms), *content.findings()]
-    found += lost_claims(table, max(log.commits, default=-1))
+    versions = (*log.commits, *(each.version for each in log.checkpoints))
+    found += lost_claims(table, max(versions, default=-1))
     if snapshot is None or stored is None:
         if not any(each.kind in STOPS_READERS for each in found):
             found.append(Finding("unreadable", table.log_path, str(error)))

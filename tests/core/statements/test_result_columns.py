@@ -13,8 +13,8 @@ from optimist.core import DeltaLog
 from optimist.core.sql.statement_texts import Statement
 from optimist.core.sql.statements import Clone, Merge
 from optimist.core.statements import result_columns as columns
-from optimist.core.statements.result_columns import columns_of
 from optimist.core.statements.run import MAKERS, RUNNERS
+from optimist.core.statements.statement_columns import columns_of
 
 RECORD = Path(__file__).resolve().parents[2] / "spark" / "delta_spark_care.json"
 TOLD = json.loads(RECORD.read_text(encoding="utf-8"))["told"]
