@@ -77,8 +77,9 @@ def doctor(
     found = by_need.examine(url, session.options, rehearse)
     session.show(
         found.facts,
-        folded=("value", "detail", "install"),
+        folded=("value", "detail", "install", "source"),
         packages=found.packages,
+        credentials=found.credentials,
         store=found.store,
         checks=found.checks,
     )

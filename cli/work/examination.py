@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from optimist.cli.work.credentials import found_credentials
 from optimist.cli.work.rehearsal import rehearse
 from optimist.core.errors import ConfigError, OptimistError
 from optimist.core.imports import own_version
@@ -31,6 +32,8 @@ _PACKAGES = (
     *("azure-storage-blob", "google-cloud-storage", "hdfs-native", "redis", "SQLAlchemy"),
     *("pyiceberg", "deltalake"),
 )
+_OLDEST_JAVA = 17
+_MOST_SKEW_MS = 10_000
 _NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _WRONG_STORE_KEYS = ("DELTA_INVALID_LOGSTORE_CONF", "DELTA_INCONSISTENT_LOGSTORE_CONFS")
 _CHECKS = pa.schema([("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string())])
@@ -44,12 +47,15 @@ class Examination:
         facts: Facts about this machine.
         packages: The packages that a store, a lock or Spark needs: `name`; `version`, which is null
             for one that is not installed; and `install`, the line to type then.
+        credentials: The credentials of clouds that were found: `service`, `kind` and `source`, and
+            no value.
         store: What the store says of itself: `fact` and `value`. No row without a URL.
         checks: What was tried: `check`, `ok` and `detail`.
     """
 
     facts: Mapping[str, object]
     packages: pa.Table
+    credentials: pa.Table
     store: pa.Table
     checks: pa.Table
 
@@ -70,14 +76,17 @@ def examine(url: str | None, options: Options, rehearse_in: str | None = None) -
     Raises:
         UsageError: A URL is wrong, or the choice of its store.
     """
+    java = _java()
+    java_version = None if java is None else _version_of_java(Path(java))
     facts = {
         "optimist": own_version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "java": _java(),
+        "java": java,
+        "javaVersion": java_version,
         "options": sorted(options),
     }
-    checks = [_check_options(url or rehearse_in or "/", options)]
+    checks = [_check_options(url or rehearse_in or "/", options), *_check_java(java, java_version)]
     is_usable = bool(checks[0]["ok"])
     log = DeltaLog.for_path(url, options) if url is not None and is_usable else None
     told = {} if log is None else log.store.describe()
@@ -87,10 +96,12 @@ def examine(url: str | None, options: Options, rehearse_in: str | None = None) -
     }
     checks += [] if log is None else _try_reading(log)
     if rehearse_in is not None and is_usable:
-        is_fine, detail = rehearse(rehearse_in, options)
-        checks.append({"check": "rehearse a commit", "ok": is_fine, "detail": detail})
+        done = rehearse(rehearse_in, options)
+        checks.append({"check": "rehearse a commit", "ok": done.is_fine, "detail": done.told})
+        checks += [] if done.skew_ms is None else [_check_clock(done.skew_ms)]
     checks_table = pa.Table.from_pylist(checks, schema=_CHECKS)
-    return Examination(facts, _packages(), pa.table(store), checks_table)
+    credentials = found_credentials(options, os.environ, Path.home())
+    return Examination(facts, _packages(), credentials, pa.table(store), checks_table)
 
 
 def _check_options(url: str, options: Options) -> dict[str, object]:
@@ -109,6 +120,35 @@ def _check_options(url: str, options: Options) -> dict[str, object]:
         return {"check": "read the options", "ok": False, "detail": str(error)}
     detail = f"{len(options)} options; none contradicts another" if options else "none is given"
     return {"check": "read the options", "ok": True, "detail": detail}
+
+
+def _check_java(program: str | None, version: str | None) -> list[dict[str, object]]:
+    """Tell what is wrong with Java, if PySpark is installed and could not start it."""
+    spark = _version_of("pyspark")
+    if spark is None or (program is not None and version is None):
+        return []
+    number = re.match(r"(?:1\.)?(\d+)", version or "")
+    if number is not None and int(number[1]) >= _OLDEST_JAVA:
+        return []
+    found = "there is none" if version is None else f"it is version {version}"
+    detail = (
+        f"PySpark {spark} needs Java {_OLDEST_JAVA} or newer, and {found}: install it, such as by "
+        f"`apt-get install openjdk-{_OLDEST_JAVA}-jre-headless`, and let JAVA_HOME name it"
+    )
+    return [{"check": "find Java for Spark", "ok": False, "detail": detail}]
+
+
+def _check_clock(skew_ms: int) -> dict[str, object]:
+    """Judge how far the store's clock is from this machine's."""
+    seconds = abs(skew_ms) / 1000
+    where = "ahead of" if skew_ms > 0 else "behind"
+    detail = (
+        f"the store's clock is {seconds:.1f} s {where} this machine's: set them right, since "
+        "timestamps of versions and the age of files are the store's"
+        if abs(skew_ms) > _MOST_SKEW_MS
+        else f"the clocks of the store and of this machine differ by {seconds:.1f} s at most"
+    )
+    return {"check": "compare the clocks", "ok": abs(skew_ms) <= _MOST_SKEW_MS, "detail": detail}
 
 
 def _packages() -> pa.Table:
@@ -157,3 +197,13 @@ def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     program = Path(home or "", "bin", "java")
     return str(program) if home and program.exists() else shutil.which("java")
+
+
+def _version_of_java(program: Path) -> str | None:
+    """Return what the installation of a Java program says of its version, without starting it."""
+    try:
+        text = (program.resolve().parent.parent / "release").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    found = re.search(r'^JAVA_VERSION="([^"\n]*)"', text, re.MULTILINE)
+    return None if found is None else found[1]

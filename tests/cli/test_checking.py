@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from optimist.cli.work import examination
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
+from optimist.logstores import LocalLogStore
 
 
 def test_fsck_of_a_healthy_table_finds_nothing(shell, table):
@@ -82,6 +84,57 @@ def test_doctor_shows_versions_the_store_and_no_secret(shell, table):
     assert "geheim" not in ran.output + ran.errors + str(told)
 
 
+def test_doctor_names_credentials_and_shows_none(shell, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    (home / ".aws").mkdir(parents=True)
+    (home / ".aws" / "credentials").write_text("geheim-7f3a")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_KEY"):
+        monkeypatch.setenv(name, "geheim-7f3a")
+    for name in ("AZURE_STORAGE_ACCOUNT", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    conf = ("--conf", "spark.hadoop.fs.s3a.secret.key=geheim-7f3a")
+    told = shell.json("doctor", *conf)
+    assert [(each["service"], each["kind"]) for each in told["credentials"]] == [
+        ("S3", "option"),
+        ("S3", "access key"),
+        ("S3", "profiles"),
+    ]
+    assert told["credentials"][-1]["source"] == str(home / ".aws" / "credentials")
+    ran = shell("doctor", *conf)
+    assert "geheim" not in ran.output + ran.errors + str(told)
+
+
+@pytest.mark.parametrize(("version", "is_fine"), [("17.0.2", True), ("1.8.0_392", False)])
+def test_doctor_tells_if_spark_can_t_use_the_java_that_is_there(
+    shell, tmp_path, monkeypatch, version, is_fine
+):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("")
+    (tmp_path / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(examination, "_version_of", lambda name: "4.0.0")
+    told = shell.json("doctor", status=0 if is_fine else 1)
+    assert told["javaVersion"] == version
+    wrong = [each["detail"] for each in told["checks"] if not each["ok"]]
+    assert len(wrong) == (not is_fine)
+    assert all("needs Java 17" in each for each in wrong)
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(0, "at most"), (3600, "ahead"), (-3600, "behind")])
+def test_doctor_compares_the_clocks(shell, tmp_path, monkeypatch, ahead_s, told):
+    listed = LocalLogStore.list_from
+
+    def shifted(store, path):
+        for each in listed(store, path):
+            yield replace(each, modified_ms=each.modified_ms + ahead_s * 1000)
+
+    monkeypatch.setattr(LocalLogStore, "list_from", shifted)
+    checks = shell.json("doctor", "--rehearse", tmp_path, status=1 if ahead_s else 0)["checks"]
+    assert (checks[-1]["check"], checks[-1]["ok"]) == ("compare the clocks", not ahead_s)
+    assert told in checks[-1]["detail"]
+
+
 def test_doctor_tells_why_a_table_can_t_be_read(shell, tmp_path):
     told = shell.json("doctor", tmp_path / "none", status=1)
     assert "PATH_NOT_FOUND" in told["checks"][-1]["detail"]
@@ -126,7 +179,7 @@ def test_doctor_rehearses_a_commit_and_leaves_nothing(shell, table, tmp_path, la
     before = everything_below(tmp_path)
     conf = f"spark.optimist.postCommit.background={late}"
     told = shell.json("doctor", "--rehearse", tmp_path, "--conf", conf)
-    assert "committed in" in told["checks"][-1]["detail"]
+    assert "committed in" in told["checks"][-2]["detail"]
     assert everything_below(tmp_path) == before
 
 
@@ -140,9 +193,9 @@ def test_a_rehearsal_that_fails_leaves_nothing(shell, tmp_path, monkeypatch):
 
     monkeypatch.setattr(DeltaLog, "to_arrow", fail)
     told = shell.json("doctor", "--rehearse", tmp_path, status=1)
-    assert "The disk is gone." in told["checks"][-1]["detail"]
+    assert "The disk is gone." in told["checks"][1]["detail"]
     assert everything_below(tmp_path) == []
     monkeypatch.setattr("optimist.cli.work.rehearsal.remove_directory", lambda *_: fail(None))
     told = shell.json("doctor", "--rehearse", tmp_path, status=1)
     (left,) = tmp_path.iterdir()
-    assert f"{left} could not be removed" in told["checks"][-1]["detail"]
+    assert f"{left} could not be removed" in told["checks"][1]["detail"]
