@@ -12,6 +12,7 @@ from optimist.core.changes.feed import ChangeFeed
 from optimist.core.changes.files import COMMIT_VERSION
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.table_ref import TableRef
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.predicates import Predicate
 from optimist.core.runtime.streamed_ahead import stream_ahead
 from optimist.core.snapshot.files_view import FilesView
@@ -58,7 +59,8 @@ class ChangeScan(RowScan):
 
     def __repr__(self) -> str:
         first, stop = self.versions.start, self.versions.stop
-        return f"ChangeScan(table_path={self._view.table_path!r}, versions=range({first}, {stop}))"
+        path = path_in_repr(self._view.table_path)
+        return f"ChangeScan(table_path={path}, versions=range({first}, {stop}))"
 
     def _stream(self, request: RowRequest) -> Iterator[pa.RecordBatch]:
         readers = [part_reader(view, request, self._access) for view in self._views]

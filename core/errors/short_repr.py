@@ -8,12 +8,13 @@ from typing import Any
 
 from optimist.core.errors.foreign_text import bounded, quoted
 
-__all__ = ["REPR_LIMIT", "short_repr"]
+__all__ = ["REPR_LIMIT", "path_in_repr", "short_repr"]
 
 REPR_LIMIT = 200
 """How many characters the `repr` of a value of ours has, at most."""
 
 _FIELD_LIMIT = 80
+_PATH_LIMIT = 120
 _MANY = 3
 
 
@@ -37,6 +38,11 @@ def short_repr(value: Any) -> str:
             break
         facts.append(fact)
     return f"{name}({', '.join(facts)})"
+
+
+def path_in_repr(path: str) -> str:
+    """Return a table's path for a `repr`: in quotes, cut, and without passwords."""
+    return quoted(path, _PATH_LIMIT)
 
 
 def _is_default(held: object, default: object) -> bool:

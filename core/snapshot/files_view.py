@@ -11,6 +11,7 @@ from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import SchemaError
 from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
@@ -74,7 +75,8 @@ class FilesView:
         self._scanner = Scanner(read_files, self.schema, self.partition_columns, options)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(table_path={self.table_path!r}, version={self.version})"
+        path = path_in_repr(self.table_path)
+        return f"{type(self).__name__}(table_path={path}, version={self.version})"
 
     @cached_property
     def data_paths(self) -> DataPaths:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.imports import import_by_need
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate
@@ -66,7 +67,8 @@ class RowScan:
         self._budget_s = budget_s
 
     def __repr__(self) -> str:
-        return f"RowScan(table_path={self._view.table_path!r}, version={self.version})"
+        path = path_in_repr(self._view.table_path)
+        return f"RowScan(table_path={path}, version={self.version})"
 
     def is_of(self, other: FilesView) -> bool:
         """Return whether the rows come from a version of the same table."""

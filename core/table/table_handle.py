@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.log.timestamps import Timestamp
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.runtime.clock import Clock
 from optimist.core.schema.types import StructType
-from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -44,7 +44,7 @@ class TableHandle(ABC):
         """Return a version of the table, the newest without arguments."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({without_secrets(self.table.table_path)!r})"
+        return f"{type(self).__name__}({path_in_repr(self.table.table_path)})"
 
     def version(self) -> int:
         """Return the number of the newest version. Each call looks for it."""

@@ -25,6 +25,7 @@ from pyroaring import BitMap64
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors.argument_types import ensure_kind
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
@@ -33,7 +34,6 @@ from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.runtime.budget import one_operation
 from optimist.core.runtime.clock import Clock
-from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import prepare
 from optimist.core.transaction.commit_files import CommitFiles
@@ -92,8 +92,8 @@ class OptimisticTransaction:
         self._is_closed = False
 
     def __repr__(self) -> str:
-        path = without_secrets(self.table.table_path)
-        return f"{type(self).__name__}({path!r}, read_version={self.read_version})"
+        path = path_in_repr(self.table.table_path)
+        return f"{type(self).__name__}({path}, read_version={self.read_version})"
 
     @property
     def clock(self) -> Clock:

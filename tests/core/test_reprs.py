@@ -98,6 +98,17 @@ def test_a_repr_tells_what_there_is(tmp_path: Path) -> None:
     assert repr(log.snapshot().scan()).startswith("Scan(files=<1 rows>, predicate=")
 
 
+def test_no_repr_shows_the_password_of_a_long_url() -> None:
+    log = DeltaLog.for_path(f"memory://user:pa55word@host/{'x' * 1000}")
+    log.append(pa.table({"id": [1]}))
+    log.alter.set_properties({"delta.enableChangeDataFeed": "true"})
+    log.append(pa.table({"id": [2]}))
+    changes = log.scan_changes(starting_version=2)
+    for value in (log, log.snapshot(), log.scan(), changes, log.start_transaction()):
+        assert "user:***@host" in repr(value)
+        assert len(repr(value)) <= REPR_LIMIT
+
+
 def test_a_repr_shows_no_secret() -> None:
     link = "https://account.example.com/p.parquet?sig=abcdefgh"
     made = optimist.core.AddFile(
