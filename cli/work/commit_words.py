@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.errors import LogFileNotFoundError
+from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.file_table import file_actions_batch
@@ -24,7 +24,12 @@ from optimist.core.protocol.actions import (
     Protocol,
     SetTransaction,
 )
-from optimist.core.snapshot.time_travel import ensure_version_exists
+from optimist.core.snapshot.time_travel import (
+    CommitRecord,
+    commit_history,
+    ensure_version_exists,
+)
+from optimist.core.statements.history import history_rows
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.values.exact_sums import exact_sum
 
@@ -52,27 +57,40 @@ def describe_commit(log: DeltaLog, version: int) -> DescribedCommit:
         TableError: The log does not hold the commit (kind `DELTA_VERSION_NOT_FOUND`), or it is
             damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
     """
-    path = commit_path(log.log_path, version)
-    try:
-        data = log.store.read_bytes(path)
-    except LogFileNotFoundError:
-        latest = log.snapshot().version
-        ensure_version_exists(log.store, log.log_path, version, latest_version=latest)
-        raise
-    lines = parse_commit_lines(data, path)
+    record, data = _read(log, version)
+    lines = parse_commit_lines(data, commit_path(log.log_path, version))
     files = _file_rows(file_actions_batch(lines.file_actions))
-    info = next((each for each in lines.actions if isinstance(each, CommitInfo)), CommitInfo())
+    info = record.info or CommitInfo()
     counts = _counts(files)
     facts = {
         "version": version,
         "words": _words(version, info, counts, lines.actions),
-        **_facts_of_info(info),
+        **_facts_of(record),
+        "txnId": info.txn_id,
         **counts,
         "changeFiles": sum(isinstance(each, AddCDCFile) for each in lines.actions),
         "changesMetadata": any(isinstance(each, Metadata) for each in lines.actions),
         "changesProtocol": any(isinstance(each, Protocol) for each in lines.actions),
     }
     return DescribedCommit(facts, files)
+
+
+def _read(log: DeltaLog, version: int) -> tuple[CommitRecord, bytes]:
+    """Return a commit as the history has it, and its file."""
+    path = commit_path(log.log_path, version)
+    with suppress(LogFileNotFoundError):
+        # The listing also finishes a commit that an arbiter has accepted, but not yet copied.
+        found = commit_history(log.store, log.log_path, limit=1, latest_version=version)
+        if found:
+            return found[0], log.store.read_bytes(path)
+    latest = log.snapshot().version
+    ensure_version_exists(log.store, log.log_path, version, latest_version=latest)
+    raise TableError(
+        f"Version {version} can be read from a checkpoint, but its commit {path} was removed, so "
+        "nothing tells what it did.",
+        kind="DELTA_VERSION_NOT_FOUND",
+        version=version,
+    )
 
 
 def _file_rows(actions: pa.RecordBatch) -> pa.Table:
@@ -86,49 +104,40 @@ def _file_rows(actions: pa.RecordBatch) -> pa.Table:
     return pa.table(columns)
 
 
-def _counts(files: pa.Table) -> dict[str, int]:
-    found = {}
+def _counts(files: pa.Table) -> dict[str, int | None]:
+    """Return the number of files added and removed, and their bytes, or None where unknown."""
+    found: dict[str, int | None] = {}
     for change in ("added", "removed"):
         sizes = files.column("size").filter(pc.equal(files.column("change"), change))
         found[f"{change}Files"] = len(sizes)
-        found[f"{change}Bytes"] = exact_sum(sizes)
+        found[f"{change}Bytes"] = None if sizes.null_count else exact_sum(sizes)
     return found
 
 
-def _facts_of_info(info: CommitInfo) -> dict[str, object]:
-    timestamp_ms = info.in_commit_timestamp or info.timestamp
-    return {
-        "timestamp": None if timestamp_ms is None else format_timestamp(timestamp_ms),
-        "operation": info.operation,
-        "operationParameters": _texts(info.operation_parameters),
-        "operationMetrics": _texts(info.operation_metrics),
-        "readVersion": info.read_version,
-        "isolationLevel": info.isolation_level,
-        "isBlindAppend": info.is_blind_append,
-        "engineInfo": info.engine_info,
-        "userName": info.user_name,
-        "userMetadata": info.user_metadata,
-        "txnId": info.txn_id,
-    }
-
-
-def _texts(values: Mapping[str, Any] | None) -> dict[str, str] | None:
-    return None if values is None else {key: str(value) for key, value in values.items()}
+def _facts_of(record: CommitRecord) -> dict[str, object]:
+    """Return what the history tells of a commit."""
+    (row,) = history_rows((record,)).to_pylist(maps_as_pydicts="lossy")
+    told = {name: row[name] for name in _TOLD_BY_HISTORY}
+    return {"timestamp": format_timestamp(record.timestamp_ms), **told}
 
 
 def _words(
-    version: int, info: CommitInfo, counts: Mapping[str, int], actions: Sequence[Action]
+    version: int, info: CommitInfo, counts: Mapping[str, int | None], actions: Sequence[Action]
 ) -> str:
     """Return a sentence about the commit."""
     engine = f" by {shown(info.engine_info)}" if info.engine_info else ""
     parts = [
-        f"{verb} {counts[f'{change}Files']} files ({counts[f'{change}Bytes']} bytes)"
+        f"{verb} {counts[f'{change}Files']} files ({_bytes_text(counts[f'{change}Bytes'])})"
         for verb, change in (("adds", "added"), ("removes", "removed"))
         if counts[f"{change}Files"]
     ]
     parts += [_word_of(action) for action in actions if isinstance(action, _TOLD)]
     done = ", ".join(dict.fromkeys(parts)) or "changes nothing"
     return f"Version {version} is {shown(info.operation or 'a commit')}{engine}: it {done}."
+
+
+def _bytes_text(count: int | None) -> str:
+    return "of unknown size" if count is None else f"{count} bytes"
 
 
 def _word_of(action: Action) -> str:
@@ -140,4 +149,8 @@ def _word_of(action: Action) -> str:
     return "sets the protocol" if isinstance(action, Protocol) else "sets schema and properties"
 
 
+_TOLD_BY_HISTORY = (
+    *("operation", "operationParameters", "operationMetrics", "readVersion", "isolationLevel"),
+    *("isBlindAppend", "engineInfo", "userName", "userMetadata"),
+)
 _TOLD = (SetTransaction, DomainMetadata, Protocol, Metadata)

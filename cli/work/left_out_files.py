@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates import Predicate
+from optimist.core.skipping.live_rows import live_rows
 from optimist.core.skipping.pruner import FilePruner
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
@@ -23,8 +24,9 @@ class ExplainedFiles:
     """The files of a version, as a query sees them.
 
     Attributes:
-        files: One row per file: `path`, `size`, `rows` (null where the log does not tell),
-            `partitionValues`, `read` and `rule`, which is null for a file that is read.
+        files: One row per file: `path`, `size`, `rows` without deleted ones (null where the log
+            does not tell), `partitionValues`, `read` and `rule`, which is null for a file that is
+            read.
         rules: One row per rule: `rule`, `files`, `bytes`.
     """
 
@@ -61,7 +63,7 @@ def explain_files(snapshot: Snapshot, where: str | None, *, use_statistics: bool
         {
             "path": files.column("path"),
             "size": files.column("size"),
-            "rows": pruner.statistics.num_records,
+            "rows": live_rows(files, pruner.statistics.num_records.combine_chunks()),
             "partitionValues": files.column("partitionValues"),
             "read": is_read,
             "rule": rule,

@@ -1,17 +1,20 @@
-"""What differs between two versions of a table: files, columns, properties, the number of rows."""
+"""What differs between two versions of a table: files, columns, layout, rules, number of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.cli.work.columns import schema_rows
 from optimist.core.log.file_table import table_keys
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.gates import implied_features
+from optimist.core.schema.types import StructField, StructType, data_type_to_json
 from optimist.core.snapshot import Snapshot
+from optimist.core.statements.type_texts import short_type_text
 from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["Difference", "difference_of"]
@@ -27,7 +30,8 @@ class Difference:
 
     Attributes:
         facts: Numbers of both.
-        changes: Columns and properties that differ: `what`, `name`, `before` and `after`.
+        changes: All else that differs: `what` (a column, a property, the layout, the protocol or
+            a text about the table), `name`, `before` and `after`.
         files: Files that only one of them has, or with other deleted rows: `change`, `path`,
             `size`.
     """
@@ -56,8 +60,11 @@ def difference_of(before: Snapshot, after: Snapshot) -> Difference:
         "bytesRemoved": exact_sum(removed.column("size")),
     }
     changes = [
-        *_changed("column", _columns(before), _columns(after)),
+        *_changed_columns(before.schema, after.schema),
         *_changed("property", before.metadata.configuration, after.metadata.configuration),
+        *_changed("layout", _layout(before, after), _layout(after, before)),
+        *_changed("protocol", _protocol(before), _protocol(after)),
+        *_changed("table", _texts(before), _texts(after)),
     ]
     files = pa.concat_tables([_labelled("removed", removed), _labelled("added", added)])
     return Difference(facts, pa.Table.from_pylist(changes, schema=_CHANGES), files)
@@ -72,9 +79,53 @@ def _labelled(change: str, files: pa.Table) -> pa.Table:
     return files.add_column(0, "change", pa.repeat(change, files.num_rows))
 
 
-def _columns(snapshot: Snapshot) -> dict[str, str]:
-    rows: list[dict[str, Any]] = schema_rows(snapshot).to_pylist()
-    return {row["column"]: row["type"] + ("" if row["nullable"] else " NOT NULL") for row in rows}
+def _changed_columns(before: StructType, after: StructType) -> list[dict[str, str | None]]:
+    """Tell which columns differ, by all that the log says of them if their types are equal."""
+    one, other = ({item.name: item for item in schema} for schema in (before, after))
+    old = {name: _column_text(item, other.get(name)) for name, item in one.items()}
+    new = {name: _column_text(item, one.get(name)) for name, item in other.items()}
+    return _changed("column", old, new)
+
+
+def _column_text(item: StructField, other: StructField | None) -> str:
+    if other is None or item == other or _short_text(item) != _short_text(other):
+        return _short_text(item)
+    return json.dumps(data_type_to_json(StructType((item,))), ensure_ascii=False)
+
+
+def _short_text(item: StructField) -> str:
+    return short_type_text(item) + ("" if item.nullable else " NOT NULL")
+
+
+def _layout(snapshot: Snapshot, other: Snapshot) -> dict[str, str]:
+    """Return how a version arranges its rows, and the order of columns that both have."""
+    common = {*snapshot.schema.names} & {*other.schema.names}
+    clustering = clustering_columns(snapshot.domain_metadata, snapshot.schema)
+    found = {
+        "partitioned by": _list(snapshot.partition_columns),
+        "clustered by": _list(".".join(path) for path in clustering),
+        "order of columns": _list(name for name in snapshot.schema.names if name in common),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _protocol(snapshot: Snapshot) -> dict[str, str]:
+    protocol = snapshot.protocol
+    versions = {
+        "minReaderVersion": str(protocol.min_reader_version),
+        "minWriterVersion": str(protocol.min_writer_version),
+    }
+    return versions | dict.fromkeys(sorted(implied_features(protocol)), "supported")
+
+
+def _texts(snapshot: Snapshot) -> dict[str, str]:
+    metadata = snapshot.metadata
+    found = {"id": metadata.id, "name": metadata.name, "description": metadata.description}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names)
 
 
 def _changed(

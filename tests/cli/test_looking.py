@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from optimist.cli.app import COMMANDS
-from optimist.core import DeltaLog
+from optimist.core import ColumnChange, DeltaLog
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,6 +115,15 @@ def test_files_without_a_condition_are_all_read(shell, table):
     assert [each["rows"] for each in found["files"]] == [5, 5, 3]
 
 
+def test_files_counts_rows_without_deleted_ones(shell, tmp_path):
+    conf = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+    log = DeltaLog.for_path(str(tmp_path / "t"), {conf: "true"})
+    log.append(pa.table({"a": list(range(10))}))
+    log.delete("a < 3")
+    (file,) = shell.json("files", tmp_path / "t")["files"]
+    assert file["rows"] == log.count() == 7
+
+
 @pytest.mark.parametrize("where", ["false", "month = 9", "delay < 0", "tail LIKE 'X%'"])
 def test_files_of_a_condition_that_nothing_meets(shell, table, where):
     found = shell.json("files", table, "--where", where)
@@ -145,6 +154,10 @@ def test_log_tells_one_commit(shell, table):
     first = shell.json("log", table, 0)
     assert first["changesMetadata"]
     assert first["changesProtocol"]
+    assert (
+        told["timestamp"][:23]
+        == shell.json("history", table)["commits"][0]["timestamp"].replace("T", " ")[:23]
+    )
     ran = shell("log", table, 9)
     assert (ran.status, "holds the versions 0 to 3" in ran.errors) == (3, True)
 
@@ -169,6 +182,59 @@ def test_diff_shows_files_columns_properties_and_rows(shell, table):
     assert shell("diff", table, 2, 99).status == 3
 
 
+def test_log_tells_what_the_history_tells_and_no_size_that_is_unknown(shell, table):
+    path = DeltaLog.for_path(table).files("month = 2")["path"][0].as_py()
+    info = {
+        "timestamp": 5,
+        "operation": "DELETE",
+        "operationParameters": {"a": {"b": True}, "c": None, "d": [1]},
+        "operationMetrics": {"n": 1},
+    }
+    lines = [
+        {"commitInfo": info},
+        {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}},
+    ]
+    commit = Path(table) / "_delta_log" / f"{4:020}.json"
+    commit.write_text("\n".join(map(json.dumps, lines)))
+    told, known = shell.json("log", table, 4), shell.json("history", table)["commits"][0]
+    assert told["operationParameters"] == known["operationParameters"]
+    assert told["operationParameters"] == {"a": '{"b":true}', "c": None, "d": "[1]"}
+    assert told["timestamp"][:23] == known["timestamp"].replace("T", " ")[:23]
+    assert (told["removedFiles"], told["removedBytes"]) == (1, None)
+    assert "removes 1 files (of unknown size)" in told["words"]
+
+
+def test_log_tells_of_a_commit_that_only_a_checkpoint_has(shell, table):
+    log = DeltaLog.for_path(table)
+    log.checkpoint()
+    log.append(log.to_arrow().slice(0, 1))
+    for version in range(4):
+        (Path(table) / "_delta_log" / f"{version:020}.json").unlink()
+    ran = shell("log", table, 3)
+    assert (ran.status, "was removed" in ran.errors) == (3, True)
+
+
+def test_diff_shows_what_no_type_shows(shell, tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    columns = {"a": "int", "b": "struct<c: int>", "p": "string"}
+    log.create(columns, properties={"delta.columnMapping.mode": "name"})
+    log.alter.change_columns([ColumnChange("a", comment="an `a`")])
+    log.alter.set_comment("of tests")
+    log.alter.cluster_by(["a"])
+    log.alter.drop_columns(["p"])
+    log.alter.add_columns({"p": "string"})
+    changes = shell.json("diff", tmp_path / "t", 0, 5, status=1)["changes"]
+    told = {(each["what"], each["name"]): (each["before"], each["after"]) for each in changes}
+    assert told["table", "description"] == (None, "of tests")
+    assert told["layout", "clustered by"] == (None, "a")
+    assert told["protocol", "clustering"] == (None, "supported")
+    assert "an `a`" in told["column", "a"][1]
+    before, after = map(json.loads, told["column", "p"])
+    assert before["fields"][0]["name"] == after["fields"][0]["name"] == "p"
+    assert before != after
+    assert ("column", "b") not in told
+
+
 def test_changes_shows_changed_rows(shell, table):
     rows = shell.json("changes", table, "--from", 3)["rows"]
     assert [(each["_change_type"], each["delay"]) for each in rows] == [
@@ -180,7 +246,7 @@ def test_changes_shows_changed_rows(shell, table):
 
 
 def test_tables_finds_each_table_and_tells_which_is_broken(shell, table, tmp_path):
-    inner = tmp_path / "deep" / "er" / "t=1"
+    inner = tmp_path / "deep" / "er\nest" / "t=1"
     DeltaLog.for_path(str(inner)).append(pa.table({"x": [1]}))
     (tmp_path / "empty" / "_delta_log").mkdir(parents=True)
     found = shell.json("tables", tmp_path)["tables"]
