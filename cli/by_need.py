@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from optimist.cli.answers.json_columns import json_facts
     from optimist.cli.answers.progress_bars import progress_bar
     from optimist.cli.answers.show import show
+    from optimist.cli.report.table_report import table_report
     from optimist.cli.work.columns import schema_rows
     from optimist.cli.work.commit_words import describe_commit
     from optimist.cli.work.examination import examine
     from optimist.cli.work.left_out_files import explain_files
     from optimist.cli.work.nearest import with_nearest
     from optimist.cli.work.overtaken_commits import overtaken_commits
-    from optimist.cli.work.rows_out import write_rows
+    from optimist.cli.work.rows_out import target_of, write_rows
     from optimist.cli.work.tables_below import tables_below
     from optimist.cli.work.version_difference import difference_of
     from optimist.core.statements.history import detail_rows, history_rows
@@ -39,7 +40,9 @@ __all__ = [
     "run_sql",
     "schema_rows",
     "show",
+    "table_report",
     "tables_below",
+    "target_of",
     "with_nearest",
     "write_rows",
 ]
@@ -62,7 +65,9 @@ __getattr__ = names_by_need(
         "run_sql": "optimist.core.table.run_sql",
         "schema_rows": f"{_WORK}.columns",
         "show": "optimist.cli.answers.show",
+        "table_report": "optimist.cli.report.table_report",
         "tables_below": f"{_WORK}.tables_below",
+        "target_of": f"{_WORK}.rows_out",
         "with_nearest": f"{_WORK}.nearest",
         "write_rows": f"{_WORK}.rows_out",
     },

@@ -86,5 +86,45 @@ def doctor(
     return FINE if found.is_fine else FOUND
 
 
-COMMANDS = (fsck, doctor)
+def report(
+    session: Session,
+    url: Url,
+    file: Annotated[
+        str, typer.Option("--file", metavar="PATH", help="The new file to write the page to.")
+    ],
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query", metavar="SQL", help="The condition of a typical query. May be repeated."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out fsck, doctor and the list of dead files.")
+    ] = False,
+) -> int:
+    """Write a page about a table: how it grows, who writes, what queries read, what to do next.
+
+    The page is one file of HTML that needs no network. Nothing in the table is changed.
+
+    Example: optimist report /data/flights --query "month = 1" --file flights.html
+    """
+    log = session.open(url)
+    with by_need.target_of(file) as stream:
+        checks = [] if quick else by_need.examine(url, session.options).checks.to_pylist()
+        with by_need.progress_bar("report") as advance:
+            found = by_need.table_report(
+                log,
+                query or (),
+                checks=not quick,
+                examined=[(each["check"], each["ok"], each["detail"]) for each in checks],
+                advance=advance,
+            )
+        page = found.html.encode("utf-8", "replace")
+        stream.write(page)
+    facts = {"version": found.version, "file": file, "bytes": len(page)}
+    session.show(facts, folded=("title", "why", "gain", "command"), advice=found.advice)
+    return FINE
+
+
+COMMANDS = (fsck, doctor, report)
 """In the order of the help."""

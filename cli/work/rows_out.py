@@ -18,7 +18,7 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import on_one_line, quoted
 from optimist.core.snapshot import RowScan
 
-__all__ = ["write_rows"]
+__all__ = ["target_of", "write_rows"]
 
 _PARQUET = "parquet"
 
@@ -40,12 +40,12 @@ def write_rows(rows: RowScan, row_format: str, file: str | None) -> None:
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="--file",
         )
-    with _target(file) as stream:
+    with target_of(file) as stream:
         _WRITERS[row_format](rows.schema, rows.to_batches(), stream)
 
 
 @contextmanager
-def _target(file: str | None) -> Iterator[BinaryIO]:
+def target_of(file: str | None) -> Iterator[BinaryIO]:
     """Open a new file, which is removed again if it was not written to its end."""
     if file is None:
         yield output_stream()

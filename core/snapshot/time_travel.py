@@ -46,6 +46,17 @@ class CommitRecord:
     info: CommitInfo | None
     timestamp_ms: int
 
+    @classmethod
+    def of(cls, version: int, info: CommitInfo | None, modified_ms: int) -> CommitRecord:
+        """Return the line of a commit, whose own time counts before that of its file.
+
+        Args:
+            version: Its version.
+            info: Its commitInfo, if it has one.
+            modified_ms: The time of its file, as `adjusted_timestamps` gives it.
+        """
+        return cls(version, info, (info.in_commit_timestamp if info else None) or modified_ms)
+
     def __repr__(self) -> str:
         name = None if self.info is None else self.info.operation
         when = format_timestamp(self.timestamp_ms)
@@ -178,8 +189,7 @@ def commit_history(
             info = next(reads)
         except LogFileNotFoundError:
             break  # cleaned up while we were reading: all older ones are gone, too
-        in_commit_ms = info.in_commit_timestamp if info else None
-        records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
+        records.append(CommitRecord.of(version, info, modified_ms))
     return records
 
 
