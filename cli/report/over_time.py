@@ -39,6 +39,8 @@ Advance: TypeAlias = Callable[[int, "int | None"], None]
 
 _ACTIONS_AT_A_TIME = 50_000
 _COMMITS_BETWEEN_CALLS = 100
+_LAST_TIME_MS = 8_640_000_000_000_000
+"""The last time that a browser knows. A commit may claim any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,16 @@ def _states(records: Sequence[CommitRecord], history: pa.Table, sums: pa.Table) 
     oldest_first = history.take(pa.array(range(history.num_rows - 1, -1, -1), pa.int64()))
     columns = {
         "version": oldest_first.column("version"),
-        "time": pa.array([record.timestamp_ms for record in records], pa.int64()),
+        "time": pa.array([_within_calendar(record.timestamp_ms) for record in records], pa.int64()),
         "operation": oldest_first.column("operation"),
         "writer": oldest_first.column("engineInfo"),
     }
     own = sums.slice(1, len(records))  # the first row is the state before them
     return pa.table(columns | dict(zip(own.column_names, own.columns, strict=True)))
+
+
+def _within_calendar(time_ms: int) -> int:
+    return min(max(time_ms, -_LAST_TIME_MS), _LAST_TIME_MS)
 
 
 @dataclass(slots=True)

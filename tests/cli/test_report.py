@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -190,6 +191,22 @@ def test_it_advises_what_the_commands_would_do(tmp_path):
     done = log.optimize()
     assert f"{30 - done.removed.num_files + done.added.num_files} files" in compact
     assert "ZORDER BY (a)" in told["Arrange the rows by a"]["command"]
+
+
+def test_a_table_without_files_and_times_beyond_the_calendar_get_a_page(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.create({"a": "int", "p": "timestamp"}, partition_by=["p"])
+    assert "0 bytes" in table_report(log, ["a = 1"], checks=False).html
+    file = {"size": 5, "partitionValues": {"p": None}, "modificationTime": 1, "dataChange": True}
+    for version, time_ms in enumerate((2**62, -(2**62), 0), 1):
+        info = {"inCommitTimestamp": time_ms, "operation": "X" * 5000, "engineInfo": "\ud800"}
+        lines = [{"commitInfo": info}, {"add": {"path": f"x{version}", **file}}]
+        commit = tmp_path / "t" / "_delta_log" / f"{version:020}.json"
+        commit.write_text("\n".join(map(json.dumps, lines)))
+    found = table_report(log, ["p > '2020-01-01'"], checks=False)
+    figures = Elements(found.html).figures["The table after some of its commits"]
+    assert [row[4] for row in figures] == ["3", "2", "1", "0"]
+    assert len(found.html.encode()) < 300_000
 
 
 def test_a_damaged_table_gets_a_page_that_says_so(shell, tmp_path):
