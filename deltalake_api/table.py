@@ -109,6 +109,10 @@ class DeltaTable(TableUpkeep):
             self._log = open_log(table_uri, storage_options)
             self._snapshot = self._log.snapshot(version)
 
+    def _repr_html_(self) -> str | None:
+        """Return what is known of the version without a read, for notebooks."""
+        return self._snapshot._repr_html_()
+
     @classmethod
     def _of(cls, log: DeltaLog) -> DeltaTable:
         """Return the newest version of a table whose handle is there."""

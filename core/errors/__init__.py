@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from optimist.core.errors.foreign_text import bounded, bounded_value, on_one_line
+from optimist.core.errors.html_repr import html_page, or_no_html
 from optimist.core.secrets import without_secrets
 
 __all__ = [
@@ -153,6 +154,23 @@ class DeltaConcurrentModificationException(OptimistError):  # noqa: N818 - the f
     def conflict(self) -> Conflict:
         """The conflict as a value: who won, what it touched, and what to do."""
         return _typed_field(self, "conflict", Conflict)
+
+    @or_no_html
+    def _repr_html_(self) -> str:
+        """Return who won, what both touched, and what to do, for notebooks."""
+        found = self.conflict
+        facts = {
+            "what": self.args[0],
+            "winner": f"version {found.winning_version}",
+            "operation": found.winning_operation,
+            "engine": found.winning_engine,
+            "both touch": None if not found.num_paths else f"{found.num_paths:,} files",
+            "partition": found.partition,
+            "we read": found.predicate,
+            "both claim": found.subject,
+            "what to do": found.remedy,
+        }
+        return html_page(f"{type(self).__name__} [{self.kind}]", facts)
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):

@@ -21,6 +21,7 @@ from optimist.core.commands.row_rules import ensure_rows_can_be_checked
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.expressions.moments import Moment
 from optimist.core.local.assignments import LocalAssignments
@@ -65,6 +66,7 @@ class RowsChanged:
     num_copied: int = 0
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from optimist.core.data.storage.storage_errors import storage_errors
 from optimist.core.data.storage.unreadable_files import UNREADABLE, read_surely
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.local.target import LocalTarget
 from optimist.core.log.file_table import add_files
@@ -67,6 +68,7 @@ class Recomputed:
     num_changed: int
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 def recompute_statistics(

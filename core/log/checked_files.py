@@ -88,6 +88,13 @@ class CheckedFiles:
             return self._table
 
     @property
+    def known_table(self) -> pa.Table | None:
+        """The files if they are in memory, and None if they would have to be read."""
+        if self._table is None and self._state.files.stays_in_memory:
+            return self._state.files.table()
+        return self._table
+
+    @property
     def state(self) -> LogState:
         """The state of the version."""
         return self._state
@@ -236,7 +243,7 @@ class CheckedFiles:
         if may_exist and not self._is_refuted:
             found = self._read_checksum()
         self._expects_checksum = False
-        if found is None and self._state.files.is_resolved:
+        if found is None and self._state.files.stays_in_memory:
             found = checksum_of_files(self.table(), state=self._state.table, options=self._options)
         return found
 

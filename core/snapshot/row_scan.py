@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from optimist.core.errors.html_repr import html_page, or_no_html, rows_html
 from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.imports import import_by_need
 from optimist.core.plugins.data_access import DataAccess
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from optimist.core.snapshot.row_dataset import RowDataset
 
 __all__ = ["RowScan"]
+
+_MOST_COLUMNS = 50
 
 
 class RowScan:
@@ -69,6 +72,22 @@ class RowScan:
     def __repr__(self) -> str:
         path = path_in_repr(self._view.table_path)
         return f"RowScan(table_path={path}, version={self.version})"
+
+    @or_no_html
+    def _repr_html_(self) -> str:
+        """Return the columns of the rows, none of which is read, for notebooks."""
+        limit = self._request.limit
+        predicate = self._request.predicate
+        facts = {
+            "table": self._view.table_path,
+            "version": self.version,
+            "only where": None if predicate == Predicate.TRUE else str(predicate),
+            "at most": None if limit is None else f"{limit:,} rows",
+        }
+        columns = [(item.name, str(item.type)) for item in self.schema]
+        first = columns[:_MOST_COLUMNS]
+        table = rows_html(("column", "type"), first, len(columns) - len(first))
+        return html_page(type(self).__name__, facts, table)
 
     def is_of(self, other: FilesView) -> bool:
         """Return whether the rows come from a version of the same table."""

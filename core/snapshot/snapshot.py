@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
 from optimist.core.errors.argument_types import whole_number
+from optimist.core.errors.html_repr import or_no_html
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
 from optimist.core.log.checkpoint_kinds import Checkpoint
@@ -39,6 +40,7 @@ from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.version_html import version_html
 from optimist.core.snapshot.version_rows import VersionRows
 
 __all__ = ["KnownCommit", "Snapshot"]
@@ -162,6 +164,15 @@ class Snapshot(VersionRows):
             None, options or EngineOptions(), clock or SystemClock(), data_store=data_store
         )
         return cls(table_path, None, state=LogState.empty(), context=context)
+
+    @or_no_html
+    def _repr_html_(self) -> str:
+        """Return what is known of the version without a read, for notebooks."""
+        segment, checked = self.segment, self._checked
+        needs_commit = self.has_active("inCommitTimestamp") and self._timestamp_ms is None
+        time_ms = None if segment is None or needs_commit else self.timestamp_ms
+        info = self._state.table.commit_info
+        return version_html(self, time_ms, checked.known_table, checked.kept_checksum, info)
 
     def with_commits(self, commits: Sequence[KnownCommit]) -> Snapshot:
         """Return the version after commits with known actions, without reading (spec 1.15).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
@@ -53,6 +54,7 @@ class TableDetail:
     table_features: tuple[str, ...]
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 def table_detail(snapshot: Snapshot) -> TableDetail:

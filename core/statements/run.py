@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.errors.html_repr import field_html
 from optimist.core.sql.spark_statements.shows import Show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert, Truncate
 from optimist.core.sql.statement_texts import Statement
@@ -58,6 +59,8 @@ class StatementResult:
 
     statement: str
     rows: pa.Table
+
+    _repr_html_ = field_html
 
     def __repr__(self) -> str:
         return f"StatementResult({self.statement!r}, num_rows={self.rows.num_rows})"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from optimist.core.data.parquet.parquet_reader import RowLayout
 from optimist.core.errors import UsageError
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot.files_view import FilesView
@@ -39,6 +40,7 @@ class FollowedCommit:
     _access: DataAccess | None = field(repr=False)
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows batch by batch.

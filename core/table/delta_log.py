@@ -21,6 +21,7 @@ from optimist.core.errors.argument_types import (
     flag,
     optional_whole,
 )
+from optimist.core.errors.html_repr import or_no_html
 from optimist.core.imports import load_arrow
 from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
@@ -167,6 +168,12 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
                 argument="store",
             )
         return DeltaLog.for_path, (self.table_path, dict(self._given))
+
+    @or_no_html
+    def _repr_html_(self) -> str | None:
+        """Return the newest version that the handle knows, for notebooks."""
+        known = self._newest.known
+        return None if known is None else known._repr_html_()
 
     @property
     def table_path(self) -> str:

@@ -50,6 +50,11 @@ class NewestSnapshot:
         self._begun = self._done = 0
         self._look_at = _MANY_COMMITS
 
+    @property
+    def known(self) -> Snapshot | None:
+        """The newest version that is in memory. None is read."""
+        return self._snapshot
+
     def refresh(self) -> Snapshot | None:
         """Load the newest version, or return None where there is no table.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from optimist.core.errors.html_repr import field_html
 from optimist.core.transaction.hooks.hooks import HookOutcome
 
 __all__ = ["CommitResult", "MaybeNone"]
@@ -36,6 +37,8 @@ class CommitResult:
     elapsed_ms: int
     isolation_level: str
     hooks: tuple[HookOutcome, ...] = ()
+
+    _repr_html_ = field_html
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed_hooks)} hooks failed" if self.failed_hooks else ""

@@ -30,6 +30,7 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.file_table import with_column
 from optimist.core.log.many_files import ManyFiles
@@ -96,6 +97,7 @@ class ClonedTable:
     copied_files_size: int = 0
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | None:

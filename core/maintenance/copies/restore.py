@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.file_table import table_keys
@@ -71,6 +72,7 @@ class RestoredTable:
     restored_files_size: int
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from optimist.core.errors.html_repr import field_html
 from optimist.core.plugins.logstore import FileStatus
 
 __all__ = [
@@ -150,6 +151,8 @@ class CheckedTable:
     is_deep: bool
     findings: pa.Table = field(repr=False)
     steps: pa.Table = field(default_factory=STEPS.empty_table, repr=False)
+
+    _repr_html_ = field_html
 
 
 def findings_table(found: Iterable[Finding]) -> pa.Table:

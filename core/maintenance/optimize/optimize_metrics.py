@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.maintenance.optimize.arrangements import Arrangement, Clustering, ZOrdering
 from optimist.core.maintenance.optimize.compacted_bin import CompactedBin
@@ -103,6 +104,7 @@ class Optimized:
     ended_ms: int
 
     __repr__ = short_repr
+    _repr_html_ = field_html
 
 
 def optimized(

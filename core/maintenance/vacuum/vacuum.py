@@ -27,6 +27,7 @@ from optimist.core.data.storage.listed_files import listed_pages
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, UsageError
 from optimist.core.errors.foreign_text import quoted
+from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.kinds import NO_SPACE
 from optimist.core.maintenance.vacuum.dead_files import DeadFiles
 from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, Deletion, delete_here
@@ -104,6 +105,8 @@ class Vacuumed:
     paths: pa.Array = field(repr=False)
     num_live_intents: int = 0
     stale_intents: tuple[str, ...] = ()
+
+    _repr_html_ = field_html
 
 
 def vacuum(start: Callable[[], OptimisticTransaction], request: VacuumRequest) -> Vacuumed:
