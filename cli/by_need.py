@@ -9,6 +9,7 @@ from optimist.core.imports import names_by_need
 if TYPE_CHECKING:
     from optimist.cli.answers.answer import Answer
     from optimist.cli.answers.json_columns import json_facts
+    from optimist.cli.answers.live_commits import show_commits
     from optimist.cli.answers.progress_bars import progress_bar
     from optimist.cli.answers.show import show
     from optimist.cli.report.table_report import table_report
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.rows_out import target_of, write_rows
     from optimist.cli.work.tables_below import tables_below
     from optimist.cli.work.version_difference import difference_of
+    from optimist.cli.work.watched_commits import watch_commits
     from optimist.core.statements.history import detail_rows, history_rows
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.table.run_sql import run_sql
@@ -40,9 +42,11 @@ __all__ = [
     "run_sql",
     "schema_rows",
     "show",
+    "show_commits",
     "table_report",
     "tables_below",
     "target_of",
+    "watch_commits",
     "with_nearest",
     "write_rows",
 ]
@@ -65,9 +69,11 @@ __getattr__ = names_by_need(
         "run_sql": "optimist.core.table.run_sql",
         "schema_rows": f"{_WORK}.columns",
         "show": "optimist.cli.answers.show",
+        "show_commits": "optimist.cli.answers.live_commits",
         "table_report": "optimist.cli.report.table_report",
         "tables_below": f"{_WORK}.tables_below",
         "target_of": f"{_WORK}.rows_out",
+        "watch_commits": f"{_WORK}.watched_commits",
         "with_nearest": f"{_WORK}.nearest",
         "write_rows": f"{_WORK}.rows_out",
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -240,6 +241,32 @@ def sql(
     return FINE
 
 
+def watch(
+    session: Session,
+    url: Url,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="S", help="The seconds between looks.", min=0.1)
+    ] = 2.0,
+    start: Annotated[
+        int | None,
+        typer.Option("--from", metavar="N", help="The first version; else the newest.", min=0),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="N", help="End after so many.", min=1)
+    ] = None,
+) -> int:
+    """Show commits as they come, until Ctrl-C.
+
+    In a pipe each commit is one line, with --output json one line of JSON.
+
+    Example: optimist watch s3://bucket/flights --interval 10
+    """
+    looks = by_need.watch_commits(session.open(url), start, interval)
+    with suppress(KeyboardInterrupt):
+        by_need.show_commits(looks, session.shown_url(url), as_json=session.as_json, limit=limit)
+    return FINE
+
+
 COMMANDS = (
     history,
     conflicts,
@@ -254,5 +281,6 @@ COMMANDS = (
     changes,
     tables,
     sql,
+    watch,
 )
 """In the order of the help."""

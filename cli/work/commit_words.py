@@ -24,6 +24,9 @@ from optimist.core.protocol.actions import (
     Protocol,
     SetTransaction,
 )
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.live_rows import live_rows
+from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot.time_travel import (
     CommitRecord,
     commit_history,
@@ -33,7 +36,7 @@ from optimist.core.statements.history import history_rows
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["DescribedCommit", "describe_commit"]
+__all__ = ["DescribedCommit", "describe_commit", "describe_record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,40 @@ def describe_commit(log: DeltaLog, version: int) -> DescribedCommit:
         TableError: The log does not hold the commit (kind `DELTA_VERSION_NOT_FOUND`), or it is
             damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
     """
-    record, data = _read(log, version)
-    lines = parse_commit_lines(data, commit_path(log.log_path, version))
-    files = _file_rows(file_actions_batch(lines.file_actions))
-    info = record.info or CommitInfo()
+    with suppress(LogFileNotFoundError):
+        # The listing also finishes a commit that an arbiter has accepted, but not yet copied.
+        found = commit_history(log.store, log.log_path, limit=1, latest_version=version)
+        if found:
+            return describe_record(log, found[0])
+    latest = log.snapshot().version
+    ensure_version_exists(log.store, log.log_path, version, latest_version=latest)
+    raise TableError(
+        f"Version {version} can be read from a checkpoint, but its commit was removed, so nothing "
+        "tells what it did.",
+        kind="DELTA_VERSION_NOT_FOUND",
+        version=version,
+    )
+
+
+def describe_record(log: DeltaLog, record: CommitRecord) -> DescribedCommit:
+    """Return what a commit of the history did.
+
+    Raises:
+        LogFileNotFoundError: The commit is gone.
+        TableError: It is damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
+    """
+    path = commit_path(log.log_path, record.version)
+    lines = parse_commit_lines(log.store.read_bytes(path), path)
+    actions = file_actions_batch(lines.file_actions)
+    files, info = _file_rows(actions), record.info or CommitInfo()
     counts = _counts(files)
     facts = {
-        "version": version,
-        "words": _words(version, info, counts, lines.actions),
+        "version": record.version,
+        "words": _words(record.version, info, counts, lines.actions),
         **_facts_of(record),
         "txnId": info.txn_id,
         **counts,
+        "addedRows": _added_rows(actions),
         "changeFiles": sum(isinstance(each, AddCDCFile) for each in lines.actions),
         "changesMetadata": any(isinstance(each, Metadata) for each in lines.actions),
         "changesProtocol": any(isinstance(each, Protocol) for each in lines.actions),
@@ -75,22 +101,12 @@ def describe_commit(log: DeltaLog, version: int) -> DescribedCommit:
     return DescribedCommit(facts, files)
 
 
-def _read(log: DeltaLog, version: int) -> tuple[CommitRecord, bytes]:
-    """Return a commit as the history has it, and its file."""
-    path = commit_path(log.log_path, version)
-    with suppress(LogFileNotFoundError):
-        # The listing also finishes a commit that an arbiter has accepted, but not yet copied.
-        found = commit_history(log.store, log.log_path, limit=1, latest_version=version)
-        if found:
-            return found[0], log.store.read_bytes(path)
-    latest = log.snapshot().version
-    ensure_version_exists(log.store, log.log_path, version, latest_version=latest)
-    raise TableError(
-        f"Version {version} can be read from a checkpoint, but its commit {path} was removed, so "
-        "nothing tells what it did.",
-        kind="DELTA_VERSION_NOT_FOUND",
-        version=version,
-    )
+def _added_rows(actions: pa.RecordBatch) -> int | None:
+    """Return the rows of the files that a commit adds, or None where it does not tell them."""
+    added = pa.Table.from_batches([actions]).filter(actions.column("isAdd"))
+    known = FileStatistics(added, StructType()).num_records.combine_chunks()
+    rows = live_rows(added, known)
+    return None if rows.null_count else exact_sum(rows)
 
 
 def _file_rows(actions: pa.RecordBatch) -> pa.Table:

@@ -1,0 +1,119 @@
+"""The commits of a table as they come, each with what it did and what the table is then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from optimist.cli.work.commit_words import describe_record
+from optimist.cli.work.overtaken_commits import overtaken_commits
+from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.log.timestamps import format_timestamp
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.time_travel import CommitRecord, commit_history
+from optimist.core.statements.history import history_rows
+from optimist.core.table.delta_log import DeltaLog
+
+__all__ = ["Look", "watch_commits"]
+
+_OF_THE_COMMIT = (
+    *("version", "timestamp", "operation", "engineInfo", "readVersion"),
+    *("addedFiles", "addedBytes", "addedRows", "removedFiles", "removedBytes"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at the table shows.
+
+    Attributes:
+        commits: The facts of each commit since the look before, the oldest first.
+        table: The version, the files and the bytes of the table now.
+        applications: The streams and jobs that write with an id: `appId`, `version`, `lastUpdated`.
+        error: Why the store could not be reached, if it could not.
+    """
+
+    commits: Sequence[Mapping[str, object]]
+    table: Mapping[str, int]
+    applications: Sequence[Mapping[str, object]]
+    error: str | None = None
+
+
+def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterator[Look]:
+    """Look at a table again and again, for ever.
+
+    A store that can be reached again later ends nothing. If the table is made anew, its commits are
+    shown from the newest on.
+
+    Args:
+        log: The handle of the table.
+        first: The first version to show; None for the newest one.
+        interval_s: The seconds between two looks.
+
+    Raises:
+        TableNotFoundError: There is no table, or no longer.
+        TableError: The log is damaged.
+        StorageError: The first look failed, or a later one in a way that trying again can't help.
+    """
+    snapshot = log.snapshot()
+    seen = (snapshot.version if first is None else min(first, snapshot.version + 1)) - 1
+    look = None
+    while True:
+        try:
+            snapshot = log.snapshot()
+            if snapshot.version < seen:
+                seen = snapshot.version - 1
+            look = _look(log, snapshot, seen)
+            seen = snapshot.version
+        except StorageError as error:
+            if look is None or not error.retryable:
+                raise
+            look = Look((), look.table, look.applications, str(error))
+        yield look
+        log.clock.sleep(interval_s)
+
+
+def _look(log: DeltaLog, snapshot: Snapshot, seen: int) -> Look:
+    table = {
+        "tableVersion": snapshot.version,
+        "tableFiles": snapshot.num_files,
+        "tableBytes": snapshot.size_in_bytes,
+    }
+    return Look(_commits_after(log, snapshot, seen), table, _applications(snapshot))
+
+
+def _commits_after(log: DeltaLog, snapshot: Snapshot, seen: int) -> list[dict[str, object]]:
+    count = snapshot.version - seen
+    if not count:
+        return []
+    records = commit_history(log.store, log.log_path, limit=count, latest_version=snapshot.version)
+    found = overtaken_commits(history_rows(records)).commits
+    names = ("version", "overtakenBy")
+    overtaken = dict(zip(*(found.column(name).to_pylist() for name in names), strict=True))
+    told = (_facts_of(log, record) for record in reversed(records))
+    return [
+        {**facts, "overtakenBy": overtaken.get(facts["version"], 0)}
+        for facts in told
+        if facts is not None
+    ]
+
+
+def _facts_of(log: DeltaLog, record: CommitRecord) -> dict[str, object] | None:
+    try:
+        facts = describe_record(log, record).facts
+    except LogFileNotFoundError:
+        return None  # a cleanup removed it
+    return {name: facts[name] for name in _OF_THE_COMMIT}
+
+
+def _applications(snapshot: Snapshot) -> list[dict[str, object]]:
+    return [
+        {
+            "appId": name,
+            "version": each.version,
+            "lastUpdated": None
+            if each.last_updated is None
+            else format_timestamp(each.last_updated),
+        }
+        for name, each in sorted(snapshot.set_transactions.items())
+    ]
