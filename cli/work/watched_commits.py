@@ -16,6 +16,8 @@ from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["Look", "watch_commits"]
 
+_MOST_AT_ONCE = 500
+"""How many commits are read before they are shown."""
 _OF_THE_COMMIT = (
     *("version", "timestamp", "operation", "engineInfo", "readVersion"),
     *("addedFiles", "addedBytes", "addedRows", "removedFiles", "removedBytes"),
@@ -47,7 +49,8 @@ def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterat
 
     Args:
         log: The handle of the table.
-        first: The first version to show; None for the newest one.
+        first: The first version to show; None for the newest one. If there is no such version yet,
+            the next commit is the first.
         interval_s: The seconds between two looks.
 
     Raises:
@@ -55,38 +58,39 @@ def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterat
         TableError: The log is damaged.
         StorageError: The first look failed, or a later one in a way that trying again can't help.
     """
-    snapshot = log.snapshot()
-    seen = (snapshot.version if first is None else min(first, snapshot.version + 1)) - 1
+    newest = log.snapshot().version
+    seen = (newest if first is None else min(first, newest + 1)) - 1
     look = None
     while True:
         try:
             snapshot = log.snapshot()
             if snapshot.version < seen:
                 seen = snapshot.version - 1
-            look = _look(log, snapshot, seen)
-            seen = snapshot.version
+            upto = min(snapshot.version, seen + _MOST_AT_ONCE)
+            look = _look(log, snapshot, seen, upto)
+            seen = upto
         except StorageError as error:
             if look is None or not error.retryable:
                 raise
             look = Look((), look.table, look.applications, str(error))
         yield look
-        log.clock.sleep(interval_s)
+        if look.error or seen == look.table["tableVersion"]:
+            log.clock.sleep(interval_s)
 
 
-def _look(log: DeltaLog, snapshot: Snapshot, seen: int) -> Look:
+def _look(log: DeltaLog, snapshot: Snapshot, seen: int, upto: int) -> Look:
     table = {
         "tableVersion": snapshot.version,
         "tableFiles": snapshot.num_files,
         "tableBytes": snapshot.size_in_bytes,
     }
-    return Look(_commits_after(log, snapshot, seen), table, _applications(snapshot))
+    return Look(_commits_between(log, seen, upto), table, _applications(snapshot))
 
 
-def _commits_after(log: DeltaLog, snapshot: Snapshot, seen: int) -> list[dict[str, object]]:
-    count = snapshot.version - seen
-    if not count:
+def _commits_between(log: DeltaLog, seen: int, upto: int) -> list[dict[str, object]]:
+    if upto == seen:
         return []
-    records = commit_history(log.store, log.log_path, limit=count, latest_version=snapshot.version)
+    records = commit_history(log.store, log.log_path, limit=upto - seen, latest_version=upto)
     found = overtaken_commits(history_rows(records)).commits
     names = ("version", "overtakenBy")
     overtaken = dict(zip(*(found.column(name).to_pylist() for name in names), strict=True))

@@ -56,6 +56,18 @@ def test_each_commit_is_shown_once_with_what_it_did(tmp_path):
     assert [(each["appId"], each["version"]) for each in look.applications] == [("job", 7)]
 
 
+def test_many_commits_come_in_parts_and_without_a_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr("optimist.cli.work.watched_commits._MOST_AT_ONCE", 2)
+    log = watched(tmp_path / "t")
+    for number in range(5):
+        log.append(pa.table({"a": [number]}))
+    begun_s, looks = log.clock.monotonic_s(), watch_commits(log, 0, 7)
+    shown = [[each["version"] for each in next(looks).commits] for _ in range(3)]
+    assert (shown, log.clock.monotonic_s()) == ([[0, 1], [2, 3], [4]], begun_s)
+    assert next(looks).commits == []
+    assert log.clock.monotonic_s() == begun_s + 7
+
+
 def test_it_begins_where_it_is_told(tmp_path):
     log = watched(tmp_path / "t")
     for number in range(4):
