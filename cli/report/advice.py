@@ -104,10 +104,10 @@ def _repairs(snapshot: Snapshot, checked: CheckedTable | None) -> Iterator[Advic
     kinds = [kind for kind in checked.findings.column("kind").to_pylist() if kind != "orphan"]
     if kinds:
         counted = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds[:_MOST_KINDS])}
-        told = ", ".join(f"{count:,} of {kind}" for kind, count in counted.items())
+        told = ", ".join(f"{kind} ({count:,})" for kind, count in counted.items())
         yield Advice(
             "Repair the table",
-            f"fsck found {plural(len(kinds), 'damage')}: {told}.",
+            f"fsck has {plural(len(kinds), 'finding')}: {told}.",
             "Each finding below names its proof and what to do.",
             f"optimist fsck {_place(snapshot)}",
             is_urgent=True,

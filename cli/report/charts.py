@@ -32,7 +32,7 @@ _SVG = "http://www.w3.org/2000/svg"
 _MEASURED_FONT_SIZE = 14
 """Larger than in the page's style, because the page's font may be wider than the one here."""
 _DAY_MS = 24 * 60 * 60 * 1000
-_TIME_STYLES = ((3 * _DAY_MS, "%d %b %H:%M"), (300 * _DAY_MS, "%d %b"))
+_TIME_STYLES = ((_DAY_MS // 48, "%H:%M:%S"), (3 * _DAY_MS, "%d %b %H:%M"), (300 * _DAY_MS, "%d %b"))
 """How times are shown on an axis that is shorter than so many milliseconds."""
 _LABEL_LIMIT = {WIDE: 260, NARROW: 90}
 
