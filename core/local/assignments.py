@@ -3,6 +3,7 @@
 1. A target is a column of the table, or a field at any depth below one.
 2. A value is computed from the row as it was, and cast to the target's type; see `stored_values`.
 3. If fields of a struct are assigned, a new struct is built, and its other fields stay.
+4. Generated columns are computed again from the new values, or checked if they are assigned.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.errors.foreign_text import shown
 from optimist.core.expressions.moments import Moment
+from optimist.core.local.generated_columns import GeneratedColumns
 from optimist.core.local.nested_values import shaped_as
 from optimist.core.local.stored_values import Value
 from optimist.core.local.values import parse_assigned
@@ -42,11 +44,13 @@ class LocalAssignments:
         values: The new values by the paths of their targets, in the table's spelling.
         partial: Structs of which fields are assigned, with the structs that the new values come
             from: the result is null only where both are.
+        generated: The generated columns, which are computed again; None if there are none.
     """
 
     schema: StructType
     values: Mapping[_Path, Value]
     partial: Mapping[_Path, Value] = field(default_factory=dict)
+    generated: GeneratedColumns | None = None
 
     @classmethod
     def of(
@@ -92,7 +96,7 @@ class LocalAssignments:
             values[target.path] = shaped_as(
                 parsed, target.data_type, name, may_lack_fields=may_lack_fields
             )
-        return cls(schema, values)
+        return cls(schema, values, generated=GeneratedColumns.of(schema))
 
     @property
     def targets(self) -> frozenset[str]:
@@ -112,7 +116,10 @@ class LocalAssignments:
             rows: The same rows, with the columns that the values name.
         """
         columns = [self._build_column((name,), current[name], rows) for name in self.schema.names]
-        return with_ids_of(current, pa.table(columns, schema=to_arrow_schema(self.schema)))
+        found = pa.table(columns, schema=to_arrow_schema(self.schema))
+        if self.generated is not None:
+            found = self.generated.completed(found, self.targets)
+        return with_ids_of(current, found)
 
     def _build_column(self, path: _Path, current: Any, rows: pa.Table) -> Any:
         value = self.values.get(path)

@@ -38,12 +38,16 @@ from optimist.core.local.update import LocalUpdate
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["CommandOptions", "RowsChanged", "delete", "merge", "update"]
+
+_EVALUATED = frozenset({GENERATION_EXPRESSION})
+"""The keys of columns' metadata whose SQL assignments evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ def update(
         condition = None if predicate is None else _condition(txn, predicate)
         assignments = LocalAssignments.of(values, schema, moment=Moment(txn.begun_ms))
         ensure_none_updated(schema, (path[0] for path in assignments.values))
-        ensure_rows_can_be_checked(txn.metadata, schema, schema)
+        ensure_rows_can_be_checked(txn.metadata, schema, schema, evaluated=_EVALUATED)
         writer = RowWriter(_local_target(txn, options, "UPDATE"), pending)
         rows = LocalUpdate(writer, condition, assignments)
         rewrite = rewrite_rows(rows, _find_candidates(txn, condition), pending, watch)
@@ -157,7 +161,8 @@ def merge(
         schema = txn.table_metadata.schema
         sides = plain.sides(before, source_schema)
         resolved = LocalResolvedMerge.of(plain, source, sides, schema)
-        ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
+        given = resolved.always_given(schema)
+        ensure_rows_can_be_checked(txn.metadata, schema, given, evaluated=_EVALUATED)
         writer = RowWriter(_local_target(txn, options, "MERGE"), pending)
         target = LocalMergeTarget(writer, resolved)
         done = merge_rows(target, resolved.wanted_rows(), pending, watch)

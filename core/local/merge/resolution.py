@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -85,8 +85,8 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
         """Return the identity columns in which new rows get numbers.
 
         Raises:
-            UsageError: Some of the INSERTs bring numbers and others do not (kind
-                `OPTIMIST_NEEDS_SPARK`).
+            UsageError: Some of the INSERTs bring numbers and others do not, or a generated column
+                reads the numbers (kind `OPTIMIST_NEEDS_SPARK`).
         """
         inserts = [item.assignments for item in self.of_kind("NOT MATCHED") if item.assignments]
         names = tuple(column.name for column in identity_columns(schema)) if inserts else ()
@@ -99,7 +99,10 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
                     kind="OPTIMIST_NEEDS_SPARK",
                     column=name,
                 )
-        return tuple(name for name in names if name not in inserts[0].whole)
+        numbered = tuple(name for name in names if name not in inserts[0].whole)
+        for item in inserts:
+            _ensure_known_before_numbers(item, numbered)
+        return numbered
 
     def always_given(self, schema: StructType) -> StructType:
         """Return the table's columns that every INSERT gives a value."""
@@ -241,6 +244,19 @@ def ensure_insertable(assignments: LocalAssignments) -> None:
             column=column.name,
         )
     _ensure_whole_columns(assignments)
+
+
+def _ensure_known_before_numbers(assignments: LocalAssignments, numbered: Sequence[str]) -> None:
+    """Refuse generated columns that read numbers, which rows get after all other values."""
+    generated = {} if assignments.generated is None else assignments.generated.values
+    for name, value in generated.items():
+        if name not in assignments.targets and {path[0] for path in value.columns} & {*numbered}:
+            raise UsageError(
+                f"The generated column {shown(name)} reads an identity column; a MERGE without "
+                f"Spark can't compute it. {RUN_WITH_SPARK}",
+                kind="OPTIMIST_NEEDS_SPARK",
+                column=name,
+            )
 
 
 def _ensure_whole_columns(assignments: LocalAssignments) -> None:
