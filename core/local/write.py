@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.commands.written_schema import adopt_schema
 from optimist.core.data.change_files import CHANGE_TYPE, INSERT, change_files, change_spec
-from optimist.core.data.parquet.stream_files import StreamFiles
+from optimist.core.data.parquet.stream_files import SplitRows, StreamFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
 from optimist.core.expressions.moments import Moment
@@ -40,6 +42,7 @@ from optimist.core.paths import join
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.schema_merge import SchemaWrite
 from optimist.core.protocol.widening import allowed_widening
+from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
 from optimist.core.schema.store_assignment import assigned_columns
 from optimist.core.schema.type_widening import is_stored_alike
@@ -52,6 +55,8 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["write"]
 
 _ZONE = "UTC"
+_PREPARING = 2
+"""The pieces of a stream that are prepared at a time."""
 _LARGEST_FILE = 1 << 30
 """Where a file ends if the caller names no size: a stream may be longer than any file should be."""
 
@@ -196,11 +201,10 @@ class _Write:
         files = StreamFiles(spec, table.clock)
         changes = StreamFiles(change_spec(spec), table.clock) if has_changes else None
         try:
-            for piece in row_pieces(self.data):
-                prepared = rows.prepared(piece, num_before=files.num_rows)
-                files.write(prepared)
-                if changes is not None:
-                    changes.write(_as_inserts(prepared))
+            for new, inserts in self._split_pieces(rows, files, changes):
+                files.add(new)
+                if changes is not None and inserts is not None:
+                    changes.add(inserts)
             adds = files.close()
             changed = change_files(changes.close()) if changes is not None else ()
             written = WrittenFiles(adds, files.num_rows, changed)
@@ -215,6 +219,25 @@ class _Write:
             raise
         self.txn.advance_identity_columns(rows.numbered, adds)
         return written
+
+    def _split_pieces(
+        self, rows: NewRows, files: StreamFiles, changes: StreamFiles | None
+    ) -> Iterator[tuple[SplitRows, SplitRows | None]]:
+        """Yield the rows piece by piece, prepared and split by threads, in their order."""
+
+        def prepare(numbered: tuple[int, pa.Table]) -> tuple[SplitRows, SplitRows | None]:
+            num_before, piece = numbered
+            prepared = rows.prepared(piece, num_before=num_before)
+            inserts = None if changes is None else changes.split(_as_inserts(prepared))
+            return files.split(prepared), inserts
+
+        pieces = _number_pieces(row_pieces(self.data))
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            yield prepare(first)  # a small write starts no thread
+            return
+        several = chain((first, second), pieces)
+        yield from read_ahead(prepare, several, threads=_PREPARING, ahead=_PREPARING)
 
     def _operation(self, outcome: WriteOutcome, condition: LocalCondition | None) -> Operation:
         """Return the operation, as the history shows it."""
@@ -232,6 +255,14 @@ class _Write:
         )
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
+
+
+def _number_pieces(pieces: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield each piece with the number of rows before it."""
+    num_before = 0
+    for piece in pieces:
+        yield num_before, piece
+        num_before += piece.num_rows
 
 
 def _as_inserts(rows: pa.Table) -> pa.Table:

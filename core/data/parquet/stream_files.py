@@ -1,6 +1,7 @@
 """The writer of a stream of rows of any length to Parquet files, in bounded memory (spec 10.2).
 
-1. Rows wait in memory, by partition; those of a table without partitions go to a few lanes in turn.
+1. Rows are split by partition, and wait in memory; those of a table without partitions go to a few
+   lanes in turn.
 2. A lane that is large enough becomes a row group of its file, in another thread. So does the
    largest lane if too many bytes wait.
 3. Only so many files are open at a time. If none may be opened, and too many bytes wait, the rows
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -29,7 +31,7 @@ from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import AddFile
 from optimist.core.runtime.clock import Clock
 
-__all__ = ["StreamFiles", "StreamLimits"]
+__all__ = ["SplitRows", "StreamFiles", "StreamLimits"]
 
 _PART_BYTES = 1 << 10
 """What a part of a table costs in memory for each column, besides its values."""
@@ -39,8 +41,24 @@ _GROUP_ROWS = ROW_GROUP_ROWS * 3 // 4
 _MANY_PARTITIONS = 1 << 10
 """The rows of a piece with more partitions than this go to the disk at once."""
 
-Key = tuple[str | None, ...]
-"""The values of a partition."""
+
+_Values: TypeAlias = Mapping[str, str | None]
+"""The values of a partition, by physical name."""
+_Numbered: TypeAlias = tuple[_Values, pa.Array]
+"""A partition, and the numbers of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRows:
+    """Rows by partition, in their order.
+
+    Attributes:
+        parts: Partitions with their rows.
+        crowds: Rows of very many partitions, which are not taken apart yet.
+    """
+
+    parts: list[tuple[_Values, pa.RecordBatch]] = field(default_factory=list)
+    crowds: list[tuple[pa.RecordBatch, list[_Numbered]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,7 @@ class StreamLimits:
     """
 
     group_bytes: int = 64 << 20
-    held_bytes: int = 160 << 20
+    held_bytes: int = 128 << 20
     open_files: int = 64
     threads: int = 2
     partitions: int = 100_000
@@ -77,7 +95,7 @@ class StreamLimits:
 class _Lane:
     """Rows of one partition that wait for one file, and the file once it is open."""
 
-    values: Mapping[str, str | None]
+    values: _Values
     parts: list[pa.RecordBatch] = field(default_factory=list)
     num_rows: int = 0
     num_bytes: int = 0
@@ -117,7 +135,7 @@ class StreamFiles:
         self._clock = clock
         self._limits = limits or StreamLimits.of(spec)
         self._fields = partition_schema(spec.schema, spec.partition_columns)
-        self._lanes: dict[Key, _Lane] = {}
+        self._lanes: dict[tuple[str | None, ...], _Lane] = {}
         self._tasks: list[TaskFiles] = []
         self._smallest = min(_SMALLEST_GROUP, self._limits.group_bytes)
         self._held = 0
@@ -135,14 +153,34 @@ class StreamFiles:
             UsageError: There are too many partitions (kind `OPTIMIST_TOO_MANY_PARTITIONS`).
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
         """
-        if not rows.num_rows:
-            return
-        self.num_rows += rows.num_rows
-        if len(self._fields):
-            for batch in rows.combine_chunks().to_batches():
-                self._scatter(batch)
-        else:
-            self._hold_in_turn(rows)
+        self.add(self.split(rows))
+
+    def split(self, rows: pa.Table) -> SplitRows:
+        """Return rows for `add`, by partition. Any thread may do that."""
+        if not len(self._fields):
+            return SplitRows([({}, batch) for batch in rows.to_batches()])
+        split = SplitRows()
+        for batch in rows.combine_chunks().to_batches():
+            found = list(rows_by_partition(batch, self._fields))
+            if len(found) > _MANY_PARTITIONS:
+                numbered = [(values, numbers) for values, numbers in found if numbers is not None]
+                split.crowds.append((batch, numbered))
+                continue
+            for values, numbers in found:
+                split.parts.append((values, batch if numbers is None else batch.take(numbers)))
+        return split
+
+    def add(self, split: SplitRows) -> None:
+        """Write rows that are split already; else as `write`."""
+        for values, part in split.parts:
+            self.num_rows += part.num_rows
+            if values:
+                self._hold(self._lane(values), part)
+            else:
+                self._hold_in_turn(part)
+        for batch, numbered in split.crowds:
+            self.num_rows += batch.num_rows
+            self._hold_crowd(batch, numbered)
         self._make_room()
 
     def close(self) -> tuple[AddFile, ...]:
@@ -177,36 +215,32 @@ class StreamFiles:
 
     # Rows that wait
 
-    def _scatter(self, rows: pa.RecordBatch) -> None:
-        """Give the rows of each partition to its lane."""
-        found = list(rows_by_partition(rows, self._fields))
-        is_many = len(found) > _MANY_PARTITIONS
+    def _hold_crowd(self, rows: pa.RecordBatch, numbered: Sequence[_Numbered]) -> None:
+        """Hold the rows of partitions with open files, and move all others to the disk."""
         spilled: dict[int, list[pa.Array]] = {}
-        for values, numbers in found:
+        for values, numbers in numbered:
             lane = self._lane(values)
-            if is_many and lane.files is None and numbers is not None:
-                bucket = SpilledRows.bucket_of(tuple(values.values()))
-                spilled.setdefault(bucket, []).append(numbers)
-            else:
-                self._hold(lane, rows if numbers is None else rows.take(numbers))
-        if spilled:
-            self._spill_to().add(
-                {
-                    bucket: [pa.Table.from_batches([rows.take(pa.concat_arrays(each))])]
-                    for bucket, each in spilled.items()
-                }
-            )
+            if lane.files is not None:
+                self._hold(lane, rows.take(numbers))
+                continue
+            bucket = SpilledRows.bucket_of(tuple(values.values()))
+            spilled.setdefault(bucket, []).append(numbers)
+        found = {
+            bucket: [pa.Table.from_batches([rows.take(pa.concat_arrays(each))])]
+            for bucket, each in spilled.items()
+        }
+        if found:
+            self._spill_to().add(found)
 
-    def _hold_in_turn(self, rows: pa.Table) -> None:
+    def _hold_in_turn(self, part: pa.RecordBatch) -> None:
         """Give rows without a partition to the lanes in turn, as much to each as makes a group."""
         lane = self._lane({"": str(self._lane_number)})
-        for batch in rows.to_batches():
-            self._lane_bytes += self._hold(lane, batch)
+        self._lane_bytes += self._hold(lane, part)
         if not lane.parts or self._lane_bytes >= self._limits.group_bytes:
             self._lane_number = (self._lane_number + 1) % self._limits.threads
             self._lane_bytes = 0
 
-    def _lane(self, values: Mapping[str, str | None]) -> _Lane:
+    def _lane(self, values: _Values) -> _Lane:
         key = tuple(values.values())
         lane = self._lanes.get(key)
         if lane is None:
