@@ -39,6 +39,7 @@ from optimist.core.predicates.tree import (
 )
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.column_skipping import ColumnSkipper
+from optimist.core.skipping.function_ranges import range_implied_by
 from optimist.core.skipping.generated_partitions import GeneratedPartitions
 from optimist.core.skipping.live_rows import live_rows
 from optimist.core.skipping.statistics import FileStatistics
@@ -198,8 +199,14 @@ class FilePruner:
         return self._rows
 
     def _prepare(self, predicate: Predicate) -> Predicate:
-        """Return the positive form without casts, with the conditions on generated partitions."""
-        return map_leaves(self._remove_casts(predicate), self._add_implied)
+        """Return the positive form without casts, with the conditions that follow from it."""
+        return map_leaves(
+            map_leaves(self._remove_casts(predicate), self._add_range), self._add_implied
+        )
+
+    def _add_range(self, leaf: Predicate) -> Predicate:
+        implied = range_implied_by(leaf, self.schema)
+        return leaf if implied == Predicate.TRUE else leaf & implied
 
     def _remove_casts(self, predicate: Predicate) -> Predicate:
         return map_leaves(positive_form(predicate), self._without_cast)
