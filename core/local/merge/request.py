@@ -59,6 +59,8 @@ class LocalMergeRequest:
             }
 
         def condition(given: str | Predicate) -> str | Predicate:
+            if isinstance(given, str):
+                return moment.fixed(given, columns)
             return predicate_at(moment, given, columns)
 
         clauses = (clause.mapped(condition, values) for clause in self.clauses)

@@ -24,7 +24,6 @@ from optimist.core.predicates.functions.common_types import (
     widened,
 )
 from optimist.core.predicates.functions.decimals import (
-    SAFE_DIGITS,
     rounded_decimals,
     truncated,
 )
@@ -185,10 +184,8 @@ def _divided_decimals(sides: tuple[Value, Value], text: str) -> Value | None:
     result = bounded_decimal(one.precision - one.scale + other.scale + scale, scale)
     # The quotient is that of two whole numbers; it must have room, and no rounding before the last.
     shift = result.scale - one.scale + other.scale
-    has_room = shift >= 0 and one.precision + shift + other.precision + 1 <= _ROOM
+    has_room = shift >= 0 and one.precision + shift + other.precision + 3 <= _ROOM
     if not has_room or result.scale + other.precision >= MAX_PRECISION:
-        return None
-    if other.precision > SAFE_DIGITS:
         return None
     pair = [*widened(sides[:1], one), *widened(sides[1:], other)]
 
@@ -219,16 +216,23 @@ def _as_whole(values: Array) -> Array:
 
 def _divide_whole(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
     """Divide whole numbers, and round half away from zero."""
-    # Arrow cuts off digits of its quotient, so the remainder decides about the last one.
-    quotient = pc.divide(dividend, divisor)
-    whole = truncated(quotient, 0).cast(pa.decimal256(dividend.type.precision, 0))
-    product = pc.multiply(whole, divisor)
-    rest = pc.abs(pc.subtract(dividend, product))
-    is_up = pc.greater_equal(pc.add(rest, rest), pc.abs(divisor))
     is_negative = pc.xor(pc.less(dividend, _zero(dividend)), pc.less(divisor, _zero(divisor)))
-    step = pc.if_else(is_negative, -1, 1).cast(pa.int8()).cast(pa.decimal256(3, 0))
-    step = pc.if_else(is_up, step, _zero(step))
-    return pc.add(whole, step)
+    one, other = pc.abs(dividend), pc.abs(divisor)
+    # Arrow's quotient may be wrong in its last digit, so the remainder decides.
+    whole = truncated(pc.divide(one, other), 0).cast(pa.decimal256(one.type.precision, 0))
+    rest = pc.subtract(one, pc.multiply(whole, other))
+    whole = pc.add(whole, _one_where(pc.greater_equal(rest, other), pc.less(rest, _zero(rest))))
+    rest = pc.subtract(one, pc.multiply(whole.cast(one.type), other))
+    whole = pc.add(whole, _one_where(pc.greater_equal(pc.add(rest, rest), other), None))
+    return pc.if_else(is_negative, pc.negate(whole), whole)
+
+
+def _one_where(is_up: Array, is_down: Array | None) -> pa.Array:
+    """Return 1, -1 or 0 as decimals."""
+    step = is_up.cast(pa.int8())
+    if is_down is not None:
+        step = pc.subtract(step, is_down.cast(pa.int8()))
+    return step.cast(pa.decimal256(3, 0))
 
 
 def _scaled_down(units: pa.Array, target: DecimalType, text: str) -> pa.Array:

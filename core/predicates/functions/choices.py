@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -59,13 +60,18 @@ def _mask_of(condition: Value, rows: pa.Table, is_open: pa.Array) -> pa.Array:
 
 
 def _put(values: Any, mask: Any, replacements: Any) -> pa.Array:
-    return pc.replace_with_mask(*map(one_array, (values, mask, replacements)))
+    old, mask, new = map(one_array, (values, mask, replacements))
+    if not pa.types.is_nested(old.type):
+        return pc.replace_with_mask(old, mask, new)
+    behind = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(old) - 1)
+    places = pc.if_else(mask, behind, pa.array(np.arange(len(old))))
+    return pa.concat_arrays([old, new.cast(old.type)]).take(places)
 
 
 def _of_one_type(given: Arguments) -> tuple[DataType, list[Value]] | None:
     """Cast the values to their common type."""
     data_type = widest(given.values)
-    if data_type is None or pa.types.is_nested(to_arrow_type(data_type)):
+    if data_type is None:
         return None
     return data_type, list(given.values) if data_type == VOID else widened(given.values, data_type)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from optimist.core.schema.types import (
     DataType,
     MapType,
     PrimitiveType,
+    StructField,
     StructType,
 )
 
@@ -43,8 +44,10 @@ __all__ = [
     "has_key",
     "item_at",
     "keys_of",
+    "named_struct",
     "size",
     "size_of_array",
+    "struct_of",
     "values_of",
 ]
 
@@ -238,6 +241,32 @@ def array_of(given: Arguments) -> Value | None:
         return pa.ListArray.from_arrays(offsets, elements).cast(arrow_type)
 
     return computed(target, widened(given.values, kind), kernel)
+
+
+def struct_of(names: Sequence[str], given: Arguments) -> Value | None:
+    """Return a struct of values with the names of its fields."""
+    is_known = all(kind != VOID for kind in given.types)
+    if not is_known or len({name.lower() for name in names}) < len(names):
+        return None
+    fields = tuple(map(StructField, names, given.types))
+    target = StructType(fields)
+    arrow_fields = list(to_arrow_type(target))
+
+    def kernel(*columns: Array) -> Array:
+        pairs = zip(columns, arrow_fields, strict=True)
+        arrays = [one_array(column).cast(field.type) for column, field in pairs]
+        return pa.StructArray.from_arrays(arrays, fields=arrow_fields)
+
+    return computed(target, given.values, kernel)
+
+
+def named_struct(given: Arguments) -> Value | None:
+    """Return a struct of constant names and values in turn."""
+    literals = [value.literal for value in given.values[::2]]
+    names = [item.value for item in literals if item is not None and isinstance(item.value, str)]
+    if len(given.values) % 2 or len(names) < len(literals):
+        return None
+    return struct_of(names, replace(given, values=given.values[1::2]))
 
 
 def field_of(value: Value, name: str) -> Value | None:

@@ -15,6 +15,7 @@ from optimist.core.expressions.tree import (
     Expression,
     Field,
     Interval,
+    Name,
     Number,
     Operation,
     Subscript,
@@ -23,7 +24,7 @@ from optimist.core.expressions.tree import (
 )
 from optimist.core.predicates.functions import choices
 from optimist.core.predicates.functions.casts import cast_value
-from optimist.core.predicates.functions.collections import field_of
+from optimist.core.predicates.functions.collections import field_of, struct_of
 from optimist.core.predicates.functions.failures import UnknownMeaningError
 from optimist.core.predicates.functions.moved_times import moved_by_interval
 from optimist.core.predicates.functions.table import call
@@ -179,12 +180,22 @@ class Resolver:
             return self._chosen([condition], results)
         if any(isinstance(node, Unit) for node in nodes):
             return self._call_with_word(name, nodes)
+        if name == "struct" and all(isinstance(node, Name) for node in nodes):
+            return self._struct([node.path[-1] for node in nodes if isinstance(node, Name)], nodes)
         target = _CASTS.get(name)
         if target is not None and len(nodes) == 1:
             return self._cast_to(self.value(nodes[0]), target)
         if name == "isnotnull":
             return self._apply("NOT", [self._apply("IS NULL", self._all(nodes))])
         return self._apply(name, self._all(nodes))
+
+    def _struct(self, names: Sequence[str], nodes: Sequence[Expression]) -> Value:
+        values = self._all(nodes)
+        is_plain = all(value.is_plain for value in values)
+        found = struct_of(names, Arguments(values, self.text, self.zone)) if is_plain else None
+        if found is None:
+            raise UnknownMeaningError("makes a struct of values, as only Spark can do")
+        return found
 
     def _call_with_word(self, name: str, nodes: Sequence[Expression]) -> Value:
         """Return the value of `extract(YEAR FROM d)`, or of `trim(BOTH 'x' FROM s)`."""

@@ -166,6 +166,13 @@ _COLLECTIONS: tuple[Function, ...] = (
     Function(("element_at",), _COLLECTION, _ITEM, collections.element_at, (2, 2)),
     Function(("map_keys",), "a map", "an array", collections.keys_of, (1, 1)),
     Function(("map_values",), "a map", "an array", collections.values_of, (1, 1)),
+    Function(
+        ("named_struct",),
+        "constant names and values in turn",
+        "a struct",
+        collections.named_struct,
+        (2, _MANY),
+    ),
     Function(("array",), "values of one type", "an array", collections.array_of, (1, _MANY)),
 )
 _DAY, _DAYS = "a date, a time", "a date or time; int"

@@ -293,7 +293,20 @@ def _collections() -> Iterator[str]:
         "array(d1)",
         "array()",
     )
-    yield from ("array(k1, k2)[1]", "parts.u", "parts.v", "coalesce(parts.u, 5)", "deep[0].u")
+    yield from (f"coalesce({one}, {one})" for one in (*lists, "pairs", "parts"))
+    yield from (f"if(o1, {one}, NULL)" for one in (*lists, "pairs", "parts"))
+    yield from (f"CASE WHEN k1 > 0 THEN {one} WHEN k1 < 0 THEN NULL END" for one in lists)
+    yield from ("coalesce(ints, array(k1, k2))", "nvl(parts, named_struct('u', 1L, 'v', s1))")
+    yield from ("named_struct('a', k1, 'b', s1)", "struct(k1, s1)", "struct(parts.u, d1)")
+    yield from ("named_struct('a', k1).a", "named_struct('a', ints, 'b', parts)", "struct(k1, k1)")
+    yield from (
+        "hash(named_struct('a', k1, 'b', s1))",
+        "array(k1, k2)[1]",
+        "parts.u",
+        "parts.v",
+        "coalesce(parts.u, 5)",
+        "deep[0].u",
+    )
     yield from ("size(array(k1, 2)) > 1", "pairs['a'] + 1", "upper(words[0])", "map_keys(pairs)[0]")
 
 
