@@ -104,11 +104,12 @@ def _conditions(sql: str) -> tuple[_Condition, ...]:
         return ()
     if not isinstance(node, Operation):
         return ()
+    found: list[_Condition | None] = []
     if node.operator == "BETWEEN":
         value, low, high = node.operands
-        found = (_compared(">=", value, low), _compared("<=", value, high))
-    else:
-        found = (_compared(node.operator, *node.operands), None) if len(node.operands) == 2 else ()
+        found = [_compared(">=", value, low), _compared("<=", value, high)]
+    elif len(node.operands) == 2:
+        found = [_compared(node.operator, *node.operands)]
     return tuple(item for item in found if item is not None)
 
 
@@ -126,8 +127,9 @@ def _compared(operator: str, left: Expression, right: Expression) -> _Condition 
 
 def _range_of_year(condition: _Condition, column: Column, resolved: ResolvedColumn) -> Predicate:
     year, name = condition.constant.value, str(resolved.data_type)
-    is_year = isinstance(year, int) and not isinstance(year, bool)
-    if name not in _TIMES or not is_year or not dt.MINYEAR < year < dt.MAXYEAR - 1:
+    if name not in _TIMES or not isinstance(year, int) or isinstance(year, bool):
+        return Predicate.TRUE
+    if not dt.MINYEAR < year < dt.MAXYEAR - 1:
         return Predicate.TRUE
     first = dt.datetime(year + (condition.op == ">"), 1, 1)
     behind = dt.datetime(year + (condition.op != "<"), 1, 1)
