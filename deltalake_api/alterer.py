@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimist.core import ColumnChange, TableChanges
 from optimist.core.commands.alter.alteration import Alteration
-from optimist.core.errors import ProtocolError
+from optimist.core.errors import ProtocolError, UsageError
 from optimist.core.errors.argument_types import ensure_kind, ensure_mapping, ensure_text, flag
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import Protocol
@@ -18,7 +18,7 @@ from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.deltalake.arguments import COMMIT_FIRST, call_of
-from optimist.deltalake.dialect import same_meaning
+from optimist.deltalake.dialect import stored_meaning
 from optimist.deltalake.exceptions import errors_translated, not_supported
 from optimist.deltalake.features import TableFeatures
 from optimist.deltalake.handles import Call
@@ -129,7 +129,7 @@ class TableAlterer:
         ((name, expression),) = constraints.items()
         log = self.table._log
         with errors_translated():
-            condition = same_meaning(expression, lambda: log.snapshot().schema, "constraints")
+            condition = stored_meaning(expression, lambda: log.snapshot().schema, "constraints")
         self._change(call, lambda alter: alter.add_constraint(name, condition))
 
     def drop_constraint(
@@ -168,11 +168,11 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = Call(commit_properties, post_commithook_properties)
-        ensure_text(column_name, "column_name")
         with errors_translated():
+            ensure_text(column_name, "column_name")
             found = self.table._log.snapshot().schema.find(column_name)
-        if found is not None and found.nullable:
-            raise ValueError(f"The column {column_name!r} may be null already.")
+            if found is not None and found.nullable:
+                raise _wrong("column_name", f"{column_name!r}, which may be null already")
         change = ColumnChange((column_name,), nullable=True)
         self._change(call, lambda alter: alter.change_columns([change]))
 
@@ -215,8 +215,11 @@ class TableAlterer:
             post_commithook_properties: What happens after it.
         """
         call = _call("set_table_name", args, commit_properties, post_commithook_properties)
-        if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
-            raise ValueError(f"The name of a table is a text of 1 to {_LONGEST_NAME} characters.")
+        with errors_translated():
+            ensure_text(name, "name")
+            if not 1 <= len(name) <= _LONGEST_NAME:
+                told = f"of {len(name)} characters, and may have 1 to {_LONGEST_NAME}"
+                raise _wrong("name", told)
 
         def rename(txn: OptimisticTransaction) -> Alteration:
             done = Operation("UPDATE TABLE METADATA", {"name": name})
@@ -282,6 +285,14 @@ class TableAlterer:
 def _call(method: str, args: tuple[Any, ...], commit: _Commit, hooks: _Hooks) -> Call:
     return call_of(
         method, args, COMMIT_FIRST, commit_properties=commit, post_commithook_properties=hooks
+    )
+
+
+def _wrong(argument: str, told: str) -> UsageError:
+    return UsageError(
+        f"The argument {argument} is {told}. Nothing was written. Give another value.",
+        kind="OPTIMIST_INVALID_ARGUMENT",
+        argument=argument,
     )
 
 

@@ -11,6 +11,7 @@ and that choose other rows or give other values on Spark:
 | `left('abc', -1)`, `right('abc', -1)` | all but one | nothing | refused |
 | `CAST(1.50 AS INT)` of a decimal column | 2 | 1 | refused |
 | `'a' 'b'` | `'a'` | `'ab'` | refused |
+| `int '10'` | 10 | an error | `CAST('10' AS int)` |
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ from optimist.core.schema.types import (
 from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.quoting import in_spark_sql, tokens
 
-__all__ = ["Columns", "both_sides", "optional_same_meaning", "same_meaning"]
+__all__ = ["Columns", "both_sides", "optional_same_meaning", "same_meaning", "stored_meaning"]
 
 Columns = Callable[[], StructType]
 """Returns the columns that an expression may name. It is called only where types matter."""
 
 _Edit = tuple[int, int, str]
 _SUSPECTS = re.compile(r"/|::|\b(?:concat|substr|substring|left|right|cast|try_cast)\b", re.I)
+_TYPE = re.compile(r"\b(tinyint|smallint|int|bigint|float|double|boolean)\s*$", re.I)
+"""The name of a type before a text. For dates and times Spark has the same."""
 _CONCAT = re.compile(r"concat\s*\(", re.I)
 _WHOLE = tuple(map(PrimitiveType, INTEGERS))
 _FRACTIONS = (PrimitiveType("float"), PrimitiveType("double"))
@@ -74,7 +77,7 @@ def same_meaning(sql: str, columns: Columns, argument: str = "predicate") -> str
     """
     ensure_text(sql, argument)
     _ensure_texts_apart(sql)
-    text = in_spark_sql(sql)
+    text = in_spark_sql(_with_casts(sql))
     if not _SUSPECTS.search(text):
         return text
     while True:
@@ -91,9 +94,39 @@ def same_meaning(sql: str, columns: Columns, argument: str = "predicate") -> str
         text = text[:start] + new + text[end:]
 
 
+def stored_meaning(sql: str, columns: Columns, argument: str) -> str:
+    """Return SQL for the table's log, which every engine must read in the same way.
+
+    Raises:
+        NotSupportedError: deltalake reads a part in another way than Spark (see `same_meaning`).
+    """
+    ensure_text(sql, argument)
+    found = same_meaning(sql, columns, argument)
+    if found != in_spark_sql(sql):
+        raise not_supported(
+            f"{shown(sql)}, which deltalake and Spark read in different ways,",
+            "Write it so that both read the same, with CAST(a AS DOUBLE) / b or concat_ws.",
+        )
+    return found
+
+
 def optional_same_meaning(sql: str | None, columns: Columns) -> str | None:
     """Return SQL as `same_meaning` does, or None for None."""
     return None if sql is None else same_meaning(sql, columns)
+
+
+def _with_casts(sql: str) -> str:
+    """Write `int '10'`, a text with the name of a type, as a cast."""
+    found, done = [], 0
+    for token in tokens(sql):
+        name = _TYPE.search(sql, done, token.start())
+        if token.group()[0] == "'" and name is not None:
+            found += [sql[done : name.start()], f"CAST({token.group()} AS {name.group(1)})"]
+            done = token.end()
+        else:
+            found.append(sql[done : token.end()])
+            done = token.end()
+    return "".join([*found, sql[done:]])
 
 
 def _ensure_texts_apart(sql: str) -> None:

@@ -9,15 +9,13 @@ from typing import Any
 
 from optimist.core import DeltaLog
 from optimist.core.commands.idempotence import ensure_app_txn
-from optimist.core.data.parquet.parquet_format import wanted_codec
-from optimist.core.errors.argument_types import optional_whole, wrong_type
+from optimist.core.errors.argument_types import flag, optional_whole, wrong_type
 from optimist.core.options.commit_keys import parse_commit_keys
 from optimist.core.plugins.table_path import TablePath
-from optimist.core.protocol.properties import TableProperties
-from optimist.deltalake.exceptions import not_supported, refuse_given
+from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.storage_options import engine_options
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
-from optimist.deltalake.writer.properties import WriterProperties, ensure_as_written
+from optimist.deltalake.writer.properties import WriterProperties, codec_of
 
 __all__ = ["Call", "open_log", "with_options"]
 
@@ -61,9 +59,10 @@ class Call:
             ValueError: The custom metadata can't be a part of a commit.
         """
         if self.writer is not None:
-            ensure_as_written(self.writer, _codec(log))
-        _ensure_usual(self.hooks)
-        return with_options(log, **_options_of(self.commit), **options)
+            options["parquet_codec"] = codec_of(self.writer)
+        return with_options(
+            log, **_options_of(self.commit), **_options_after(self.hooks), **options
+        )
 
     @property
     def app_txn(self) -> tuple[str, int] | None:
@@ -100,12 +99,6 @@ def with_options(log: DeltaLog, **options: Any) -> DeltaLog:
     return DeltaLog(log.table_path, log.store, changed, lease=log.lease, clock=log.clock)
 
 
-def _codec(log: DeltaLog) -> str:
-    """Return the codec of new files in the table, or of a new table."""
-    properties = log.snapshot().properties if log.table_exists() else TableProperties()
-    return wanted_codec(properties)
-
-
 def _options_of(given: CommitProperties | None) -> dict[str, Any]:
     if given is None:
         return {}
@@ -140,16 +133,14 @@ def _commit_keys(keys: Mapping[str, Any]) -> Mapping[str, object]:
         raise ValueError(f"custom_metadata {error}. Nothing was written.") from None
 
 
-def _ensure_usual(hooks: PostCommitHookProperties | None) -> None:
+def _options_after(hooks: PostCommitHookProperties | None) -> dict[str, Any]:
+    """Return the options for what happens after a commit."""
     if hooks is None:
-        return
-    refuse_given(
-        "create_checkpoint=False",
-        not hooks.create_checkpoint,
-        "Set the table property delta.checkpointInterval.",
-    )
-    refuse_given(
-        "cleanup_expired_logs",
-        None if hooks.cleanup_expired_logs is None else True,
-        "Set the table property delta.enableExpiredLogCleanup.",
-    )
+        return {}
+    cleans_up = hooks.cleanup_expired_logs
+    return {
+        "post_commit_checkpoint": flag(hooks.create_checkpoint, "create_checkpoint"),
+        "post_commit_cleanup": None
+        if cleans_up is None
+        else flag(cleans_up, "cleanup_expired_logs"),
+    }

@@ -10,7 +10,7 @@ from optimist.core.errors.argument_types import optional_whole
 from optimist.core.requests.arguments import names
 from optimist.deltalake import metrics
 from optimist.deltalake.arguments import HOOKS_FIRST, call_of
-from optimist.deltalake.exceptions import errors_translated, refuse_given
+from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.filters import Filters, predicate_of
 from optimist.deltalake.handles import Call
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
@@ -58,14 +58,13 @@ class TableOptimizer:
             max_concurrent_tasks: Has no effect: files are written one after the other.
             max_spill_size: Has no effect.
             max_temp_directory_size: Has no effect.
-            min_commit_interval: Not supported: all files are one commit.
+            min_commit_interval: Has no effect: all files are one commit, at the end.
             writer_properties: See `WriterProperties`.
             *args: The arguments that follow, by position, as older callers give them.
             commit_properties: How the commit is made.
             post_commithook_properties: What happens after it.
         """
-        del max_concurrent_tasks, max_spill_size, max_temp_directory_size
-        _refuse_interval(min_commit_interval)
+        del max_concurrent_tasks, max_spill_size, max_temp_directory_size, min_commit_interval
         call = call_of(
             "compact",
             args,
@@ -99,14 +98,13 @@ class TableOptimizer:
             max_concurrent_tasks: Has no effect.
             max_spill_size: Has no effect.
             max_temp_directory_size: Has no effect.
-            min_commit_interval: Not supported.
+            min_commit_interval: Has no effect.
             writer_properties: See `WriterProperties`.
             *args: As for `compact`.
             commit_properties: How the commit is made.
             post_commithook_properties: What happens after it.
         """
-        del max_concurrent_tasks, max_spill_size, max_temp_directory_size
-        _refuse_interval(min_commit_interval)
+        del max_concurrent_tasks, max_spill_size, max_temp_directory_size, min_commit_interval
         with errors_translated():
             wanted = tuple((name,) for name in names(columns, "columns"))
         if not wanted:
@@ -131,15 +129,11 @@ class TableOptimizer:
         call.ensure_no_app_txn("optimize")
         with errors_translated():
             target_size = optional_whole(target_size, "target_size", least=1)
-            target_size = None if target_size is None else min(target_size, _LARGEST)
+            if target_size is not None and target_size > _LARGEST:
+                raise ValueError(f"target_size is {target_size}, and must be at most {_LARGEST}.")
             sizes = {"optimize_min_file_size": target_size, "optimize_max_file_size": target_size}
             log = call.handle(self.table._log, **({} if target_size is None else sizes))
             predicate = predicate_of(filters, log.snapshot().schema)
             done = log.optimize(predicate, z_order_by=columns)
         self.table._catch_up()
         return metrics.optimized(done)
-
-
-def _refuse_interval(given: int | dt.timedelta | None) -> None:
-    is_given = None if given is None else True
-    refuse_given("min_commit_interval", is_given, "Leave it out: all files are one commit.")

@@ -35,7 +35,7 @@ from optimist.deltalake.arguments import (
     deprecated,
     rows_given,
 )
-from optimist.deltalake.dialect import optional_same_meaning, same_meaning
+from optimist.deltalake.dialect import optional_same_meaning, same_meaning, stored_meaning
 from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import open_log
 from optimist.deltalake.lenient_values import null_where_unfit
@@ -411,7 +411,7 @@ def _columns(schema: Schema) -> list[Column]:
     found = []
     for item, column in zip(items, columns_of(items), strict=True):
         sql = item.metadata.get(GENERATION_EXPRESSION)
-        generated = same_meaning(sql, lambda: items, "schema") if isinstance(sql, str) else None
+        generated = stored_meaning(sql, lambda: items, "schema") if isinstance(sql, str) else None
         found.append(replace(column, generated_as=generated))
     return found
 

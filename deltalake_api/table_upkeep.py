@@ -9,8 +9,10 @@ from optimist.core.errors import TableError
 from optimist.core.errors.argument_types import ensure_kind, flag, whole_number
 from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.log_upkeep.compaction import write_compaction
+from optimist.core.requests.arguments import several
 from optimist.deltalake.arguments import HOOKS_FIRST, by_position, call_of
-from optimist.deltalake.exceptions import errors_translated, not_supported, refuse_given
+from optimist.deltalake.exceptions import errors_translated
+from optimist.deltalake.repair import repair_table
 from optimist.deltalake.table_reads import TableReads
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
 from optimist.deltalake.vacuum import vacuum_table
@@ -49,7 +51,7 @@ class TableUpkeep(TableReads):
             commit_properties: How the commits are made.
             post_commithook_properties: What happens after them.
             full: Whether the directory is listed, so that files that no commit names go, too.
-            keep_versions: Not supported.
+            keep_versions: Versions whose files are kept, too.
 
         Returns:
             The paths of the files, relative to the table.
@@ -63,7 +65,7 @@ class TableUpkeep(TableReads):
         }
         given = by_position("vacuum", args, order, by_name)
         is_full = flag(given.pop("full"), "full")
-        refuse_given("keep_versions", given.pop("keep_versions"), "Use a longer retention.")
+        keep_versions = given.pop("keep_versions")
         call = call_of("vacuum", (), **given)
         call.ensure_no_app_txn("vacuum")
         with errors_translated():
@@ -74,7 +76,14 @@ class TableUpkeep(TableReads):
             if not flag(enforce_retention_duration, "enforce_retention_duration"):
                 options["retention_duration_check_enabled"] = False
             log = call.handle(self._log, **options)
-            found = vacuum_table(log, retention_hours, dry_run=is_dry, is_full=is_full)
+            kept = () if keep_versions is None else several(keep_versions, "keep_versions")
+            found = vacuum_table(
+                log,
+                retention_hours,
+                dry_run=is_dry,
+                is_full=is_full,
+                kept=[log.snapshot(whole_number(each, "keep_versions")) for each in kept],
+            )
         self._catch_up()
         return found
 
@@ -118,9 +127,29 @@ class TableUpkeep(TableReads):
         commit_properties: _Commit = None,
         post_commithook_properties: _Hooks = None,
     ) -> dict[str, Any]:
-        """Raise an error: a file that is gone is not taken out of the table in silence."""
-        del dry_run, args, commit_properties, post_commithook_properties
-        raise not_supported(
-            "repair()",
-            "Restore a version whose files are there: restore(ignore_missing_files=True).",
+        """Take files out of the table that are gone from the store, so that the others can be read.
+
+        The rows of these files are lost. If an older version is whole, `restore` gets them back.
+
+        Args:
+            dry_run: Whether the files are only told.
+            *args: The arguments that follow, by position, as older callers give them.
+            commit_properties: How the commit is made.
+            post_commithook_properties: What happens after it.
+
+        Returns:
+            `dry_run`, and `files_removed`, the paths of the files as the log has them.
+        """
+        call = call_of(
+            "repair",
+            args,
+            HOOKS_FIRST,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
         )
+        call.ensure_no_app_txn("repair")
+        with errors_translated():
+            is_dry = flag(dry_run, "dry_run")
+            found = repair_table(call.handle(self._log), dry_run=is_dry)
+        self._catch_up()
+        return {"dry_run": is_dry, "files_removed": found}

@@ -42,11 +42,13 @@ class CommitProperties:
 
 @dataclass
 class PostCommitHookProperties:
-    """What happens after a commit. The table's own properties decide that here.
+    """What happens after a commit.
 
     Attributes:
-        create_checkpoint: Must be true: `delta.checkpointInterval` says when.
-        cleanup_expired_logs: Must be None, or what `delta.enableExpiredLogCleanup` says.
+        create_checkpoint: Whether a commit at which `delta.checkpointInterval` asks for a
+            checkpoint writes it.
+        cleanup_expired_logs: Whether such a commit also deletes expired files of the log; None for
+            what `delta.enableExpiredLogCleanup` says.
     """
 
     create_checkpoint: bool = True

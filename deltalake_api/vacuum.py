@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from optimist.core import DeltaLog
+from optimist.core import DeltaLog, Snapshot
 from optimist.core.maintenance.vacuum.file_deletion import DeletionRule, delete_here
 from optimist.core.maintenance.vacuum.vacuum import VacuumRequest, vacuum
 
@@ -12,7 +12,12 @@ __all__ = ["vacuum_table"]
 
 
 def vacuum_table(
-    log: DeltaLog, retention_hours: float | None, *, dry_run: bool, is_full: bool
+    log: DeltaLog,
+    retention_hours: float | None,
+    *,
+    dry_run: bool,
+    is_full: bool,
+    kept: Sequence[Snapshot],
 ) -> list[str]:
     """Run VACUUM, and return the files that it deletes or would delete.
 
@@ -21,6 +26,7 @@ def vacuum_table(
         retention_hours: How long removed files are kept.
         dry_run: Whether nothing is deleted.
         is_full: Whether the table's directory is listed, or only the log is read.
+        kept: Older versions whose files are kept.
     """
     deleted: list[str] = []
 
@@ -29,7 +35,10 @@ def vacuum_table(
             deleted.extend(batch)
             yield count
 
-    request = VacuumRequest(retention_hours, dry_run, "FULL" if is_full else "LITE", delete=delete)
+    mode = "FULL" if is_full else "LITE"
+    request = VacuumRequest(
+        retention_hours, dry_run, mode, delete=delete, kept_versions=tuple(kept)
+    )
     done = vacuum(lambda: log.start_transaction(log.snapshot()), request)
     if not dry_run:
         return deleted

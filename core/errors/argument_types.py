@@ -118,7 +118,7 @@ def flag(given: object, argument: str) -> bool:
         ArgumentTypeError: It is something else, such as text, or an expression, whose truth Python
             can't tell (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
     """
-    is_number = hasattr(given, "__index__") and operator.index(given) in (0, 1)  # type: ignore[arg-type]
+    is_number = hasattr(given, "__index__") and operator.index(given) in (0, 1)
     if given is None or isinstance(given, bool | np.bool_) or is_number:
         return bool(given)
     raise wrong_type(argument, given, "True or False")

@@ -3,7 +3,8 @@
 The rest of the log can always be read: deletion stops right before a complete checkpoint, and a
 sidecar is deleted only if no remaining checkpoint names it.
 
-1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing.
+1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing, unless the
+   caller says otherwise for one commit.
 2. Choose commits, checkpoints and checksums; see `expired_log_files`.
 3. On a table with V2 checkpoints, first write one under a classic name. Engines that do not know V2
    names then find the protocol that they can't read, and not a truncated log.
@@ -106,7 +107,10 @@ class LogCleaner:
         """
         properties, log_path = snapshot.properties, snapshot.log_path
         cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
-        if not properties.enable_expired_log_cleanup or cutoff_ms < self._rest_since_ms:
+        is_wanted = options.post_commit_cleanup
+        if is_wanted is None:
+            is_wanted = properties.enable_expired_log_cleanup
+        if not is_wanted or cutoff_ms < self._rest_since_ms:
             return ()
         last = read_last_checkpoint(store, log_path, clock=clock)
         if last is None:

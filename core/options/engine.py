@@ -279,6 +279,12 @@ class EngineOptions:
     commit_lock_lease_s: float = _key(60.0, _parse_lease_seconds, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
+    parquet_codec: str | None = None
+    """The codec of new files by Spark's name; None for the table's. One call may set it."""
+    post_commit_checkpoint: bool = True
+    """Whether a commit that is due for a checkpoint writes it. One call may set it."""
+    post_commit_cleanup: bool | None = None
+    """Whether it then deletes expired files of the log; None for what the table says."""
 
     def __repr__(self) -> str:
         """Show what differs from the defaults."""

@@ -82,8 +82,9 @@ class ColumnProperties:
 class WriterProperties:
     """How data files are written.
 
-    The codec is that of the table property `delta.parquet.compression.codec`, else ZSTD. A command
-    refuses another codec, and all other properties that are set, by their names.
+    The codec counts, for the files of this call; without one it is that of the table property
+    `delta.parquet.compression.codec`, else ZSTD. A command refuses all other properties that are
+    set, by their names.
 
     Attributes:
         data_page_size_limit: Bytes of a page.
@@ -91,8 +92,8 @@ class WriterProperties:
         data_page_row_count_limit: Rows of a page.
         write_batch_size: Rows of a batch.
         max_row_group_size: Rows of a row group.
-        compression: The codec, if it is the one that is written anyway.
-        compression_level: The codec's level.
+        compression: The codec.
+        compression_level: The codec's level; only the usual one is written.
         statistics_truncate_length: Bytes of a bound in Parquet's statistics.
         default_column_properties: For columns without their own.
         column_properties: By column.
@@ -125,27 +126,29 @@ class WriterProperties:
         self.compression = f"{codec}({level})"
 
 
-def ensure_as_written(properties: WriterProperties | None, codec: str) -> None:
-    """Refuse properties of files that ours do not have.
-
-    Args:
-        properties: The properties.
-        codec: The codec of the files, as Spark calls it.
+def codec_of(properties: WriterProperties) -> str | None:
+    """Return the codec of data files by Spark's name, or None for the table's.
 
     Raises:
-        DeltaError: One of them is set (kind `OPTIMIST_NOT_BUILT_YET`).
+        DeltaError: Another property is set (kind `OPTIMIST_NOT_BUILT_YET`).
     """
-    if properties is None:
-        return
     for item in fields(WriterProperties):
         value = getattr(properties, item.name)
-        if value in (None, ColumnProperties(), {}) or _is_codec(item.name, value, codec):
-            continue
-        is_codec = item.name.startswith("compression")
-        remedy = "Set delta.parquet.compression.codec." if is_codec else "Leave it out."
-        raise not_supported(f"The property {item.name} of WriterProperties", remedy)
+        is_codec = item.name in ("compression", "compression_level")
+        if value is not None and not is_codec and not _is_usual(value):
+            raise not_supported(f"The property {item.name} of WriterProperties", "Leave it out.")
+    if properties.compression is None:
+        return None
+    codec, _, level = properties.compression.partition("(")
+    if codec == "LZ4" or (level and int(level.rstrip(")")) != _USUAL_LEVELS[codec]):
+        raise not_supported(
+            f"The compression {properties.compression}",
+            "Give a codec other than LZ4, without a level.",
+        )
+    return codec.lower()
 
 
-def _is_codec(name: str, value: object, codec: str) -> bool:
-    usual = f"({_USUAL_LEVELS[codec.upper()]})" if codec.upper() in _USUAL_LEVELS else ""
-    return name == "compression" and value == codec.upper() + usual
+def _is_usual(value: object) -> bool:
+    """Return whether properties of columns ask for nothing but what is written anyway."""
+    columns = value.values() if isinstance(value, dict) else (value,)
+    return all(each in (ColumnProperties(), ColumnProperties(True)) for each in columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -382,15 +382,9 @@ def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) ->
     table = ours.DeltaTable(tmp_path)
     zip_them = ours.WriterProperties(compression="gzip", compression_level=3)
     calls: list[Callable[[], Any]] = [
-        table.repair,
         lambda: table.alter.set_column_metadata("k", {"other": "x"}),
-        lambda: table.vacuum(keep_versions=[0]),
         lambda: table.to_pyarrow_dataset(as_large_types=True),
-        lambda: table.optimize.compact(min_commit_interval=dt.timedelta(0)),
         lambda: table.delete(writer_properties=zip_them),
-        lambda: table.delete(
-            post_commithook_properties=ours.PostCommitHookProperties(create_checkpoint=False)
-        ),
         lambda: ours.convert_to_deltalake(tmp_path, partition_strategy="directory"),
     ]
     for call in calls:
@@ -428,3 +422,114 @@ def test_a_command_goes_by_the_newest_version_and_not_by_the_loaded_one(tmp_path
     )
     old.alter.drop_column_not_null("x")
     assert old.schema().fields[0].nullable
+
+
+@pytest.mark.parametrize("codec", ["snappy", "GZIP", "UNCOMPRESSED", "zstd"])
+def test_files_have_the_codec_of_the_call(tmp_path: Path, codec: str) -> None:
+    properties = ours.WriterProperties(
+        compression=codec,
+        default_column_properties=ours.ColumnProperties(dictionary_enabled=True),
+        column_properties={"k": ours.ColumnProperties()},
+    )
+    ours.write_deltalake(tmp_path, ROWS, writer_properties=properties)
+    table = ours.DeltaTable(tmp_path)
+    table.delete("k = 1", writer_properties=properties)
+    table.update({"v": "1.0"}, predicate="k = 2", writer_properties=properties)
+    merge = table.merge(MORE, "t.k = s.k", "s", "t", writer_properties=properties)
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    table.optimize.compact(writer_properties=properties)
+    found = set()
+    for path in tmp_path.glob("*.parquet"):
+        found.add(pq.read_metadata(path).row_group(0).column(0).compression)
+    assert found == {codec.upper()}
+    ours.write_deltalake(tmp_path, MORE, mode="append")
+    assert len(table.history(1)) == 1
+    newest = max(tmp_path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    assert pq.read_metadata(newest).row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"compression": "LZ4"},
+        {"compression": "ZSTD", "compression_level": 9},
+        {"max_row_group_size": 5},
+        {"column_properties": {"k": ours.ColumnProperties(encoding="PLAIN")}},
+        {"default_column_properties": ours.ColumnProperties(dictionary_enabled=False)},
+    ],
+    ids=str,
+)
+def test_other_properties_of_files_are_refused_by_name(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(NotSupportedError, match=r"compression|max_row_group_size|column_propert"):
+        ours.write_deltalake(tmp_path, ROWS, writer_properties=ours.WriterProperties(**given))
+    assert not ours.DeltaTable.is_deltatable(tmp_path)
+
+
+def test_a_call_decides_about_its_checkpoint_and_the_cleanup(tmp_path: Path) -> None:
+    table = ours.DeltaTable.create(
+        tmp_path,
+        ROWS.schema,
+        configuration={
+            "delta.checkpointInterval": "2",
+            "delta.logRetentionDuration": "interval 0 days",
+            "delta.deletedFileRetentionDuration": "interval 0 days",
+            "delta.enableExpiredLogCleanup": "false",
+        },
+    )
+
+    def write(**hooks: Any) -> list[str]:
+        after = ours.PostCommitHookProperties(**hooks)
+        ours.write_deltalake(table, ROWS, mode="append", post_commithook_properties=after)
+        names = (path.name.lstrip("0") for path in (tmp_path / "_delta_log").iterdir())
+        return sorted(name for name in names if "checkpoint.parquet" in name or name == ".json")
+
+    assert write() == [".json"]
+    assert write(create_checkpoint=False) == [".json"]
+    write()
+    assert write() == [".json", "4.checkpoint.parquet"]
+    for path in (tmp_path / "_delta_log").iterdir():
+        os.utime(path, (0, 0))
+    write()
+    assert write(cleanup_expired_logs=True) == ["4.checkpoint.parquet", "6.checkpoint.parquet"]
+    assert table.count() == 6 * ROWS.num_rows
+
+
+def test_repair_takes_out_the_files_that_are_gone(tmp_path: Path) -> None:
+    for part in (ROWS, MORE):
+        ours.write_deltalake(tmp_path, part, mode="append", partition_by=["p"])
+    table = ours.DeltaTable(tmp_path)
+    assert table.repair() == {"dry_run": False, "files_removed": []}
+    assert table.version() == 1
+    (lost,) = tmp_path.glob("p=z/*.parquet")
+    lost.unlink()
+    told = table.repair(dry_run=True)
+    assert told == {"dry_run": True, "files_removed": [f"p=z/{lost.name}"]}
+    assert table.version() == 1
+    assert table.repair() == {**told, "dry_run": False}
+    assert table.history(1)[0]["operation"] == "FSCK"
+    assert sorted(row["k"] for row in rows_of(tmp_path)) == [1, 2, 3, 3, 4]
+    assert table.restore(0)["numRestoredFile"] == 0
+
+
+def test_vacuum_keeps_the_files_of_chosen_versions(tmp_path: Path) -> None:
+    for number in range(4):
+        part = ROWS.slice(number, 1)
+        ours.write_deltalake(tmp_path, part, mode="overwrite", partition_by=["p"])
+    table = ours.DeltaTable(tmp_path)
+    table.delete("k = 4")
+    how = {"retention_hours": 0, "enforce_retention_duration": False, "full": True}
+    everything = table.vacuum(**how)  # type: ignore[arg-type]
+    kept = table.vacuum(keep_versions=[1, 3], **how)  # type: ignore[arg-type]
+    assert (len(everything), len(kept)) == (4, 2)
+    assert table.vacuum(dry_run=False, keep_versions=[3, 1], **how) == kept  # type: ignore[arg-type]
+    for version, is_there in ((0, False), (1, True), (2, False), (3, True)):
+        table.load_as_version(version)
+        if is_there:
+            assert table.to_pyarrow_table()["k"].to_pylist() == [version + 1]
+        else:
+            with pytest.raises(Exception, match="is missing"):
+                table.to_pyarrow_table()
+    with pytest.raises(DeltaError, match="99"):
+        table.vacuum(keep_versions=[99])

@@ -54,6 +54,8 @@ def chosen(module: Any, place: Path, sql: str) -> list[Any]:
         "d / 2 = 1.5",
         "i / 2.0 = 1.5",
         "dec / 2 = 0.75",
+        "l = bigint '9' or i > INT'2'",
+        "s = 'int' or s = 'a' or d = double '7'",
         "s = '/' or i /* half / */ > 9",
         "concat(s, u) = 'b'",
         "concat(u, s) is null",
@@ -100,6 +102,16 @@ def test_what_is_not_translated_is_refused(place: Path, sql: str) -> None:
         with pytest.raises(NotSupportedError, match="Nothing was written"):
             call(ours.DeltaTable(place))
     assert ours.DeltaTable(place).version() == 0
+
+
+def test_sql_in_the_log_is_read_by_both_in_the_same_way(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    for sql in ("i / 2 < 9", "concat(s, u) <> 'q'", "l < bigint '900'"):
+        with pytest.raises(NotSupportedError, match="different ways"):
+            table.alter.add_constraint({"few": sql})
+    table.alter.add_constraint({"few": '"i" is null or i / 2.0 < 9'})
+    assert table.metadata().configuration["delta.constraints.few"] == "`i` is null or i / 2.0 < 9"
 
 
 def test_values_and_merges_divide_as_in_deltalake(tmp_path: Path) -> None:

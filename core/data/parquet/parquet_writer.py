@@ -133,7 +133,7 @@ class FileSpec:
             string_prefix_length=(
                 properties.data_skipping_string_prefix_length or options.string_prefix_length
             ),
-            compression=wanted_codec(properties, codec),
+            compression=options.parquet_codec or wanted_codec(properties, codec),
             data_page_version=data_page_version(properties),
             policy=options.retry_policy,
         )

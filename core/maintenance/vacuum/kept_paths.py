@@ -7,7 +7,7 @@ files of both. They are Arrow columns of paths relative to the table.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,14 +36,20 @@ class KeptPaths:
     Args:
         snapshot: The newest version.
         delete_before_ms: Files that were removed at this time or later are kept.
+        others: Other versions, whose live files are kept.
 
     Raises:
         TableError: The log is damaged, or the files do not agree with the version's checksum.
     """
 
-    def __init__(self, snapshot: Snapshot, delete_before_ms: int) -> None:
+    def __init__(
+        self, snapshot: Snapshot, delete_before_ms: int, others: Sequence[Snapshot] = ()
+    ) -> None:
         self.version = snapshot.version
         self._chunks = list(_collect_kept(snapshot, delete_before_ms))
+        for other in others:
+            for batch in other.iter_files(_AT_A_TIME):
+                self._chunks += _paths_of_batch(batch, other.data_paths)
 
     def are_kept(self, paths: pa.Array) -> pa.Array:
         """Tell which of these relative paths are kept."""

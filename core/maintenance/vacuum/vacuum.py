@@ -42,6 +42,7 @@ from optimist.core.maintenance.vacuum.removed_in_log import (
 )
 from optimist.core.maintenance.vacuum.retention import Retention
 from optimist.core.paths import join, scheme_of
+from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -77,6 +78,7 @@ class VacuumRequest:
         inventory: Batches with the files to look at instead of a listing; see `inventory_pages`.
         progress: Called after each page, and after each batch of deletions.
         delete: Deletes the files.
+        kept_versions: Older versions whose files are kept, too.
     """
 
     retention_hours: float | None = None
@@ -85,6 +87,7 @@ class VacuumRequest:
     inventory: Iterable[pa.RecordBatch] | None = None
     progress: Callable[[VacuumProgress], None] | None = None
     delete: DeleteFiles = delete_here
+    kept_versions: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,7 @@ class _Vacuum:
         self._num_listed += page.num_rows - num_directories
 
     def _collect_dead(self, candidates: Iterator[pa.RecordBatch], dead: DeadFiles) -> None:
-        kept = KeptPaths(self._snapshot, self._before_ms)
+        kept = KeptPaths(self._snapshot, self._before_ms, self._request.kept_versions)
         for page in candidates:
             dead.add(self._dead_of(page, kept))
             self._report_progress(dead, 0)
@@ -255,7 +258,7 @@ class _Vacuum:
         """Yield the files that are still dead by a version that is newer than all of them."""
         if not dead.num_files and not dead.num_directories:
             return
-        kept = KeptPaths(self._start().snapshot, self._before_ms)
+        kept = KeptPaths(self._start().snapshot, self._before_ms, self._request.kept_versions)
         for page in dead.batches():
             yield page.filter(pc.invert(kept.are_kept(page.column("path"))))
 

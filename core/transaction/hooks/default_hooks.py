@@ -114,7 +114,7 @@ def default_hooks(
         hooks.append(LogCompactionHook())
     is_due = is_checkpoint_due(committed.version, properties.checkpoint_interval)
     # A large commit takes as long to read as a checkpoint, which is then read in its place.
-    if is_due or committed.is_large:
+    if options.post_commit_checkpoint and (is_due or committed.is_large):
         hooks.append(CheckpointHook(cleaner, take_up))
     has_files = names_files(committed.actions, committed.files)
     if has_files and properties.symlink_format_manifest_enabled:
