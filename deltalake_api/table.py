@@ -36,7 +36,7 @@ from optimist.deltalake.arguments import (
     rows_given,
 )
 from optimist.deltalake.dialect import optional_same_meaning, same_meaning, stored_meaning
-from optimist.deltalake.exceptions import errors_translated
+from optimist.deltalake.exceptions import TableNotFoundError, errors_translated
 from optimist.deltalake.handles import open_log
 from optimist.deltalake.lenient_values import null_where_unfit
 from optimist.deltalake.merger import MergeColumns, TableMerger
@@ -125,6 +125,10 @@ class DeltaTable(TableUpkeep):
         if not hasattr(self, "_snapshot"):  # a report of a crash shows a table that did not load
             return "DeltaTable()"
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the table as its path, its options, passwords included, and its version."""
+        return _reopened, (self._log, self.version(), self._snapshot.metadata.id)
 
     @staticmethod
     def is_deltatable(
@@ -311,10 +315,9 @@ class DeltaTable(TableUpkeep):
             ensure_optional_text(source_alias, "source_alias")
             ensure_optional_text(target_alias, "target_alias")
             rows = rows_given(source, "source")
-            table = rows if isinstance(rows, pa.Table) else rows.read_all()
             aliases = (source_alias or "source", target_alias or "target")
             columns = MergeColumns(
-                table.schema,
+                rows.schema,
                 self._log.snapshot().schema,
                 aliases,
                 evolves=flag(merge_schema, "merge_schema"),
@@ -322,7 +325,7 @@ class DeltaTable(TableUpkeep):
             )
             condition = same_meaning(predicate, columns.of_both)
             merge = call.handle(self._log).merge(
-                table, condition, source_alias=aliases[0], target_alias=aliases[1]
+                rows, condition, source_alias=aliases[0], target_alias=aliases[1]
             )
             return TableMerger(merge, self, columns, call)
 
@@ -403,6 +406,19 @@ class DeltaTable(TableUpkeep):
             self._snapshot = self._log.snapshot()
         except OptimistError as error:
             _LOG.warning("The version after the commit can't be loaded yet: %s", error)
+
+
+def _reopened(log: DeltaLog, version: int, table_id: str) -> DeltaTable:
+    table = DeltaTable._of(log)
+    table.load_as_version(version)
+    if table.metadata().id != table_id:
+        raise TableNotFoundError(
+            f"The table at {log.table_path} was made anew since it was pickled. Nothing was done. "
+            "Open it again.",
+            kind="DELTA_TABLE_NOT_FOUND",
+            path=log.table_path,
+        )
+    return table
 
 
 def _columns(schema: Schema) -> list[Column]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from optimist.core import CommitRecord, DeltaLog, RowScan, Snapshot
+from optimist.core import ChangeScan, CommitRecord, DeltaLog, RowScan, Snapshot
 from optimist.core.errors import TableError
 from optimist.core.errors.argument_types import ensure_optional_function, ensure_text, flag
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
@@ -283,7 +283,7 @@ class TableReads:
         predicate: str | None = None,
         allow_out_of_range: bool = False,
     ) -> pa.RecordBatchReader:
-        """Return the rows that a range of versions inserted, updated or deleted.
+        """Return the rows that a range of versions inserted, updated or deleted, as a stream.
 
         Args:
             starting_version: The first version.
@@ -302,8 +302,7 @@ class TableReads:
                 log, (starting_version, ending_version), (starting_timestamp, ending_timestamp)
             )
             where = optional_same_meaning(predicate, lambda: log.snapshot().schema)
-            found = log.changes(where, columns, **bounds)
-            return _with_their_types(found).to_reader()
+            return _changes(log.scan_changes(where, columns, in_order=True, **bounds))
 
 
 def _version_at(log: DeltaLog, time_ms: int) -> Snapshot:
@@ -319,14 +318,15 @@ def _version_at(log: DeltaLog, time_ms: int) -> Snapshot:
         raise
 
 
-def _with_their_types(changes: pa.Table) -> pa.Table:
+def _with_their_types(changes: pa.RecordBatch) -> pa.RecordBatch:
     """Return a change feed with deltalake's types: an unsigned version, a time without a zone."""
-    for index, name in enumerate(changes.column_names):
+    for index, name in enumerate(changes.schema.names):
+        values = changes.column(index)
         if name == _COMMIT_TIME:
-            times = changes[index].cast(pa.timestamp("us")).cast(pa.timestamp("ms"), safe=False)
+            times = values.cast(pa.timestamp("us")).cast(pa.timestamp("ms"), safe=False)
             changes = changes.set_column(index, name, times)
         if name == _COMMIT_VERSION:
-            changes = changes.set_column(index, name, changes[index].cast(pa.uint64()))
+            changes = changes.set_column(index, name, values.cast(pa.uint64()))
     return changes
 
 
@@ -340,6 +340,15 @@ def _described(record: CommitRecord) -> dict[str, Any]:
 
 def _as_dict(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _changes(scan: ChangeScan) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        with errors_translated():
+            yield from map(_with_their_types, scan.to_batches())
+
+    empty = pa.RecordBatch.from_pylist([], schema=scan.schema)
+    return pa.RecordBatchReader.from_batches(_with_their_types(empty).schema, batches())
 
 
 def _reader(scan: RowScan) -> pa.RecordBatchReader:

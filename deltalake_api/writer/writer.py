@@ -56,7 +56,8 @@ def write_deltalake(
         description: What a new table is, for people.
         configuration: The properties of a new table.
         schema_mode: `merge` adds new columns, `overwrite` replaces the columns.
-        storage_options: As for `DeltaTable`.
+        storage_options: As for `DeltaTable`. With a table, they count for this write; without any
+            it has those of the table.
         predicate: An overwrite replaces only the rows for which this SQL is true.
         target_file_size: Bytes of a file.
         writer_properties: See `WriterProperties`.
@@ -76,10 +77,10 @@ def write_deltalake(
     table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
     with errors_translated():
         storage_options = options_given(storage_options)  # no crash report shows a value
-        if isinstance(table_or_uri, DeltaTable):
-            log = table_or_uri._log
-        else:
-            log = open_log(table_or_uri, storage_options)
+        place = table_or_uri
+        if isinstance(place, DeltaTable):
+            place = place._log.table_path
+        log = table._log if table and not storage_options else open_log(place, storage_options)
         if mode == "ignore" and log.table_exists():
             return
         request = LocalWrite(

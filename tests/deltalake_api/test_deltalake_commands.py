@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -533,3 +534,39 @@ def test_vacuum_keeps_the_files_of_chosen_versions(tmp_path: Path) -> None:
                 table.to_pyarrow_table()
     with pytest.raises(DeltaError, match="99"):
         table.vacuum(keep_versions=[99])
+
+
+def test_a_table_can_be_pickled_at_its_version(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    for _ in range(2):
+        ours.write_deltalake(place, ROWS, mode="append")
+    table = ours.DeltaTable(place, version=0)
+    stored = pickle.dumps(table)
+    again = pickle.loads(stored)
+    assert (again.version(), again.count()) == (0, ROWS.num_rows)
+    shutil.rmtree(place)
+    ours.write_deltalake(place, MORE)
+    with pytest.raises(TableNotFoundError, match="made anew"):
+        pickle.loads(stored)
+
+
+def test_options_beside_a_table_count_for_the_write(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS)
+    table = ours.DeltaTable(tmp_path)
+    options = {"spark.databricks.delta.commitInfo.userMetadata": "mine"}
+    ours.write_deltalake(table, MORE, mode="append", storage_options=options)
+    assert (table.version(), table.history(1)[0]["userMetadata"]) == (1, "mine")
+    with pytest.raises(DeltaError, match="nonsense"):
+        ours.write_deltalake(table, MORE, mode="append", storage_options={"nonsense": "1"})
+
+
+def test_a_merge_takes_a_stream_and_changes_come_as_one(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    table = ours.DeltaTable(tmp_path)
+    stream = pa.RecordBatchReader.from_batches(MORE.schema, iter(MORE.to_batches(1)))
+    merge = table.merge(stream, "t.k = s.k", "s", "t")
+    told = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (told["num_target_rows_updated"], told["num_target_rows_inserted"]) == (1, 1)
+    changes = table.load_cdf(1)
+    assert isinstance(changes, pa.RecordBatchReader)
+    assert sorted(row["k"] for batch in changes for row in batch.to_pylist()) == [3, 3, 9]
