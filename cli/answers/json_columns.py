@@ -64,7 +64,7 @@ def plain_texts(values: Array, null: str = "NULL") -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     is_text = _is_text(values.type)
-    texts = _visible(values.cast(_TEXT)) if is_text else _texts_of(values)
+    texts = _visible(_unicode(values)) if is_text else _texts_of(values)
     if _is_quoted(values.type) and not is_text:
         texts = pc.replace_substring(texts, '"', "")
     return pc.fill_null(texts, pa.scalar(null, _TEXT))
@@ -95,7 +95,7 @@ def _texts_of(values: Array) -> pa.Array:
 def _texts_of_scalars(values: Array) -> pa.Array:
     kind = values.type
     if _is_text(kind):
-        return _quoted(_escaped(values.cast(_TEXT)))
+        return _quoted(_escaped(_unicode(values)))
     if _is_binary(kind):
         return _quoted(_hexadecimal(values.cast(pa.large_binary())))
     if pa.types.is_floating(kind):
@@ -156,6 +156,20 @@ def _element_wise(*parts: Any) -> pa.Array:
 
 def _quoted(texts: pa.Array) -> pa.Array:
     return _element_wise('"', texts, '"')
+
+
+def _unicode(values: Array) -> pa.Array:
+    """Return texts with a replacement character for each byte of a data file that is no UTF-8.
+
+    Arrow does not look at the bytes of texts when it reads a file. Some of them control a terminal.
+    """
+    texts = values.cast(_TEXT)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        given = texts.cast(pa.large_binary()).to_pylist()
+        return pa.array([x if x is None else x.decode("utf-8", "replace") for x in given], _TEXT)
+    return texts
 
 
 def _escaped(texts: pa.Array) -> pa.Array:

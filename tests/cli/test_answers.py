@@ -172,3 +172,17 @@ def test_a_long_table_is_not_fitted_to_the_terminal(capsys, monkeypatch):
     rows = pa.table({"x": range(shown.MOST_ROWS_FITTED + 1)})
     shown.show(Answer({}, {"rows": rows}), as_json=False)
     assert capsys.readouterr().out.count("\n") == shown.MOST_ROWS_FITTED + 2
+
+
+def test_bytes_that_are_no_text_end_no_answer_and_control_no_terminal():
+    offsets = pa.array([0, 3, 3, 6], pa.int32()).buffers()[1]
+    data = pa.py_buffer(b"a\xff\xfed\x9b\xc3")
+    valid = pa.array([True, False, True]).buffers()[1]
+    texts = pa.StringArray.from_buffers(3, offsets, data, valid)
+    expected = ["a\ufffd\ufffd", None, "d\ufffd\ufffd"]
+    nested = pa.StructArray.from_arrays([texts, pa.array([1, 2, 3])], ["t", "n"])
+    rows = pa.RecordBatch.from_arrays([texts, nested], ["t", "s"])
+    told = [json.loads(line) for line in json_lines(rows).to_pylist()]
+    assert [row["t"] for row in told] == expected
+    assert [row["s"]["t"] for row in told] == expected
+    assert plain_texts(texts, null="-").to_pylist() == [expected[0], "-", expected[2]]
