@@ -15,11 +15,13 @@ from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum, is_of_old_writer
 from optimist.core.log.commit_lines import CommitLines, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
+from optimist.core.log.compacted import compacted_range
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.limits import LogLimits, ensure_readable_size
 from optimist.core.log.names import LAST_CHECKPOINT, listing_start, parse_log_file_name
 from optimist.core.log.replay import commit_batch
+from optimist.core.maintenance.fsck.compacted_content import contradiction
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.second_look import is_there, is_young, status_now
@@ -163,8 +165,23 @@ class LogContent:
             try:
                 lines = parse_commit_lines(data, status.path)
                 self._note_named(lines, status)
+                wrong = self._contradiction_of(status, lines)
             except TableError as error:
-                yield Finding("bad-compacted", status.path, str(error.args[0]), files=(status,))
+                wrong = str(error.args[0])
+            if wrong is not None:
+                yield Finding("bad-compacted", status.path, wrong, files=(status,))
+
+    def _contradiction_of(self, status: FileStatus, compacted: CommitLines) -> str | None:
+        """Hold compacted commits against the commits, if these are all there and sound."""
+        first, last = compacted_range(status)
+        if last - first >= len(self.log.commits) or not self._sound.issuperset(
+            range(first, last + 1)
+        ):
+            return None
+        commits = [self.log.commits[version] for version in range(first, last + 1)]
+        contents = self._contents(commits)
+        lines = [parse_commit_lines(data, commit.path) for commit, data in contents]
+        return contradiction(compacted, lines) if len(lines) == len(commits) else None
 
     def _read_checkpoints(self) -> Iterator[Finding]:
         bad = []

@@ -25,7 +25,9 @@ from checked_tables import (
 from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.log.names import checksum_name, classic_checkpoint_name, commit_name
+from optimist.core.log_upkeep.compaction import write_compaction
 from optimist.core.options.engine import EngineOptions
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores import LocalLogStore
 
 ADD = {
@@ -207,6 +209,30 @@ def test_a_checkpoint_that_lacks_files_is_found_by_the_checksum_of_its_version(t
     assert found(table) == [("checksum-mismatch", file.name)]
     log_file(table, checksum_name(6)).unlink()
     assert found(table) == []
+
+
+def test_compacted_commits_are_held_against_the_commits(table):
+    log = opened(table)
+    log.delete("p = 1000")
+    assert write_compaction(log.store, log.log_path, 7, 10) is PutOutcome.CREATED
+    file = log_file(table, f"{7:020}.{10:020}.compacted.json")
+    assert found(table, deep=False) == []
+    whole = file.read_text().splitlines()
+    removes = [line for line in whole if '"remove"' in line]
+    adds = [line for line in whole if '"add"' in line]
+    came = [line for line in removes if "p=1000" in line]
+    for lines, proof in (
+        ([line for line in whole if line not in came], None),
+        ([line for line in whole if line != adds[0]], "does not add 1 files"),
+        ([line for line in whole if line not in removes or line in came], "does not remove"),
+        ([*whole, json.dumps({"add": ADD})], "adds, and the commits do not, 1 files"),
+        ([*whole, json.dumps({"remove": {**ADD, "deletionTimestamp": 1}})], "removes, and the"),
+    ):
+        file.write_text("".join(f"{line}\n" for line in lines))
+        checked = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).fsck()
+        told = checked.findings.to_pylist()
+        assert [each["kind"] for each in told] == ([] if proof is None else ["bad-compacted"])
+        assert proof is None or proof in told[0]["proof"]
 
 
 def test_dates_that_only_spark_can_convert_are_no_damage(tmp_path):
