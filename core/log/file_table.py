@@ -117,19 +117,23 @@ def with_column(files: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) 
 
 
 def file_actions_batch(
-    actions: Iterable[AddFile | RemoveFile | Mapping[str, Any]],
+    actions: Iterable[AddFile | RemoveFile | Mapping[str, Any]], schema: pa.Schema = ACTIONS_SCHEMA
 ) -> pa.RecordBatch:
-    """Return adds and removes of commits, in order, as one batch of `ACTIONS_SCHEMA`.
+    """Return adds and removes of commits, in order, as one batch.
 
-    A mapping is the parsed body of an action with the additional key `isAdd`. `dataChange` is false
-    in a table's state, whatever the commit has (spec 5.6).
+    `dataChange` is false in a table's state, whatever the commit has (spec 5.6).
+
+    Args:
+        actions: The actions. A mapping is the parsed body of an action with the additional key
+            `isAdd`.
+        schema: The columns wanted, of those of `ACTIONS_SCHEMA`.
 
     Raises:
         pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value has not the protocol's type.
     """
     rows = [item if isinstance(item, Mapping) else _row_of_action(item) for item in actions]
-    columns = [_build_column(rows, field) for field in ACTIONS_SCHEMA]
-    return pa.RecordBatch.from_arrays(columns, schema=ACTIONS_SCHEMA)
+    columns = [_build_column(rows, field) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def conform(array: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:

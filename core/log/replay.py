@@ -23,7 +23,12 @@ from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.compacted import NotReconciledError, ensure_reconciled, is_compacted
 from optimist.core.log.file_set import Change, FileSet
-from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.file_table import (
+    ACTIONS_SCHEMA,
+    FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    file_actions_batch,
+)
 from optimist.core.log.limits import DEFAULT_LIMITS, LogLimits, ensure_readable_size
 from optimist.core.log.segment import LogSegment, older_segment
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -237,14 +242,18 @@ def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
     )
 
 
-def commit_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
-    """Return the file actions of some commits as one batch of `ACTIONS_SCHEMA`.
+def commit_batch(
+    bodies: Sequence[FileBody],
+    commits: tuple[FileStatus, ...],
+    schema: pa.Schema = ACTIONS_SCHEMA,
+) -> pa.RecordBatch:
+    """Return the file actions of some commits as one batch, by default of `ACTIONS_SCHEMA`.
 
     Raises:
         TableError: A field has the wrong type (kind `OPTIMIST_MALFORMED_COMMIT`).
     """
     try:
-        return file_actions_batch(bodies)
+        return file_actions_batch(bodies, schema)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         where = commits[0].path if len(commits) == 1 else f"{commits[0].path} or one after it"
         raise malformed_commit(where, f"a field has the wrong type ({shown(error)})") from None

@@ -129,7 +129,7 @@ class LogContent:
             TableError: A field has the wrong type (kind `OPTIMIST_MALFORMED_COMMIT`).
         """
         if lines.file_actions:
-            self.note(commit_batch(lines.file_actions, (status,)).select(NAMED.names))
+            self.note(commit_batch(lines.file_actions, (status,), NAMED))
         changes = [each.path for each in lines.actions if isinstance(each, AddCDCFile)]
         if changes:
             vectors = pa.nulls(len(changes), DELETION_VECTOR_TYPE)
