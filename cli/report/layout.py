@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from optimist.core.schema.stats_property import ColumnPath, has_bounds, leaf_columns
 from optimist.core.skipping.live_rows import live_rows
+from optimist.core.skipping.pruner import FilePruner
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
@@ -78,15 +79,18 @@ class Layout:
     overlaps: Sequence[Overlap]
 
 
-def layout_of(snapshot: Snapshot, first_columns: Iterable[ColumnPath]) -> Layout:
+def layout_of(
+    snapshot: Snapshot, pruner: FilePruner, first_columns: Iterable[ColumnPath]
+) -> Layout:
     """Return how the files of a version lie.
 
     Args:
         snapshot: The version.
+        pruner: A pruner of its files, which keeps the statistics that it has parsed.
         first_columns: The columns that matter most, by their logical paths.
     """
     files = snapshot.files
-    statistics = snapshot.pruner().statistics
+    statistics = pruner.statistics
     known = statistics.num_records.combine_chunks()
     live = live_rows(files, known)
     vectors = files.column("deletionVector").combine_chunks()

@@ -35,6 +35,7 @@ from optimist.core.paths import name_of
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.schema.stats_property import ColumnPath
 from optimist.core.secrets import without_secrets
+from optimist.core.skipping.pruner import FilePruner
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["TableReport", "table_report"]
@@ -85,10 +86,11 @@ def table_report(
         ConfigError: The package that draws is not installed (kind `OPTIMIST_MISSING_PACKAGE`).
     """
     snapshot = log.snapshot()
-    explained = [(query, _explained(log, snapshot, query)) for query in queries]
+    pruner = snapshot.pruner()  # it parses the statistics of a column once
     wanted = _data_columns(snapshot, queries)
     clustering = clustering_columns(snapshot.domain_metadata, snapshot.schema)
-    layout = layout_of(snapshot, (*wanted, *clustering))
+    layout = layout_of(snapshot, pruner, (*wanted, *clustering))
+    explained = [(query, _explained(log, snapshot, pruner, query)) for query in queries]
     checked = _or_error(log.fsck) if checks else None
     dead = _or_error(lambda: log.vacuum(dry_run=True)) if checks else None
     advice = advise(
@@ -123,9 +125,13 @@ def _or_error(work: Callable[[], _Found]) -> _Found | str:
         return str(error)
 
 
-def _explained(log: DeltaLog, snapshot: Snapshot, query: str) -> ExplainedFiles | str:
+def _explained(
+    log: DeltaLog, snapshot: Snapshot, pruner: FilePruner, query: str
+) -> ExplainedFiles | str:
     use_statistics = log.options.stats_skipping
-    return _or_error(lambda: explain_files(snapshot, query, use_statistics=use_statistics))
+    return _or_error(
+        lambda: explain_files(snapshot, query, use_statistics=use_statistics, pruner=pruner)
+    )
 
 
 def _data_columns(snapshot: Snapshot, queries: Sequence[str]) -> tuple[ColumnPath, ...]:

@@ -40,7 +40,13 @@ class ExplainedFiles:
         return len(sizes), exact_sum(sizes)
 
 
-def explain_files(snapshot: Snapshot, where: str | None, *, use_statistics: bool) -> ExplainedFiles:
+def explain_files(
+    snapshot: Snapshot,
+    where: str | None,
+    *,
+    use_statistics: bool,
+    pruner: FilePruner | None = None,
+) -> ExplainedFiles:
     """Say of each file of a version whether a query reads it, and if not, by what rule.
 
     A rule is a condition of the query, and what rules the file out by it: its partition values or
@@ -50,12 +56,13 @@ def explain_files(snapshot: Snapshot, where: str | None, *, use_statistics: bool
         snapshot: The version.
         where: The query's condition; None reads all files.
         use_statistics: Whether queries use statistics (option `stats.skipping`).
+        pruner: A pruner of the version, for a caller that asks for several conditions.
 
     Raises:
         UsageError: The condition does not parse, or names an unknown column.
     """
     predicate = snapshot.scan(where).predicate
-    pruner = snapshot.pruner()
+    pruner = pruner or snapshot.pruner()
     is_read = pruner.keep_mask(predicate, use_statistics=use_statistics)
     rule = pc.if_else(is_read, None, _rules(pruner, predicate, use_statistics))
     files = pruner.files

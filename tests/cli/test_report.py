@@ -125,7 +125,8 @@ def test_files_per_value_counts_the_files_whose_range_holds_a_value(tmp_path):
         log.append(pa.table({"a": [low, high], "s": [f"{low:03}", f"{high:03}"]}))
     log.append(pa.table({"a": pa.array([None], pa.int64()), "s": ["000"]}))  # no value at all
     expected = [sum(low <= value <= high for low, high in bounds) for value, _ in bounds]
-    by_column = {each.column: each for each in layout_of(log.snapshot(), ()).overlaps}
+    version = log.snapshot()
+    by_column = {each.column: each for each in layout_of(version, version.pruner(), ()).overlaps}
     assert by_column["a"].files_per_value == pytest.approx(sum(expected) / len(bounds))
     assert (by_column["a"].with_bounds, by_column["s"].with_bounds) == (12, 13)
 
