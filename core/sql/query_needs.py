@@ -25,6 +25,7 @@ from optimist.core.expressions.tokens import Token, read_name, read_text
 from optimist.core.schema.types import DataType, StructType
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
+from optimist.core.sql.relation_aliases import SETS, read_alias
 from optimist.core.sql.relations import PathRelation, markers_of
 from optimist.core.sql.statements import Span, SqlText
 
@@ -33,15 +34,7 @@ __all__ = ["Mentions", "QueryNeeds", "RowNeeds", "folded", "mentions_of_expressi
 _TAKES_COLUMNS = frozenset(("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER"))
 _QUERIES = ("SELECT", "WITH", "(", "EXPLAIN", "INSERT")
 _BEFORE_A_STAR = frozenset(("SELECT", "DISTINCT", "ALL", "SET", "INSERT", "(", ",", "."))
-_SETS = frozenset(("UNION", "INTERSECT", "EXCEPT", "MINUS"))
 _WITH_FROM = frozenset(("EXTRACT", "SUBSTRING", "SUBSTR", "TRIM", "OVERLAY"))
-_AFTER_A_TABLE = frozenset(
-    (
-        *("WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT"),
-        *("OFFSET", "ON", "USING", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER"),
-        *("SEMI", "ANTI", "LATERAL", "TABLESAMPLE", *_SETS, "SELECT", "WHEN"),
-    )
-)
 _AFTER_WHERE = ("GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT")
 _PATTERN_MARKS = frozenset(".*+?|()[]{}^$\\")
 Fields = tuple[str, ...]
@@ -257,7 +250,7 @@ class _Walk:
                 level.has_select = level.is_plain = True
             elif word == "DISTINCT":
                 level.is_plain = False
-            elif word in _SETS:
+            elif word in SETS:
                 level.has_select, level.has_sets = False, True
 
     def _mention(self, chain: list[str], token: Token, before: Token) -> list[str]:
@@ -288,7 +281,7 @@ class _Walk:
         if relation.is_qualifier:
             return False
         reader = Reader(self.text, None, relation.span.end)
-        _ = _alias(reader)
+        _ = read_alias(reader)
         return reader.is_at("(")
 
     def _rows(self, relation: PathRelation, level: _Level, before: Token) -> RowNeeds:
@@ -296,9 +289,10 @@ class _Walk:
             return RowNeeds()
         reader = Reader(self.text, self._parameters_from(relation.span.end), relation.span.end)
         with suppress(UsageError):  # Spark says what is wrong with the text
-            alias = _alias(reader)
+            alias = read_alias(reader)
             if reader.take("WHERE"):
-                return RowNeeds(_condition(reader), alias)
+                own = relation.name[-1] if relation.name else None
+                return RowNeeds(_condition(reader), alias or own)
             if level.is_plain and not level.has_sets and reader.take("LIMIT"):
                 return RowNeeds(limit=_limit(reader))
         return RowNeeds()
@@ -315,20 +309,9 @@ class _Walk:
 _NONE = Token("mark", "", 0, 0)
 
 
-def _alias(reader: Reader) -> str | None:
-    """Read another name of the table, or return None if there is none."""
-    if reader.take("AS"):
-        return reader.name("another name of the table")
-    token = reader.peek()
-    is_name = token.kind == "name" or (
-        token.kind == "word" and token.text.upper() not in _AFTER_A_TABLE
-    )
-    return reader.name("another name of the table") if is_name else None
-
-
 def _condition(reader: Reader) -> SqlText:
     def is_end() -> bool:
-        return reader.is_at_any(*_AFTER_WHERE, *_SETS) or reader.is_at("|", ">")
+        return reader.is_at_any(*_AFTER_WHERE, *SETS) or reader.is_at("|", ">")
 
     return reader.sql("a condition", is_end)
 

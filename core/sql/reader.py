@@ -15,6 +15,7 @@ from typing import NoReturn, TypeVar
 from optimist.core.errors import UsageError
 from optimist.core.expressions.syntax_errors import syntax_error
 from optimist.core.expressions.tokens import Token, next_token, read_name, read_text
+from optimist.core.sql.own_names import PATHS_ALONE, OwnNames
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.statements import ColumnPath, Span, SqlText, TableName
 
@@ -26,6 +27,7 @@ _BEFORE_A_VALUE = (
     *("SELECT", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "IN", "LIKE", "BETWEEN", "BY", "OF"),
     *("LIMIT", "OFFSET", "VALUES", "WHERE", "DISTINCT", "ON", "HAVING"),
 )
+_BEFORE_A_QUERY = ("AS", "SELECT", "WITH")
 # Spark's suffixes say the type; longer numbers than these have no use here.
 _NUMBER = re.compile(
     r"(?P<digits>[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?)"
@@ -45,8 +47,7 @@ class Reader:
         text: The statement.
         parameters: What its markers stand for; None leaves them as they are.
         start: Where to begin.
-        takes_names: Whether `own_table` takes a name that is no path; Spark's parser reads
-            statements over such names where there is one.
+        own_names: Which tables of statements that Spark knows too are ours.
     """
 
     def __init__(
@@ -55,9 +56,9 @@ class Reader:
         parameters: Parameters | None = None,
         start: int = 0,
         *,
-        takes_names: bool = False,
+        own_names: OwnNames = PATHS_ALONE,
     ) -> None:
-        self._takes_names = takes_names
+        self._own_names = own_names
         self._text = text
         self._parameters = parameters
         self._ahead: deque[Token] = deque()
@@ -167,10 +168,17 @@ class Reader:
 
     def own_table(self) -> TableName | None:
         """Read the table of a statement that Spark knows too, or return None for Spark's own."""
+        return self._own_names.known(self.table()) if self.is_at_table() else None
+
+    def changed_table(self) -> TableName | None:
+        """Read the table whose rows a statement changes, or return None for Spark's own."""
+        return self._own_names.known(self.table())
+
+    def made_table(self) -> TableName | None:
+        """Read the table that a statement makes, or return None for Spark's own."""
         if not self.is_at_table():
             return None
-        table = self.table()
-        return table if self._takes_names or table.path is not None else None
+        return self._own_names.made(self.table(), self._format_ahead)
 
     def text(self, what: str, *, is_alone: bool = False) -> str:
         """Read the value of a text in quotes, or of a parameter that is one.
@@ -242,6 +250,19 @@ class Reader:
         if end == start:
             self.fail(f"{what} is expected here")
         return SqlText("".join([*pieces, self._text[kept:end]]), Span(start, end))
+
+    def _format_ahead(self) -> str | None:
+        """Return the format behind USING, which may come before the query of the statement."""
+        distance = depth = 0
+        while (token := self.peek(distance)).kind != "end" and token.text != ";":
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            if depth == 0 and any(_is(token, word) for word in _BEFORE_A_QUERY):
+                return None
+            if depth == 0 and _is(token, "USING"):
+                name = self.peek(distance + 1)
+                return read_name(name) if name.kind in ("word", "name") else None
+            distance += 1
+        return None
 
     def _since(self, start: int) -> Span:
         return Span(start, self._last_end)

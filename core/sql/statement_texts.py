@@ -7,6 +7,7 @@ from typing import TypeAlias
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.sql.grammar import parse_command
+from optimist.core.sql.own_names import ANY_NAME
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.spark_statements.path_statements import parse_path_statement
 from optimist.core.sql.spark_statements.shows import Show, parse_show
@@ -33,8 +34,8 @@ def parse_statement(text: str, parameters: Parameters | None = None) -> Statemen
     """
     found = (
         parse_command(text, parameters)
-        or parse_path_statement(text, parameters, takes_names=True)
-        or parse_show(text, parameters, takes_names=True)
+        or parse_path_statement(text, parameters, own_names=ANY_NAME)
+        or parse_show(text, parameters, own_names=ANY_NAME)
     )
     if found is None:
         raise UsageError(

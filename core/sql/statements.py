@@ -68,15 +68,19 @@ class TableName:
         parts: The parts of the name; the path alone if it stands in quotes.
         is_text: It is a path in quotes, as in `VACUUM '/p'`.
         span: Where it stands.
+        location: The path that a catalog gives for the name; None without a catalog.
     """
 
     parts: tuple[str, ...]
     is_text: bool = False
     span: Span = field(default=Span(0, 0), compare=False)
+    location: str | None = None
 
     @property
     def path(self) -> str | None:
-        """The path in ``delta.`/p` `` or `'/p'`, or None for another name."""
+        """The path in ``delta.`/p` `` or `'/p'`, or of a name that a catalog knows; else None."""
+        if self.location is not None:
+            return self.location
         if self.is_text:
             return self.parts[0]
         is_path = len(self.parts) == 2 and ("/" in self.parts[1] or ":" in self.parts[1])

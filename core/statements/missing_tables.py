@@ -25,7 +25,7 @@ __all__ = [
 def told_as_missing(statement: object, table: TableName) -> AbstractContextManager[None]:
     """Wrap a statement so that a missing table is reported as Delta reports it."""
     path = table.path
-    if path is None:
+    if path is None or table.location is not None:
         return as_missing_name(str(table))
     if isinstance(statement, DescribeHistory):
         return as_wrong_for(statement.statement, path)

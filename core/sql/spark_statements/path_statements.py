@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from optimist.core.sql.first_words import begin_of
+from optimist.core.sql.own_names import PATHS_ALONE, OwnNames
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.column_changes import alter_table, comment_on, truncation
@@ -35,14 +36,14 @@ _FIRST_WORDS = re.compile(rf"(?:{'|'.join(_STATEMENTS)})\b", re.IGNORECASE)
 
 
 def parse_path_statement(
-    text: str, parameters: Parameters | None = None, *, takes_names: bool = False
+    text: str, parameters: Parameters | None = None, *, own_names: OwnNames = PATHS_ALONE
 ) -> PathStatement | None:
     """Parse a statement of Spark's over a table that it names by its path.
 
     Args:
         text: The statement; it may end with semicolons.
         parameters: The values of its parameters.
-        takes_names: Whether the table may have a name that is no path.
+        own_names: Which names of tables are ours.
 
     Returns:
         The statement; None for any other, such as one over a name.
@@ -51,13 +52,13 @@ def parse_path_statement(
         UsageError: The statement begins like one of these and goes on otherwise (kind
             `PARSE_SYNTAX_ERROR`, with `line`, `column` and `fragment`).
     """
-    change = parse_row_change(text, parameters)
+    change = parse_row_change(text, parameters, own_names=own_names)
     if change is not None:
-        return change if takes_names or change.table.path is not None else None
+        return change
     start = begin_of(text, _FIRST_WORDS)
     if start is None:
         return None
-    reader = Reader(text, parameters, start, takes_names=takes_names)
+    reader = Reader(text, parameters, start, own_names=own_names)
     statement = _STATEMENTS[reader.peek().text.upper()](reader)
     if statement is not None:
         reader.end()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.sql.first_words import begin_of
+from optimist.core.sql.own_names import ANY_NAME, OwnNames
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import travel_of_relation
@@ -30,8 +31,15 @@ _FIRST_WORDS = re.compile(r"(?:delete|update|merge)\b", re.IGNORECASE)
 _Assignments = tuple[Assignment, ...]
 
 
-def parse_row_change(text: str, parameters: Parameters | None = None) -> RowChange | None:
+def parse_row_change(
+    text: str, parameters: Parameters | None = None, *, own_names: OwnNames = ANY_NAME
+) -> RowChange | None:
     """Parse a DELETE, an UPDATE or a MERGE, as `parse_command` does its statements.
+
+    Args:
+        text: The statement; it may end with semicolons.
+        parameters: The values of its parameters.
+        own_names: Which names of tables are ours.
 
     Returns:
         The statement; None for any other.
@@ -39,33 +47,40 @@ def parse_row_change(text: str, parameters: Parameters | None = None) -> RowChan
     start = begin_of(text, _FIRST_WORDS)
     if start is None:
         return None
-    reader = Reader(text, parameters, start)
+    reader = Reader(text, parameters, start, own_names=own_names)
     change = _STATEMENTS[reader.advance().text.upper()](reader)
-    reader.end()
+    if change is not None:
+        reader.end()
     return change
 
 
-def _delete(reader: Reader) -> RowChange:
+def _delete(reader: Reader) -> RowChange | None:
     reader.expect("FROM")
-    table = reader.table()
+    table = reader.changed_table()
+    if table is None:
+        return None
     alias = _alias(reader, "WHERE")
     return Delete(table, alias, _where(reader))
 
 
-def _update(reader: Reader) -> RowChange:
-    table = reader.table()
+def _update(reader: Reader) -> RowChange | None:
+    table = reader.changed_table()
+    if table is None:
+        return None
     alias = _alias(reader, "SET")
     reader.expect("SET")
     assignments = _assignments(reader, "WHERE")
     return Update(table, assignments, alias, _where(reader))
 
 
-def _merge(reader: Reader) -> RowChange:
+def _merge(reader: Reader) -> RowChange | None:
     evolves = reader.take("WITH")
     if evolves:
         reader.expect("SCHEMA", "EVOLUTION")
     reader.expect("INTO")
-    table = reader.table()
+    table = reader.changed_table()
+    if table is None:
+        return None
     alias = _alias(reader, "USING")
     reader.expect("USING")
     source = _source(reader)
@@ -151,7 +166,7 @@ def _assignments(reader: Reader, following: str) -> _Assignments:
     return reader.listed(assignment)
 
 
-_STATEMENTS: Mapping[str, Callable[[Reader], RowChange]] = {
+_STATEMENTS: Mapping[str, Callable[[Reader], RowChange | None]] = {
     "DELETE": _delete,
     "UPDATE": _update,
     "MERGE": _merge,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optimist.core.sql.own_names import PATHS_ALONE, OwnNames
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import TableName
@@ -45,21 +46,21 @@ class Show:
     @property
     def name(self) -> str:
         """The name of the table, as SQL writes it."""
-        if self.table.path is None:
+        if self.table.path is None or self.table.location is not None:
             return str(self.table)
         escaped = self.table.path.replace("`", "``")
         return f"delta.`{escaped}`"
 
 
 def parse_show(
-    text: str, parameters: Parameters | None = None, *, takes_names: bool = False
+    text: str, parameters: Parameters | None = None, *, own_names: OwnNames = PATHS_ALONE
 ) -> Show | None:
     """Parse SHOW TBLPROPERTIES, CREATE TABLE, COLUMNS or PARTITIONS, or DESCRIBE TABLE.
 
     Args:
         text: The statement.
         parameters: The values of its parameters.
-        takes_names: Whether the table may have a name that is no path.
+        own_names: Which names of tables are ours.
 
     Returns:
         The statement; None for any other, such as DESCRIBE of a column.
@@ -67,7 +68,7 @@ def parse_show(
     Raises:
         UsageError: The table, or the property, is no name (kind `PARSE_SYNTAX_ERROR`).
     """
-    reader = Reader(text, parameters, takes_names=takes_names)
+    reader = Reader(text, parameters, own_names=own_names)
     what = next((words for words in _BEGINNINGS if reader.take(*words.split())), None)
     if what is None:
         return None

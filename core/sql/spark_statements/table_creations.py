@@ -19,7 +19,7 @@ _KEYS = ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK")
 def creation(reader: Reader) -> CreateTable | None:
     """Read the statement from CREATE or REPLACE on, or return None if it makes no such table."""
     mode = creation_mode(reader)
-    table = None if mode is None else reader.own_table()
+    table = None if mode is None else reader.made_table()
     if mode is None or table is None:
         return None
     said: dict[str, Any] = {}
