@@ -54,7 +54,7 @@ from optimist.spark.session.arguments import (
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
-from optimist.spark.session.pyspark_versions import ensure_supported
+from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
 
@@ -82,6 +82,8 @@ class DeltaTable(RowChanges):
         self._path = path
         self._hadoop_conf = Options(hadoop_conf)  # a repr must not show keys and tokens
         by_catalog = () if entry is None else entry.parts
+        if is_connect(spark):  # a client can give rows only a name of one part
+            by_catalog = by_catalog[-1:]
         self._own_name = by_catalog if alias is None else (alias,)
         self._frames = frames or OwnFrames()
 
@@ -113,8 +115,6 @@ class DeltaTable(RowChanges):
         """Return the table of a name: ``delta.`/path` ``, or one of Spark's session catalog.
 
         Raises:
-            UsageError: The name is a catalog's and the session is a Spark Connect client (kind
-                `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
             TableNotFoundError: The name or path has no Delta table (kinds
                 `DELTA_MISSING_DELTA_TABLE`, `DELTA_TABLE_NOT_FOUND`).
         """
@@ -135,7 +135,7 @@ class DeltaTable(RowChanges):
         """Check whether a path is a Delta table or lies in one, as a partition's folder does.
 
         A name ``delta.`path` `` means the same as the path. So does the name of a Delta table in
-        Spark's catalog, in a classic session.
+        Spark's catalog.
         """
         ensure_supported(sparkSession)
         path = known_path(sparkSession, path_text(identifier, "identifier"))

@@ -26,7 +26,7 @@ from optimist.spark.rows.local_rows import result_frame, spark_columns
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.jvm import Jvm, iterate
 
-__all__ = ["plan", "run_command"]
+__all__ = ["is_ours", "plan", "run_command"]
 
 _NO_SYNTAX = "PARSE_SYNTAX_ERROR"
 _OF_SPARK_TOO = (AddConstraint, DropConstraint, ClusterBy)
@@ -47,8 +47,7 @@ def plan(spark: SparkSession, text: str, context: Any) -> Any:
     command = parse_command(text, parameters, is_of_spark=lambda: _is_of_spark(spark, text))
     if command is None:
         return None
-    is_shared = isinstance(command, AlterTable) and isinstance(command.change, _OF_SPARK_TOO)
-    if is_shared and not _is_ours(spark, command.table):
+    if not is_ours(spark, command):
         return None
     if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
         return None
@@ -83,8 +82,13 @@ def run_command(spark: SparkSession, command: Command) -> DataFrame | None:
         return result_frame(spark, rows) if rows.column_names else None
 
 
-def _is_ours(spark: SparkSession, table: TableName) -> bool:
-    """Tell whether a table is one of Delta, for statements that Spark runs for others."""
+def is_ours(spark: SparkSession, command: Command) -> bool:
+    """Tell whether a statement is not one that Spark runs for a table of another format."""
+    is_shared = isinstance(command, AlterTable) and isinstance(command.change, _OF_SPARK_TOO)
+    return not is_shared or _is_delta_table(spark, command.table)
+
+
+def _is_delta_table(spark: SparkSession, table: TableName) -> bool:
     if table.path is not None:
         return True
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from optimist.core.data.intents.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS, remove_empty_directory
 from optimist.core.data.storage.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
@@ -12,7 +12,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import log_path_of
 from optimist.core.paths import join, name_of
 
-__all__ = ["ensure_vacant", "not_vacant"]
+__all__ = ["ensure_vacant", "is_left_empty", "not_vacant"]
 
 _LOG = name_of(log_path_of("table"))
 
@@ -36,6 +36,12 @@ def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
     names = [name for name in names if name not in (INTENTS, *but_for)]
     if names:
         raise not_vacant(table, f"{shown(names[0])}, among others" if names[1:] else names[0])
+
+
+def is_left_empty(table: TableRef) -> bool:
+    """Return whether nothing is left of a failed attempt to make a table."""
+    remove_empty_directory(table)
+    return not _names_at(table)
 
 
 def not_vacant(table: TableRef, found: str) -> UsageError:

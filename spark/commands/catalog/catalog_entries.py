@@ -6,7 +6,7 @@ in the table's log, so an entry never becomes stale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -16,16 +16,17 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.catalog.names import CatalogTable, in_session_catalog, is_delta
+from optimist.spark.commands.catalog.names import CatalogTable, in_session_catalog
+from optimist.spark.commands.catalog.places import Place, is_one_place
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
 __all__ = [
-    "Place",
     "become_delta",
     "known_name",
     "move",
+    "place_of_identifier",
     "place_of_name",
     "register",
     "register_new",
@@ -35,106 +36,69 @@ _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The location where a table is to be created or replaced.
+def place_of_identifier(spark: SparkSession, identifier: Any, location: str | None) -> Place:
+    """Return the location that a name has, or will have.
 
-    Attributes:
-        path: The path.
-        name: The table's name in messages.
-        identifier: The name in the session catalog, a Java `TableIdentifier`; None for a table with
-            only a path.
-        is_new_name: True if the name is not in the catalog yet.
-        is_managed: True if the catalog removes the files with the name.
+    Args:
+        spark: The session.
+        identifier: A Java `Identifier`: a name, or a path without a namespace.
+        location: The statement's location.
+
+    Raises:
+        UsageError: The name belongs to a view, or to a table that is not a Delta table (kind
+            `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two locations (kinds
+            `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
+        AnalysisException: The database does not exist.
     """
-
-    path: str
-    name: str
-    identifier: Any = None
-    is_new_name: bool = False
-    is_managed: bool = False
-
-    @classmethod
-    def of(cls, spark: SparkSession, identifier: Any, location: str | None) -> Place:
-        """Return the location that a name has, or will have.
-
-        Args:
-            spark: The session.
-            identifier: A Java `Identifier`: a name, or a path without a namespace.
-            location: The statement's location.
-
-        Raises:
-            UsageError: The name belongs to a view, or to a table that is not a Delta table (kind
-                `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two locations (kinds
-                `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
-            AnalysisException: The database does not exist.
-        """
-        name, namespace = str(identifier.name()), list(identifier.namespace())
-        if not namespace and ("/" in name or ":" in name):
-            return cls._of_path(Jvm.of(spark), name, location)
-        jvm = Jvm.of(spark)
-        database = namespace[-1] if namespace else _DELTA
-        option = jvm.root.scala.Option.apply(database)
-        known = jvm.catalyst.TableIdentifier(name, option)
-        catalog = jvm.session.sessionState().catalog()
-        if catalog.tableExists(known):
-            return cls._of_entry(jvm, known, catalog.getTableMetadata(known), location)
-        catalog.getDatabaseMetadata(database)  # a missing database is an error
-        where = catalog.defaultTablePath(known) if location is None else location
-        path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
-        text = str(known.quotedString())
-        return cls(path, text, known, is_new_name=True, is_managed=location is None)
-
-    @classmethod
-    def _of_path(cls, jvm: Jvm, path: str, location: str | None) -> Place:
-        if location is not None and not _is_one_place(jvm, path, location):
-            raise UsageError(
-                f"The statement gives two places for the table: the path {shown(path)}, and the "
-                f"location {shown(location)}. Nothing was written. Leave the location out.",
-                kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
-                path=path,
-                location=location,
-            )
-        return cls(path, f"delta.{quoted(path)}")
-
-    @classmethod
-    def _of_entry(cls, jvm: Jvm, known: Any, entry: Any, location: str | None) -> Place:
-        """Return the location of a table that the catalog has."""
-        text, kind = str(known.quotedString()), str(entry.tableType().name())
-        provider = entry.provider()
-        if kind == "VIEW" or provider.isEmpty() or not is_delta(str(provider.get())):
-            raise UsageError(
-                f"{text} is {'a view' if kind == 'VIEW' else 'not a Delta table'}. Nothing was "
-                "written. Drop it first, to make a Delta table of that name.",
-                kind="DELTA_NOT_A_DELTA_TABLE",
-                name=text,
-            )
-        path = str(jvm.root.org.apache.hadoop.fs.Path(entry.location()).toString())
-        if location is not None and not _is_one_place(jvm, path, location):
-            raise UsageError(
-                f"The table {text} is at {shown(path)}, and can't be made at {shown(location)}. "
-                "Nothing was written. Leave the location out, or drop the table first.",
-                kind="DELTA_TABLE_LOCATION_MISMATCH",
-                path=path,
-                location=location,
-            )
-        return cls(path, text, known, is_managed=kind == "MANAGED")
+    name, namespace = str(identifier.name()), list(identifier.namespace())
+    if not namespace and ("/" in name or ":" in name):
+        return _place_of_path(name, location)
+    jvm = Jvm.of(spark)
+    database = namespace[-1] if namespace else _DELTA
+    option = jvm.root.scala.Option.apply(database)
+    known = jvm.catalyst.TableIdentifier(name, option)
+    catalog = jvm.session.sessionState().catalog()
+    if catalog.tableExists(known):
+        return _place_of_entry(jvm, known, catalog.getTableMetadata(known), location)
+    catalog.getDatabaseMetadata(database)  # a missing database is an error
+    where = catalog.defaultTablePath(known) if location is None else location
+    path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
+    text = str(known.quotedString())
+    return Place(path, text, known, is_new_name=True, is_managed=location is None)
 
 
-def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
-    """Compare two paths, where Spark may have added the scheme to one of them."""
-    hadoop_path = jvm.root.org.apache.hadoop.fs.Path
-    first, second = hadoop_path(one).toUri(), hadoop_path(other).toUri()
-    if first.getPath() != second.getPath():
-        return False
-    pairs = ((first.getScheme(), second.getScheme()), (first.getHost(), second.getHost()))
-    return all(None in pair or pair[0] == pair[1] for pair in pairs)
+def _place_of_path(path: str, location: str | None) -> Place:
+    if location is not None and not is_one_place(path, location):
+        raise UsageError(
+            f"The statement gives two places for the table: the path {shown(path)}, and the "
+            f"location {shown(location)}. Nothing was written. Leave the location out.",
+            kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+            path=path,
+            location=location,
+        )
+    return Place(path, f"delta.{quoted(path)}")
+
+
+def _place_of_entry(jvm: Jvm, known: Any, entry: Any, location: str | None) -> Place:
+    """Return the location of a table that the catalog has."""
+    provider, where = entry.provider(), entry.storage().locationUri()
+    path = None
+    if where.isDefined():
+        path = str(jvm.root.org.apache.hadoop.fs.Path(where.get()).toString())
+    place = Place.of_entry(
+        str(known.quotedString()),
+        str(entry.tableType().name()),
+        str(provider.get()) if provider.isDefined() else None,
+        path,
+        location,
+    )
+    return replace(place, identifier=known)
 
 
 def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place:
     """Return the location that a name in a statement has, or will have.
 
-    It also raises the errors of `Place.of`.
+    It also raises the errors of `place_of_identifier`.
 
     Raises:
         UsageError: The name belongs to another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
@@ -143,7 +107,7 @@ def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place
     jvm = Jvm.of(spark)
     identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
     namespace = jvm.array(jvm.root.java.lang.String, [str(known.database().get())])
-    return Place.of(spark, identifier.of(namespace, known.table()), location)
+    return place_of_identifier(spark, identifier.of(namespace, known.table()), location)
 
 
 def known_name(spark: SparkSession, name: str) -> Any:

@@ -17,18 +17,19 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.catalog.catalog_entries import (
-    Place,
     known_name,
     place_of_name,
     register_new,
 )
 from optimist.spark.commands.catalog.names import is_enabled
+from optimist.spark.commands.catalog.places import Place
+from optimist.spark.commands.catalog.server_entries import named_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["create_named", "ensure_names_known"]
+__all__ = ["complete_for_place", "create_named", "ensure_names_known"]
 
 _WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -46,9 +47,12 @@ def create_named(
 
     Raises:
         UsageError: The session does not know Delta tables by name (kind
-            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or see `Place.of`.
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or see `place_of_name`.
         AnalysisException: The name exists already, or does not exist and should be replaced.
     """
+    if is_connect(spark):
+        _create_on_server(spark, name, definition, location)
+        return
     ensure_names_known(spark, name)
     with original_errors():
         if _is_kept(spark, name, definition.mode):
@@ -58,9 +62,18 @@ def create_named(
         )
         log = open_target(spark, place.path)
         is_new = not log.table_exists()
-        create_table(log.start_transaction, _complete_for_place(place, definition))
+        create_table(log.start_transaction, complete_for_place(place, definition))
         if place.is_new_name:
             register_new(spark, place, log, is_new=is_new)
+
+
+def _create_on_server(
+    spark: SparkSession, name: str, definition: TableDefinition, location: str | None
+) -> None:
+    with original_errors(), named_place(spark, name, location, definition.mode) as place:
+        if place is not None:
+            log = open_target(spark, place.path)
+            create_table(log.start_transaction, complete_for_place(place, definition))
 
 
 def _is_kept(spark: SparkSession, name: str, mode: CreateMode) -> bool:
@@ -87,12 +100,12 @@ def ensure_names_known(spark: SparkSession, name: str) -> None:
         UsageError: See `create_named`.
     """
     if is_connect(spark):
-        raise _no_names(name, "is a name in the server's catalog, where no client can put a table")
+        raise _no_names(name, "is a name in the server's catalog, whose entry a client can't turn")
     if not is_enabled(spark):
         raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
 
 
-def _complete_for_place(place: Place, definition: TableDefinition) -> TableDefinition:
+def complete_for_place(place: Place, definition: TableDefinition) -> TableDefinition:
     """Complete the definition for a location, and accept a table there that has no name yet."""
     mode = definition.mode
     if place.is_new_name and mode is CreateMode.CREATE_IF_NOT_EXISTS:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.sql import path_in_name
+from optimist.core.sql import parts_of_name, path_in_name
+from optimist.spark.commands.catalog.server_names import raise_unknown, server_entry
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -27,6 +28,7 @@ __all__ = [
     "name_parts",
     "named_table",
     "table_path",
+    "without_location",
 ]
 
 _MAYBE_NAME = re.compile(r"[^/:]+")
@@ -70,16 +72,21 @@ class CatalogTable:
         name, shown_name = str(identifier.quotedString()), str(identifier.unquotedString())
         location = entry.storage().locationUri()
         if location.isEmpty():
-            raise TableError(
-                f"The catalog's entry {name} has no location. Nothing was read or written. Drop "
-                "it, and create the table again.",
-                kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
-                name=name,
-            )
+            raise without_location(name)
         path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
         kind = str(entry.tableType().name())
         parts = tuple(map(str, iterate(identifier.nameParts())))
         return cls(name, shown_name, parts, str(path), kind == "MANAGED", str(entry.owner() or ""))
+
+
+def without_location(name: str) -> TableError:
+    """Return the error for an entry of a catalog that tells no location."""
+    return TableError(
+        f"The catalog's entry {name} has no location. Nothing was read or written. Drop it, and "
+        "create the table again.",
+        kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
+        name=name,
+    )
 
 
 def is_delta(source: object) -> bool:
@@ -100,7 +107,7 @@ def is_enabled(spark: SparkSession) -> bool:
 
 def known_path(spark: SparkSession, text: str) -> str:
     """Return the path of a Delta table's name, or the text itself as a path."""
-    if path_in_name(text) is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
+    if path_in_name(text) is None and not _MAYBE_NAME.fullmatch(text):
         return text
     try:
         return table_path(spark, text)
@@ -117,28 +124,36 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, CatalogTable | Non
     """Return the path of a named table, and its entry in the catalog or None.
 
     Args:
-        spark: A classic session, or a Spark Connect client, which knows only paths.
+        spark: A classic session, or a Spark Connect client.
         name: ``delta.`/path` ``, or a name in the session catalog with or without its database.
 
     Raises:
-        UsageError: The name is a catalog's, on Spark Connect (kind
-            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); or it belongs to a view, or to a table that is
-            not a Delta table (kind `DELTA_TABLE_ONLY_OPERATION`).
+        UsageError: The name belongs to a view, or to a table that is not a Delta table (kind
+            `DELTA_TABLE_ONLY_OPERATION`).
         AnalysisException: Spark does not know the table.
     """
     path = path_in_name(name)
     if path is not None:
         return path, None
-    if is_connect(spark):
-        raise UsageError(
-            f"The name {name!r} is a name in the server's catalog, from which a client can't "
-            "learn where the table is. Use DeltaTable.forPath(spark, path), or a name of the form "
-            "delta.`path`.",
-            kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
-            name=name,
-        )
-    entry = catalog_table(spark, name)
+    entry = _server_table(spark, name) if is_connect(spark) else catalog_table(spark, name)
     return entry.path, entry
+
+
+def _server_table(spark: SparkSession, name: str) -> CatalogTable:
+    """Return the entry of a Delta table in the catalog of a Spark Connect server."""
+    entry = server_entry(spark, parts_of_name(name))
+    if entry is None:
+        raise_unknown(spark, name)
+    if entry.kind == "VIEW":
+        raise _not_delta(name, "is a view")
+    if not is_delta(entry.provider):
+        raise _not_delta(name, "is of another format")
+    if entry.location is None:
+        raise without_location(entry.name)
+    is_managed = entry.kind == "MANAGED"
+    return CatalogTable(
+        entry.name, entry.shown_name, entry.parts, entry.location, is_managed, entry.owner
+    )
 
 
 def name_parts(spark: SparkSession, name: str) -> list[str]:

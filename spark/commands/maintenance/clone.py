@@ -16,8 +16,10 @@ from optimist.core.statements.clones import CloneOptions, clone_to
 from optimist.core.statements.context import OpenTable
 from optimist.spark.commands.catalog.catalog_entries import place_of_name, register_new
 from optimist.spark.commands.catalog.named_tables import ensure_names_known
+from optimist.spark.commands.catalog.server_entries import named_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.statement_context import SparkStatements
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["clone_path", "clone_to_name", "clone_to_path"]
 
@@ -56,6 +58,8 @@ def clone_to_name(
         UsageError: The session does not know Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); and as `DeltaLog.clone`.
     """
+    if is_connect(spark):
+        return _clone_on_server(spark, source, name, options, location)
     ensure_names_known(spark, name)
     place = place_of_name(spark, name, location)
     if place.is_new_name and options.mode is CreateMode.CREATE_IF_NOT_EXISTS:
@@ -66,6 +70,21 @@ def clone_to_name(
     if place.is_new_name:
         register_new(spark, place, log, is_new=is_new)
     return done
+
+
+def _clone_on_server(
+    spark: SparkSession,
+    source: OpenTable,
+    name: str,
+    options: CloneOptions,
+    location: str | None,
+) -> ClonedTable | None:
+    with named_place(spark, name, location, options.mode) as place:
+        if place is None:
+            return None
+        if place.is_new_name and options.mode is CreateMode.CREATE_IF_NOT_EXISTS:
+            options = replace(options, mode=CreateMode.CREATE)  # a table there has another name
+        return clone_to_path(spark, source, place.path, options)
 
 
 def clone_path(target: str) -> str | None:

@@ -18,7 +18,12 @@ from optimist.core.commands.create.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
-from optimist.spark.commands.catalog.catalog_entries import Place, register, register_new
+from optimist.spark.commands.catalog.catalog_entries import (
+    place_of_identifier,
+    register,
+    register_new,
+)
+from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
@@ -54,7 +59,7 @@ def create(spark: SparkSession, identifier: Any, more: Any) -> Any:
         None, or the Java error that tells Spark that there is such a name by now.
     """
     definition = Definition.of(Jvm.of(spark), *more)
-    place = Place.of(spark, identifier, definition.location)
+    place = place_of_identifier(spark, identifier, definition.location)
     with _LOCK:  # of the threads of this process, one makes and registers a table at a time
         log = open_target(spark, place.path)
         create_table(log.start_transaction, _request(definition, place, CreateMode.CREATE))
@@ -77,7 +82,7 @@ def stage(spark: SparkSession, identifier: Any, more: Any) -> Any:
     """
     how, *parts = more
     definition = Definition.of(Jvm.of(spark), *parts)
-    place = Place.of(spark, identifier, definition.location)
+    place = place_of_identifier(spark, identifier, definition.location)
     return StagedTable(spark, place, definition, str(how)).staged()
 
 

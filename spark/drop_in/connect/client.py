@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.drop_in.connect.catalog import CATALOG
 from optimist.spark.drop_in.connect.frames import READER, session_of
 from optimist.spark.drop_in.connect.plans import SentPlans
 from optimist.spark.drop_in.connect.sql import connect_sql
@@ -188,6 +189,7 @@ def _wrapped() -> Iterator[tuple[type, str, Callable[..., Any]]]:
 
 def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
     # The client's classes need packages that classic sessions do not.
+    from pyspark.sql.connect.catalog import Catalog
     from pyspark.sql.connect.readwriter import (
         DataFrameReader,
         DataFrameWriter,
@@ -197,6 +199,7 @@ def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
 
     return MappingProxyType(
         {
+            Catalog: CATALOG,
             DataFrameReader: READER,
             DataFrameWriter: WRITER,
             DataFrameWriterV2: WRITER_TO,

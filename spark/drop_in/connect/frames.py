@@ -6,16 +6,18 @@ Each method is given Spark's own as `original`, bound to the object, for everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.requests.arguments import ensure_text
-from optimist.core.sql import path_in_name
+from optimist.core.statements.missing_tables import as_missing_name
 from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import read
+from optimist.spark.drop_in.connect.statement_names import place_of_name
 from optimist.spark.drop_in.shared.options import only_path, read_options, schema_given
 
 __all__ = ["READER", "Original", "asks_for_delta", "paths_of", "session_of"]
@@ -25,8 +27,9 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def session_of(owner: Any) -> SparkSession:
-    """Return the session of a reader or a writer."""
-    names = ("_client", "_spark", "_session")  # of readers, writers, and writers of streams
+    """Return the session of a reader, a writer or a catalog."""
+    # Of readers, writers, writers of streams, and the catalog.
+    names = ("_client", "_spark", "_session", "_sparkSession")
     session: SparkSession = next(getattr(owner, name) for name in names if hasattr(owner, name))
     return session
 
@@ -69,11 +72,16 @@ def _load(
 
 
 def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
-    path = path_in_name(tableName)
-    if path is None:
+    spark = session_of(reader)
+    named = place_of_name(spark, tableName)
+    if named is None or named.path is None:
         frame: DataFrame = original(tableName)
         return frame
-    return follow(read(session_of(reader), path, **read_options(reader._options)))
+    rows = partial(read, spark, named.path, **read_options(reader._options))
+    if named.location is None:
+        return follow(rows())
+    with as_missing_name(str(named)):
+        return follow(rows()).alias(named.parts[-1])
 
 
 READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _read_table})

@@ -1,4 +1,4 @@
-"""The frames that stand for ``delta.`/path` `` in a query of a Spark Connect client.
+"""The frames that stand for Delta tables in a query of a Spark Connect client.
 
 The server would read every column and file of them. So what the query surely leaves unread
 (`query_needs`) is left out here; a filter stays in the query, where Spark applies it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql import Mentions, PathRelation, RowNeeds, SqlText
+from optimist.core.statements.missing_tables import as_missing_name
 from optimist.spark.arrow.frame import Needed
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.reading.read import TableVersion, epoch_millis, open_rows, read
@@ -74,7 +76,9 @@ class RelationFrames:
         millis = None
         if relation.timestamp is not None:
             millis = epoch_millis(self.spark, self._time(relation.timestamp))
-        return open_rows(self.spark, relation.path, number, millis)
+        told = as_missing_name(".".join(relation.name)) if relation.name else nullcontext()
+        with told:
+            return open_rows(self.spark, relation.path, number, millis)
 
     def _changes(self, relation: PathRelation) -> DataFrame:
         bounds: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,6 +12,7 @@ from optimist.core.predicates.text import quote_path
 from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql import RowChange, SqlText, TableName
 from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
+from optimist.core.statements.missing_tables import as_missing_name
 from optimist.core.statements.result_rows import affected_rows
 from optimist.spark.commands.catalog.missing_tables import open_existing
 from optimist.spark.commands.dml.delete import delete
@@ -21,33 +23,58 @@ from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import merge
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.formats import FormattedSql
-from optimist.spark.drop_in.connect.path_qualifiers import with_aliases
-from optimist.spark.drop_in.connect.value_tables import value_tables
+from optimist.spark.drop_in.connect.path_qualifiers import Aliases, with_aliases, without_name
+from optimist.spark.drop_in.connect.statement_names import StatementNames
+from optimist.spark.drop_in.connect.value_tables import ValueTables, value_tables
 from optimist.spark.rows.local_rows import result_frame
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
 
 __all__ = ["change_rows"]
 
 _Text: TypeAlias = Callable[[SqlText], str]
 _SOURCE_ALIAS = "__optimist_source"
-"""The alias of a MERGE's source that is a path without one."""
+"""The alias of a MERGE's source that has none of its own."""
 
 
 @original_errors()
-def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> DataFrame:
-    """Run a change whose table is a path.
+def change_rows(
+    spark: SparkSession, change: RowChange, sql: FormattedSql, names: StatementNames
+) -> DataFrame:
+    """Run a change of a Delta table.
+
+    Args:
+        spark: The client's session.
+        change: The change.
+        sql: The statement.
+        names: What the names in the statement mean.
 
     Returns:
         One row with the numbers of rows, as the methods of `DeltaTable` give it.
     """
-    with value_tables(spark) as tables:
+    with value_tables(spark, names) as tables:
+        if isinstance(change, Merge) and isinstance(change.source, TableName):
+            known = None if sql.frame(change.source) else names.known(change.source)
+            change = replace(change, source=known or change.source)
         aliases = _aliases(change)
-        return _changed(spark, change, sql, lambda value: tables.text(value, aliases))
+        if change.table.location is not None and change.alias is None:
+            change = replace(change, alias=_own_alias(change))
+        return _changed(spark, _by_aliases(change, aliases), sql, _text_of(tables, aliases))
+
+
+def _text_of(tables: ValueTables, aliases: Aliases) -> _Text:
+    return lambda value: tables.text(value, aliases)
 
 
 def _changed(spark: SparkSession, change: RowChange, sql: FormattedSql, text: _Text) -> DataFrame:
-    log = open_existing(spark, str(change.table.path))
+    path = str(change.table.path)
+    if change.table.location is None:
+        log = open_existing(spark, path)
+    else:
+        log = open_log(spark, path)
+        with as_missing_name(str(change.table)):
+            log.snapshot()
     if isinstance(change, Merge):
         request = MergeRequest(
             _source(spark, change, sql),
@@ -74,24 +101,68 @@ def _is_named(change: Delete | Update) -> bool:
     return any(with_aliases(text, aliases) != text for text in given)
 
 
-def _aliases(change: RowChange) -> Mapping[str, str]:
-    """Return the alias under which the command knows a table that has none, by its path."""
-    path = str(change.table.path)
-    found = {} if change.alias is not None else {path: TARGET_ALIAS}
+def _aliases(change: RowChange) -> Aliases:
+    """Return the aliases under which the command knows tables that have none of their own."""
+    found: dict[tuple[str, ...], str] = {}
+    if change.alias is None:
+        found |= _by_ends(change.table, _own_alias(change))
     if isinstance(change, Merge) and change.source_alias is None:
-        source = change.source.path if isinstance(change.source, TableName) else None
-        if source is not None and source != path:
-            found[source] = _SOURCE_ALIAS
+        source = change.source
+        if isinstance(source, TableName) and source.path != change.table.path:
+            found |= _by_ends(source, _source_alias(change) or _SOURCE_ALIAS)
     return found
+
+
+def _by_ends(table: TableName, alias: str) -> Aliases:
+    """Return an alias by the names of its table that are longer than the alias."""
+    ends = (table.parts[start:] for start in range(len(table.parts) - 1))
+    return dict.fromkeys(ends, alias)
+
+
+def _own_alias(change: RowChange) -> str:
+    """Return the alias of a table that has none of its own."""
+    is_path = change.table.location is None
+    return TARGET_ALIAS if is_path or _have_one_name(change) else change.table.parts[-1]
+
+
+def _have_one_name(change: RowChange) -> bool:
+    """Return whether both tables of a MERGE would have one name before their columns."""
+    if not isinstance(change, Merge):
+        return False
+    last = change.source.parts[-1] if isinstance(change.source, TableName) else None
+    name = change.source_alias or last
+    return name is not None and name.lower() == change.table.parts[-1].lower()
+
+
+def _source_alias(change: Merge) -> str | None:
+    """Return the name before the columns of a MERGE's source, or None for a query without one."""
+    source = change.source
+    if change.source_alias is not None or not isinstance(source, TableName):
+        return change.source_alias
+    is_path = source.path is not None and source.location is None
+    is_taken = change.alias in (None, TARGET_ALIAS) and _have_one_name(change)
+    return _SOURCE_ALIAS if is_path or is_taken else source.parts[-1]
+
+
+def _by_aliases(change: RowChange, aliases: Aliases) -> RowChange:
+    """Return a change whose assigned columns have no longer names before them than an alias."""
+
+    def renamed(assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
+        return tuple(
+            replace(each, column=without_name(each.column, aliases)) for each in assignments
+        )
+
+    if isinstance(change, Update):
+        return replace(change, assignments=renamed(change.assignments))
+    if isinstance(change, Merge):
+        clauses = tuple(clause.mapped(lambda text: text, renamed) for clause in change.clauses)
+        return replace(change, clauses=clauses)
+    return change
 
 
 def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:
     """Return the source of a MERGE, under the name that the statement gives it."""
-    alias = change.source_alias
-    if alias is None and isinstance(change.source, TableName) and change.source.path is None:
-        alias = change.source.parts[-1]
-    if alias is None and isinstance(change.source, TableName):
-        alias = _SOURCE_ALIAS
+    alias = _source_alias(change)
     rows = _rows(spark, change.source, sql)
     return rows if alias is None else rows.alias(alias)
 

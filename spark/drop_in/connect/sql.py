@@ -1,61 +1,66 @@
-"""`spark.sql` of a Spark Connect client: statements of Delta, and queries over paths.
+"""`spark.sql` of a Spark Connect client: statements of Delta, and queries over Delta tables.
 
 1. A statement of Delta's (`core/sql/grammar.py`) is run here.
-2. So is a statement of Spark's that changes a table, if that is a path.
-3. In any other text that names tables by paths, the frames of these tables take the places of the
-   names; the rest stays the user's own text. The server gets the frames along with the statement,
-   so that no view stays behind.
-4. All others go to the server as they are. A text without the letters `delta` or `table_changes` is
-   not looked into.
+2. So is a statement of Spark's that makes or changes a Delta table, or shows facts about one.
+3. In any other text that names Delta tables, their frames take the places of the names
+   (`queries.py`).
+4. All others go to the server as they are.
+
+A table is named by its path, or by a name of the server's catalog, which is asked what it means.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from optimist.core.errors import UsageError
 from optimist.core.sql import (
+    Command,
     PathRelation,
     PathStatement,
-    RowNeeds,
-    markers_of,
+    names_of_relations,
     parse_command,
     parse_path_statement,
     path_relations,
-    query_needs,
 )
 from optimist.core.sql.spark_statements.shows import parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
-from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Span, Update
+from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Update
+from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
+from optimist.spark.drop_in.connect.queries import with_frames
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.drop_in.connect.rows import change_rows
 from optimist.spark.drop_in.connect.shows import show
+from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
     cached_query,
     ensure_can_be_had,
+    has_query,
+    named_statement,
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import create
 from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.drop_in.shared.tables_like import makes_delta_table
-from optimist.spark.drop_in.statements import run_command
+from optimist.spark.drop_in.statements import is_ours, run_command
 from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["connect_sql"]
 
 _LETTERS = re.compile("delta|table_changes", re.IGNORECASE)
+_NO_SYNTAX = "PARSE_SYNTAX_ERROR"
 _Original = Callable[..., DataFrame]
 
 
@@ -76,38 +81,108 @@ def connect_sql(
         args: The values of its parameters, by name or by place.
         frames: What stands for `{name}` in the text.
     """
-    parameters = None if args is None else SentParameters(spark=spark, args=args)
     sql = FormattedSql.of(spark, text, frames)
     if "${" in sql.text:
         sql = _with_variables(original, sql)
-    names_delta = _LETTERS.search(sql.text) is not None
-    command = parse_command(sql.text, parameters, is_of_spark=lambda: not names_delta)
-    if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
-        command = None
-    if command is not None:
-        told = run_command(spark, command)
-        return _no_rows(spark) if told is None else told
-    if not names_delta:
-        return original(text, args, **frames)
-    statement = parse_path_statement(sql.text, parameters)
-    if statement is not None:
-        return _run(spark, statement, sql)
-    asked = parse_show(sql.text, parameters)
-    if asked is not None:
-        return show(spark, asked)
-    relations = path_relations(sql.text, parameters)
-    ensure_can_be_had(sql.text, relations)
-    if not relations:
-        return original(text, args, **frames)
-    view = temporary_view(sql.text)
-    if view is not None:
-        view.create(sql.query(spark, sql.text[view.query_start :], args))
-        return _no_rows(spark)
-    cached = cached_query(sql.text)
-    if cached is not None:
-        _cache(spark, cached, sql, args)
-        return _no_rows(spark)
-    return _with_frames(spark, original, sql, relations, args)
+    answer = _Statement(spark, original, sql, args).run()
+    return original(text, args, **frames) if answer is None else answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement that is looked into.
+
+    Attributes:
+        spark: The client's session.
+        original: Spark's own `sql` of this session.
+        sql: The statement.
+        args: The values of its parameters.
+        names: What the names in it mean.
+    """
+
+    spark: SparkSession
+    original: _Original
+    sql: FormattedSql
+    args: Arguments | None
+    names: StatementNames = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", StatementNames(self.spark))
+
+    def run(self) -> DataFrame | None:
+        """Run the statement, or return None if it is Spark's own."""
+        command = self._command()
+        if command is not None:
+            told = run_command(self.spark, command)
+            return _no_rows(self.spark) if told is None else told
+        try:
+            statement = parse_path_statement(self.sql.text, self._parameters, own_names=self.names)
+            if statement is not None:
+                return _run(self.spark, statement, self.sql, self.names)
+            asked = parse_show(self.sql.text, self._parameters, own_names=self.names)
+        except UsageError as error:
+            if error.kind == _NO_SYNTAX and not self._names_delta:
+                return None  # the server says what is wrong, or knows more than this grammar
+            raise
+        return self._queried() if asked is None else show(self.spark, asked)
+
+    def _command(self) -> Command | None:
+        """Return the statement as one of Delta's, or None for another."""
+        text, spark = self.sql.text, self.spark
+        is_of_spark = not self._names_delta
+        command = parse_command(text, self._parameters, is_of_spark=lambda: is_of_spark)
+        if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
+            return None
+        return command if command is None or is_ours(spark, command) else None
+
+    def _queried(self) -> DataFrame | None:
+        """Run a statement with a query over Delta tables, or return None without one."""
+        spark, sql, text = self.spark, self.sql, self.sql.text
+        relations = self._relations()
+        ensure_can_be_had(text, relations)
+        if not relations:
+            self._prepare_server()
+            return None
+        view = temporary_view(text)
+        if view is not None:
+            view.create(sql.query(spark, text[view.query_start :], self.args))
+            return _no_rows(spark)
+        cached = cached_query(text)
+        if cached is not None:
+            _cache(spark, cached, sql, self.args)
+            return _no_rows(spark)
+        return with_frames(spark, self.original, sql, relations, self.args)
+
+    def _relations(self) -> Sequence[PathRelation]:
+        """Return the Delta tables that the statement reads."""
+        text, takes_names = self.sql.text, has_query(self.sql.text)
+        if takes_names:
+            found = names_of_relations(text)
+            self.names.learn(name for name in found if name[0] not in self.sql.frames)
+        if not self._names_delta:
+            return ()
+        place_of = self.names.place_of if takes_names else None
+        return path_relations(text, self._parameters, place_of)
+
+    def _prepare_server(self) -> None:
+        """Let the server know the format of the table that its statement is about.
+
+        Raises:
+            UsageError: The server can't run it (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+        """
+        named = named_statement(self.sql.text)
+        if named is not None and self.names.known(named.table) is not None:
+            named.ensure_can_be_had()
+            ensure_format_known(self.spark)
+
+    @property
+    def _names_delta(self) -> bool:
+        return self.names.has_delta or _LETTERS.search(self.sql.text) is not None
+
+    @property
+    def _parameters(self) -> SentParameters | None:
+        args = self.args
+        return None if args is None else SentParameters(spark=self.spark, args=args)
 
 
 @original_errors()
@@ -123,10 +198,12 @@ def _with_variables(original: _Original, sql: FormattedSql) -> FormattedSql:
 
 
 @original_errors()
-def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:
-    """Run a statement over a path, and return its rows."""
+def _run(
+    spark: SparkSession, statement: PathStatement, sql: FormattedSql, names: StatementNames
+) -> DataFrame:
+    """Run a statement over a Delta table, and return its rows."""
     if isinstance(statement, Delete | Update | Merge):
-        return change_rows(spark, statement, sql)
+        return change_rows(spark, statement, sql, names)
     if isinstance(statement, Insert):
         insert_rows(spark, statement, sql)
     elif isinstance(statement, CreateTable):
@@ -152,55 +229,3 @@ def _cache(
 
 def _no_rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], StructType())
-
-
-def _with_frames(
-    spark: SparkSession,
-    original: _Original,
-    sql: FormattedSql,
-    relations: Sequence[PathRelation],
-    args: Arguments | None,
-) -> DataFrame:
-    """Run a statement with the frames of tables in the places of their names."""
-    parameters = None if args is None else SentParameters(spark=spark, args=args)
-    text = sql.text
-    needs = query_needs(text, relations, parameters)
-    tables = RelationFrames(spark, needs.mentions)
-    qualifiers = {relation.path for relation in relations if relation.is_qualifier}
-    opened: dict[tuple[PathRelation, RowNeeds], str] = {}
-    by_path: dict[str, str] = {}
-    by_span: dict[Span, str] = {}
-    views = dict(sql.frames)
-    for relation in relations:
-        if not relation.is_qualifier:
-            # A table that is named before a column is one frame, whichever rows are needed where.
-            rows = RowNeeds() if relation.path in qualifiers else needs.rows_of(relation)
-            key = (relation, rows)
-            if key not in opened:
-                opened[key] = f"optimist_table_{len(opened)}"
-                views[opened[key]] = tables.frame(relation, rows)
-            by_path[relation.path] = by_span[relation.span] = opened[key]
-    pieces: list[str] = []
-    end = 0
-    for relation in relations:
-        name = by_path[relation.path] if relation.is_qualifier else by_span[relation.span]
-        pieces += sql.template(text[end : relation.span.start]), f"{{{name}}}"
-        end = relation.span.end
-    pieces.append(sql.template(text[end:]))
-    return original("".join(pieces), _args_left(text, relations, args), **views)
-
-
-def _args_left(
-    text: str,
-    relations: Sequence[PathRelation],
-    args: Arguments | None,
-) -> Arguments | None:
-    """Return the values without those whose markers `?` stand in replaced relations."""
-    if args is None or isinstance(args, dict):
-        return args
-    spans = [relation.span for relation in relations]
-    return [
-        value
-        for value, marker in zip(args, markers_of(text), strict=False)
-        if not any(span.start <= marker.start < span.end for span in spans)
-    ] or None

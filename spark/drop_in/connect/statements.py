@@ -10,13 +10,17 @@ from pyspark.sql import DataFrame
 
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import PathRelation
+from optimist.core.sql.statements import TableName
 from optimist.spark.drop_in.connect.refusals import refused
 
 __all__ = [
     "CachedQuery",
+    "NamedStatement",
     "TemporaryView",
     "cached_query",
     "ensure_can_be_had",
+    "has_query",
+    "named_statement",
     "temporary_view",
 ]
 
@@ -30,6 +34,30 @@ _MADE_OF_DELTA = {
     "CREATE [OR] [REPLACE] TEMP VIEW": "Use CREATE TEMPORARY VIEW name AS SELECT ...",
 }
 """What names the format and no table that is there, and what to say instead."""
+_WITH_QUERIES = ("CREATE", "REPLACE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE")
+_ABOUT_NAMES = (
+    "DROP TABLE",
+    "ALTER TABLE",
+    "ANALYZE TABLE",
+    "CACHE LAZY TABLE",
+    "CACHE TABLE",
+    "UNCACHE TABLE",
+    "DESCRIBE TABLE EXTENDED",
+    "DESCRIBE TABLE FORMATTED",
+    "DESCRIBE TABLE",
+    "DESCRIBE EXTENDED",
+    "DESCRIBE FORMATTED",
+    "DESC TABLE EXTENDED",
+    "DESC TABLE FORMATTED",
+    "DESC TABLE",
+    "DESC EXTENDED",
+    "DESC FORMATTED",
+    "MSCK REPAIR TABLE",
+    "REFRESH TABLE",
+    "REPAIR TABLE",
+    "SHOW PARTITIONS",
+)
+_OF_THE_CATALOG = ("DROP TABLE", "REFRESH TABLE", "UNCACHE TABLE")
 _NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
 
 
@@ -108,6 +136,52 @@ def cached_query(text: str) -> CachedQuery | None:
     return CachedQuery(view, start)
 
 
+@dataclass(frozen=True, slots=True)
+class NamedStatement:
+    """A statement of Spark's about a name in its catalog.
+
+    Attributes:
+        verb: Its words before the name.
+        table: The name.
+        is_of_catalog: The server can run it, since it changes the entry alone, or drops it.
+    """
+
+    verb: str
+    table: TableName
+    is_of_catalog: bool
+
+    def ensure_can_be_had(self) -> None:
+        """Refuse the statement over a Delta table, which the server would take for another.
+
+        Raises:
+            UsageError: It is refused (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+        """
+        if not self.is_of_catalog:
+            raise refused(f"{self.verb} over a Delta table", _OTHER_WAY)
+
+
+def named_statement(text: str) -> NamedStatement | None:
+    """Return a statement about a name, or None for any other."""
+    reader = Reader(text)
+    verb = next((words for words in _ABOUT_NAMES if reader.take(*words.split())), None)
+    if verb is None:
+        return None
+    reader.take("IF", "EXISTS")
+    if reader.peek().kind not in ("word", "name"):
+        return None
+    table = reader.table()
+    is_rename = verb == "ALTER TABLE" and reader.is_at("RENAME", "TO")
+    return NamedStatement(verb, table, is_rename or verb in _OF_THE_CATALOG)
+
+
+def has_query(text: str) -> bool:
+    """Return whether a statement may read tables by a query."""
+    reader = Reader(text)
+    first = reader.peek().text.upper()
+    is_described = first in ("DESCRIBE", "DESC") and reader.peek(1).text.upper() == "QUERY"
+    return first in (*_QUERIES, *_WITH_QUERIES, *_SCRIPTS) or is_described
+
+
 def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
     """Refuse what would end in an error of the server's, or in a table without a place.
 
@@ -130,31 +204,18 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
         if _makes_of_delta(Reader(text), made.split()):
             named = " ".join(word for word in made.split() if not word.startswith("["))
             raise refused(f"{named} ... USING delta", way_out)
-    if _makes_a_table_of_delta(reader):
-        raise refused(
-            f"{first} TABLE of Delta by a name",
-            "Name the table by its path: CREATE TABLE delta.`/path` (...), or use "
-            "df.write.format('delta').save(path).",
-        )
-    if first in _SCRIPTS and _PATH.search(text):
-        raise refused(f"A path of a Delta table within {first}", "Run the statement by itself.")
+    if first in _SCRIPTS and (relations or _PATH.search(text)):
+        raise refused(f"A Delta table within {first}", "Run the statement by itself.")
     if first in _NOT_OF_PATHS and _PATH.search(text):
         raise refused(f"{first} over a path", _OTHER_WAY)
     if not relations or temporary_view(text) is not None:
         return
     if first == "CREATE" and Reader(text).peek(1).text.upper() != "TABLE":
-        raise refused("A view over a path that outlives the session", "Use CREATE TEMPORARY VIEW.")
+        raise refused(
+            "A view over a Delta table that outlives the session", "Use CREATE TEMPORARY VIEW."
+        )
     if first not in ("CREATE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE"):
-        raise refused(f"{first} over a path", _OTHER_WAY)
-
-
-def _makes_a_table_of_delta(reader: Reader) -> bool:
-    if not (reader.take("CREATE") or reader.is_at("REPLACE")):
-        return False
-    reader.take("OR")
-    reader.take("REPLACE")
-    reader.take("EXTERNAL")
-    return reader.take("TABLE") and _is_of_delta(reader)
+        raise refused(f"{first} over a Delta table", _OTHER_WAY)
 
 
 def _makes_of_delta(reader: Reader, words: Sequence[str]) -> bool:

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.requests.arguments import ensure_text
-from optimist.core.sql import path_in_name
 from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
+from optimist.spark.drop_in.connect.statement_names import place_of_name
 from optimist.spark.drop_in.shared.options import only_path, schema_given, write_options
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
@@ -50,7 +50,7 @@ def _load(
 
 
 def _table(original: Original, reader: Any, tableName: str) -> DataFrame:
-    path = _path_in(tableName)
+    path = _path_in(reader, tableName)
     if path is None:
         frame: DataFrame = original(tableName)
         return frame
@@ -112,7 +112,7 @@ def _start(
 
 
 def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **named: Any) -> Any:
-    path = _path_in(tableName)
+    path = _path_in(writer, tableName)
     if path is None:
         return original(tableName, *args, **named)
     if not args and "format" not in named and not writer._write_proto.format:
@@ -120,9 +120,10 @@ def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **nam
     return writer.start(path, *args, **named)
 
 
-def _path_in(name: str) -> str | None:
+def _path_in(owner: Any, name: str) -> str | None:
     ensure_text(name, "tableName")
-    return path_in_name(name)
+    named = place_of_name(session_of(owner), name)
+    return None if named is None else named.path
 
 
 STREAM_READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _table})

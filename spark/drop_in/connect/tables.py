@@ -1,21 +1,24 @@
-"""CREATE and REPLACE TABLE of a Spark Connect client, over paths."""
+"""CREATE and REPLACE TABLE of a Spark Connect client, for paths and for names."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.create.create import create_table
+from optimist.core.requests.table_definition import TableDefinition
 from optimist.core.sql.spark_statements.table_statements import CreateTable
 from optimist.core.statements.creations import one_place
+from optimist.spark.commands.catalog.named_tables import complete_for_place, create_named
+from optimist.spark.commands.catalog.server_entries import named_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.shared.options import write_options
 
-__all__ = ["create"]
+__all__ = ["create", "create_named_as_select"]
 
 
 def create(spark: SparkSession, statement: CreateTable, sql: FormattedSql) -> None:
@@ -26,12 +29,54 @@ def create(spark: SparkSession, statement: CreateTable, sql: FormattedSql) -> No
         statement: The statement.
         sql: Its text.
     """
-    log = open_target(spark, one_place(statement.table.path, statement.location))
     request = WriteRequest.of("error", None, write_options(dict(statement.options)))
     given = statement.definition
     definition = replace(given, properties={**request.properties, **given.properties})
+    if statement.table.path is None:
+        _create_named(spark, statement, definition, request, sql)
+        return
+    log = open_target(spark, one_place(statement.table.path, statement.location))
     if statement.query is None:
         create_table(log.start_transaction, definition)
     else:
         rows = sql.query(spark, statement.query.sql)
         create_as_select(rows, log, definition, request)
+
+
+def create_named_as_select(
+    rows: DataFrame,
+    name: str,
+    definition: TableDefinition,
+    request: WriteRequest,
+    location: str | None = None,
+) -> None:
+    """Make or replace a table of the catalog with its rows.
+
+    Args:
+        rows: The rows.
+        name: The name, as SQL writes it.
+        definition: The rest of the table's definition.
+        request: Options of the write.
+        location: The place of the table; None leaves that to the catalog.
+    """
+    _ = rows.schema  # an error of the query comes before the name
+    spark = rows.sparkSession
+    with named_place(spark, name, location, definition.mode) as place:
+        if place is not None:
+            log = open_target(spark, place.path)
+            create_as_select(rows, log, complete_for_place(place, definition), request)
+
+
+def _create_named(
+    spark: SparkSession,
+    statement: CreateTable,
+    definition: TableDefinition,
+    request: WriteRequest,
+    sql: FormattedSql,
+) -> None:
+    name, location = str(statement.table), statement.location
+    if statement.query is None:
+        create_named(spark, name, definition, location)
+        return
+    rows = sql.query(spark, statement.query.sql)
+    create_named_as_select(rows, name, definition, request, location)

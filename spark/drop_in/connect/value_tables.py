@@ -1,4 +1,4 @@
-"""Tables that subqueries of conditions and new values name by their paths, on Spark Connect.
+"""Delta tables that subqueries of conditions and new values name, on Spark Connect.
 
 The server resolves an expression in each pass of a command, so it finds such a table as a temporary
 view, which is there as long as the command runs and shows one version.
@@ -6,18 +6,20 @@ view, which is there as long as the command runs and shows one version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from optimist.core.sql import PathRelation, RowNeeds, path_relations
+from optimist.core.sql import PathRelation, RowNeeds, names_of_relations, path_relations
 from optimist.core.sql.statements import SqlText
 from optimist.spark.conditions.subquery_text import SubqueryText
-from optimist.spark.drop_in.connect.path_qualifiers import with_aliases
+from optimist.spark.drop_in.connect.path_qualifiers import Aliases, with_aliases
 from optimist.spark.drop_in.connect.relations import RelationFrames
+from optimist.spark.drop_in.connect.replaced_names import replaced_names
+from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.session.lost_server import is_of_lost_server
 
 __all__ = ["ValueTables", "value_tables"]
@@ -26,26 +28,22 @@ __all__ = ["ValueTables", "value_tables"]
 class ValueTables:
     """The views of one statement."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, names: StatementNames) -> None:
         self._spark = spark
+        self._names = names
         self._frames = RelationFrames(spark, None)
         self._views: dict[PathRelation, str] = {}
 
-    def text(self, value: SqlText, aliases: Mapping[str, str]) -> str:
-        """Return an expression, in which the names of views stand for paths.
+    def text(self, value: SqlText, aliases: Aliases) -> str:
+        """Return an expression, in which the names of views stand for those of Delta tables.
 
         Args:
             value: The expression.
             aliases: See `with_aliases`.
         """
-        pieces, end = list[str](), 0
-        relations = path_relations(value.sql)
-        by_path = {each.path: self._view(each) for each in relations if not each.is_qualifier}
-        for relation in relations:
-            name = by_path[relation.path] if relation.is_qualifier else self._view(relation)
-            pieces += value.sql[end : relation.span.start], name
-            end = relation.span.end
-        text = with_aliases("".join([*pieces, value.sql[end:]]), aliases)
+        self._names.learn(names_of_relations(value.sql))
+        relations = path_relations(value.sql, None, self._names.place_of)
+        text = with_aliases(replaced_names(value.sql, relations, self._view), aliases)
         return text if text == value.sql else SubqueryText.of(text, value.sql, self._renew)
 
     def drop(self) -> None:
@@ -69,12 +67,12 @@ class ValueTables:
 
 
 @contextmanager
-def value_tables(spark: SparkSession) -> Iterator[ValueTables]:
-    """Give views for the paths in a statement's expressions, and drop them at the end.
+def value_tables(spark: SparkSession, names: StatementNames) -> Iterator[ValueTables]:
+    """Give views for the tables in a statement's expressions, and drop them at the end.
 
     A server that is gone is not asked: the client would wait as long as its retry policies say.
     """
-    tables, is_gone = ValueTables(spark), False
+    tables, is_gone = ValueTables(spark, names), False
     try:
         yield tables
     except Exception as error:

@@ -6,18 +6,20 @@ Each method is given Spark's own as `original`, bound to the object, for everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError, TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
-from optimist.core.sql import path_in_name
-from optimist.spark.commands.catalog.names import is_delta
+from optimist.core.sql import TableName, parts_of_name, path_in_name
+from optimist.spark.commands.catalog.names import is_delta, named_table
+from optimist.spark.commands.catalog.server_names import server_entry
 from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
@@ -32,12 +34,14 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
+from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.drop_in.connect.tables import create_named_as_select
 from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
 
 __all__ = ["WRITER", "WRITER_TO"]
 
-_NAMES = "Use format('delta') with the table's path, or delta.`path`."
 _COMMENT = "comment"
 
 
@@ -68,17 +72,57 @@ def _save_as_table(
     partitionBy: str | Sequence[str] | None = None,
     **options: Any,
 ) -> None:
-    path = path_in_name(name)
-    if path is not None:
-        with original_errors():
-            request = _request(writer, mode, partitionBy, options)
-            where = only_path(paths_of(path, {**writer._write.options, **options}))
-            rows = _fitting(writer, where, name, request)
-            write_clustered(rows, where, list(writer._write.clustering_cols), request)
-    elif asks_for_delta(writer, format or writer._write.source):
-        raise refused(f"saveAsTable to the name {name} with format delta", _NAMES)
-    else:
+    session, given = session_of(writer), {**writer._write.options, **options}
+    named = place_of_name(session, name)
+    asks = asks_for_delta(writer, format or writer._write.source)
+    if named is None and not (asks and _is_free(session, name)):
         original(name, format, mode, partitionBy, **options)
+        return
+    with original_errors():
+        request = _request(writer, mode, partitionBy, options)
+        if named is None or named.location is not None:
+            _save_by_name(writer, name, named, request, paths_of(None, given))
+            return
+        where = only_path(paths_of(named.path, given))
+        rows = _fitting(writer, where, name, request)
+        write_clustered(rows, where, list(writer._write.clustering_cols), request)
+
+
+def _is_free(session: SparkSession, name: str) -> bool:
+    """Return whether no table or view of the catalog has a name; a temporary view may have it."""
+    entry = server_entry(session, parts_of_name(name))
+    return entry is None or len(entry.parts) == 1
+
+
+def _save_by_name(
+    writer: Any,
+    name: str,
+    table: TableName | None,
+    request: WriteRequest,
+    paths: Sequence[str],
+) -> None:
+    """Write to a table of the catalog, or make it."""
+    session, clustering = session_of(writer), tuple(writer._write.clustering_cols)
+    path = None if table is None else table.path
+    is_there = path is not None and open_log(session, path).table_exists()
+    if path is not None and is_there and request.mode in ("append", "overwrite"):
+        _, entry = named_table(session, name)
+        rows = _fitting(writer, path, name, request)
+        if request.is_overwrite and entry is not None:
+            request = replace(request, saves_managed_table=entry.is_managed)
+        write_clustered(rows, path, clustering, request)
+        return
+    modes = {"ignore": CreateMode.CREATE_IF_NOT_EXISTS, "overwrite": CreateMode.CREATE_OR_REPLACE}
+    definition = TableDefinition(
+        partition_by=request.partition_by or (),
+        cluster_by=clustering,
+        properties=request.properties,
+        mode=modes.get(request.mode, CreateMode.CREATE),
+    )
+    made = replace(request, mode="overwrite" if request.is_overwrite else "error")
+    create_named_as_select(
+        _rows(writer), name, definition, made, only_path(paths) if paths else None
+    )
 
 
 def _request(
@@ -117,10 +161,11 @@ def _insert_into(
     original: Original, writer: Any, tableName: str, overwrite: bool | None = None
 ) -> None:
     """Append rows, or replace others by them, with columns by their position."""
-    path = path_in_name(tableName)
-    if path is None:
+    named = place_of_name(session_of(writer), tableName)
+    if named is None:
         original(tableName, overwrite)
         return
+    path = str(named.path)
     replaces = writer._write.mode == "overwrite" if overwrite is None else overwrite
     with original_errors():
         _insert(writer, path, tableName, "overwrite" if replaces else "append")
@@ -144,12 +189,13 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
     """Return a last method of `writeTo` that needs a table."""
 
     def run(original: Original, writer: Any, condition: Column | str | None = None) -> None:
-        path = _written_path(writer)
-        if path is None:
+        named = place_of_name(session_of(writer), writer._table_name)
+        is_path = named is not None and named.location is None
+        if named is None or (is_path and not _may_be_delta(writer)):
             original(*([] if condition is None else [condition]))
             return
         with original_errors():
-            _change(writer, path, mode, condition, options)
+            _change(writer, str(named.path), mode, condition, options)
 
     return run
 
@@ -179,8 +225,9 @@ def _creating(mode: CreateMode) -> Callable[..., None]:
     """Return a last method of `writeTo` that makes or replaces a table with its rows."""
 
     def run(original: Original, writer: Any) -> None:
-        path = _written_path(writer)
-        if path is None:
+        path = path_in_name(writer._table_name)
+        is_ours = _may_be_delta(writer) if path else asks_for_delta(writer, writer._write.provider)
+        if not is_ours:
             original()
             return
         with original_errors():
@@ -189,7 +236,7 @@ def _creating(mode: CreateMode) -> Callable[..., None]:
     return run
 
 
-def _create(writer: Any, path: str, mode: CreateMode) -> None:
+def _create(writer: Any, path: str | None, mode: CreateMode) -> None:
     asked, session = writer._write, session_of(writer)
     request = WriteRequest.of("error", None, write_options(asked.options))
     properties = {**asked.table_properties, **request.properties}
@@ -200,20 +247,16 @@ def _create(writer: Any, path: str, mode: CreateMode) -> None:
         properties=properties,
         mode=mode,
     )
-    create_as_select(_rows(writer), open_target(session, path), definition, request)
+    if path is None:
+        create_named_as_select(_rows(writer), writer._table_name, definition, request)
+    else:
+        create_as_select(_rows(writer), open_target(session, path), definition, request)
 
 
-def _written_path(writer: Any) -> str | None:
-    """Return the path that `writeTo` names, or None for a table that is not ours.
-
-    Raises:
-        UsageError: It is a name of the catalog, with `using("delta")`.
-    """
+def _may_be_delta(writer: Any) -> bool:
+    """Return whether `writeTo` a path asks for no other format."""
     provider = writer._write.provider
-    path = path_in_name(writer._table_name)
-    if path is None and is_delta(provider):
-        raise refused(f"writeTo the name {writer._table_name} with using delta", _NAMES)
-    return path if provider is None or is_delta(provider) else None
+    return provider is None or is_delta(provider)
 
 
 def _partitioning(asked: Any) -> Sequence[Column]:

@@ -22,7 +22,6 @@ from optimist.spark.commands.catalog.names import catalog_entry, is_delta, table
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import iterate
-from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["create_like", "makes_delta_table"]
@@ -32,8 +31,6 @@ def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
     """Tell whether the statement makes a Delta table: its source is one, or it asks for one."""
     if command.provider is not None:
         return is_delta(command.provider)
-    if is_connect(spark):
-        return command.source.path is not None
     return _path(spark, command.source) is not None
 
 
@@ -78,8 +75,6 @@ def _path(spark: SparkSession, table: TableName) -> str | None:
     """Return the path of a Delta table, or None for a table of another format."""
     if table.path is not None:
         return table.path
-    if is_connect(spark):
-        return table_path(spark, str(table))  # which says that a client has no names
     try:
         return table_path(spark, str(table))
     except (AnalysisException, UsageError):

@@ -6,7 +6,12 @@ import pytest
 
 from optimist.spark.drop_in.connect.path_qualifiers import with_aliases
 
-ALIASES = {"/a/t": "x", "/b`c": "y"}
+ALIASES = {
+    ("delta", "/a/t"): "x",
+    ("delta", "/b`c"): "y",
+    ("db", "t"): "x",
+    ("cat", "db", "t"): "x",
+}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +23,9 @@ ALIASES = {"/a/t": "x", "/b`c": "y"}
         ("delta.`/other`.id = 3", "delta.`/other`.id = 3"),
         ("id IN (SELECT id FROM delta.`/a/t`)", "id IN (SELECT id FROM delta.`/a/t`)"),
         ("delta.`/a/t` > 1", "delta.`/a/t` > 1"),
+        ("DB.t.id > cat.`db`.t.`id`", "`x`.id > `x`.`id`"),
+        ("other.db.t.id > db.t and t.id = 1", "other.db.t.id > db.t and t.id = 1"),
+        ("count(db.t.*)", "count(`x`.*)"),
         ("-- delta.`/a/t`.id\nid = 1", "-- delta.`/a/t`.id\nid = 1"),
     ],
 )

@@ -15,10 +15,10 @@ CREATED_TOLD = {
     "made": [["n", "long"], ["born", "date"], ["year", "integer"], ["name", "string"]],
     "made rows": [[7, 1999, "ann"]],
     "made again": "UsageError DELTA_TABLE_ALREADY_EXISTS",
-    "made by name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+    "made by name": "nothing",
     "made operations": ["CREATE OR REPLACE TABLE", "WRITE", "CREATE TABLE"],
     "cloned": [1, 1, "CLONE", "CLONE"],
-    "cloned by name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+    "cloned by name": "AnalysisException",  # the name is taken
     "converted": [3, "CONVERT"],
     "dropped": ["appendOnly", "generatedColumns", "identityColumns", "invariants"],
 }

@@ -1,0 +1,165 @@
+"""Entries of Delta tables in the catalog of a Spark Connect server: how they are made.
+
+The server makes the entries itself. A table at a place of its own gets its log first and then its
+name, so that nobody finds a name without a table. Where the catalog chooses the place, it takes
+only an empty directory, so the name comes first. A name whose table was never made, since its maker
+was stopped, is taken by the next statement that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.create.vacant_place import is_left_empty
+from optimist.core.paths import join, scheme_of
+from optimist.core.predicates.text import quote_literal
+from optimist.core.requests.table_definition import CreateMode
+from optimist.core.sql import parts_of_name
+from optimist.spark.commands.catalog.names import is_delta, without_location
+from optimist.spark.commands.catalog.places import Place
+from optimist.spark.commands.catalog.server_names import (
+    ServerEntry,
+    not_of_session,
+    raise_unknown,
+    server_entry,
+)
+from optimist.spark.commands.catalog.server_source import ensure_format_known
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.conf import open_log
+
+__all__ = ["named_place"]
+
+_SESSION_CATALOG = "spark_catalog"
+_TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+
+
+@contextmanager
+def named_place(
+    spark: SparkSession, name: str, location: str | None, mode: CreateMode
+) -> Iterator[Place | None]:
+    """Give the place for a table that the body makes or replaces, which has its name afterwards.
+
+    Args:
+        spark: A Spark Connect client.
+        name: The name, as SQL writes it.
+        location: The place, if the caller gives one.
+        mode: What to do with a table that is there.
+
+    Yields:
+        The place; None if the name's table exists and is kept.
+
+    Raises:
+        UsageError: See `Place.of_entry`, or the name is one of another catalog (kind
+            `DELTA_NOT_A_DELTA_TABLE`).
+        AnalysisException: The name exists already, or does not and should be replaced, or its
+            database does not exist.
+    """
+    full = _FullName.of(spark, name)
+    where = None if location is None else _absolute(spark, location)
+    entry = server_entry(spark, full.parts)
+    if entry is not None:
+        yield _known_place(spark, entry, where, mode)
+    elif mode is CreateMode.REPLACE:
+        raise_unknown(spark, name)
+    elif where is not None:
+        spark.catalog.getDatabase(quoted(full.parts[1]))  # a missing database is an error
+        yield Place(where, full.text, is_new_name=True)
+        full.register(spark, where)
+    else:
+        full.register(spark, None)
+        with full.kept_if_made(spark) as place:
+            yield place
+
+
+def _known_place(
+    spark: SparkSession, entry: ServerEntry, location: str | None, mode: CreateMode
+) -> Place | None:
+    """Return the place of a name that is there, or None if its table is kept."""
+    if mode.replaces or _has_no_table(spark, entry):
+        return Place.of_entry(entry.name, entry.kind, entry.provider, entry.location, location)
+    if mode is CreateMode.CREATE:
+        raise AnalysisException(
+            f"Cannot create table or view {entry.name} because it already exists. Nothing was "
+            "written. Choose a different name, drop or replace the existing object, or add the IF "
+            "NOT EXISTS clause to tolerate pre-existing objects.",
+            errorClass=_TAKEN,
+            messageParameters={"relationName": entry.name},
+        )
+    return None
+
+
+def _has_no_table(spark: SparkSession, entry: ServerEntry) -> bool:
+    """Return whether an entry is one of Delta whose table was never made, or is gone."""
+    if entry.location is None or not is_delta(entry.provider):
+        return False
+    return not open_log(spark, entry.location).table_exists()
+
+
+@dataclass(frozen=True, slots=True)
+class _FullName:
+    """The name of a table that is to be made, with its catalog and its database."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, spark: SparkSession, name: str) -> _FullName:
+        parts = parts_of_name(name)
+        catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
+        if catalog.lower() != _SESSION_CATALOG or not 1 <= len(parts) <= 3:
+            raise not_of_session(name)
+        database = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
+        return cls((_SESSION_CATALOG, database, parts[-1]))
+
+    @property
+    def text(self) -> str:
+        return ".".join(map(quoted, self.parts))
+
+    def register(self, spark: SparkSession, location: str | None) -> None:
+        """Let the server make the entry, which it refuses if there is one."""
+        at = "" if location is None else f" LOCATION {quote_literal(location, 'string')}"
+        ensure_format_known(spark)
+        _run(spark, f"CREATE TABLE {self.text} USING delta{at}")
+
+    @contextmanager
+    def kept_if_made(self, spark: SparkSession) -> Iterator[Place]:
+        """Give the place that the catalog has chosen, and forget the name if no table is made.
+
+        The catalog would take a name again only for an empty place, so another one keeps its name.
+        """
+        entry = server_entry(spark, self.parts)
+        if entry is None or entry.location is None:
+            raise without_location(self.text)
+        try:
+            yield Place(entry.location, self.text, is_new_name=True, is_managed=True)
+        except Exception:
+            with suppress(Exception):  # the body's error says what happened
+                log = open_log(spark, entry.location)
+                if not log.table_exists() and is_left_empty(log.table):
+                    self._forget(spark, entry.location)
+            raise
+
+    def _forget(self, spark: SparkSession, location: str) -> None:
+        """Drop the name alone: somebody else may make a table at the place at this moment."""
+        nowhere = f"{location.rstrip('/')}__dropped_{uuid4().hex}"
+        _run(spark, f"ALTER TABLE {self.text} SET LOCATION {quote_literal(nowhere, 'string')}")
+        _run(spark, f"DROP TABLE {self.text}")
+
+
+def _absolute(spark: SparkSession, location: str) -> str:
+    """Return a location as the server's catalog takes it: a relative path is in the warehouse."""
+    if location.startswith("/") or scheme_of(location):
+        return location
+    return join(str(spark.conf.get(_WAREHOUSE)), location)
+
+
+def _run(spark: SparkSession, text: str) -> None:
+    own: Any = type(spark).sql  # ours would take the statement for a user's
+    own(spark, text)

@@ -1,0 +1,73 @@
+"""`spark.catalog` of a Spark Connect client, where a Delta table is meant.
+
+Its entries hold no columns, and the server must know the format to look at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql.catalog import Column
+
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.sql import TableName
+from optimist.core.statements.missing_tables import as_missing_name
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.catalog.server_source import ensure_format_known
+from optimist.spark.drop_in.connect.frames import Original, session_of
+from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.conf import open_log
+from optimist.spark.spark_schema import to_spark_schema
+
+__all__ = ["CATALOG"]
+
+
+def _list_columns(
+    original: Original, catalog: Any, tableName: str, dbName: str | None = None
+) -> list[Column]:
+    """Return the columns of a table, from its log."""
+    name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
+    spark = session_of(catalog)
+    table = place_of_name(spark, name)
+    if table is None:
+        columns: list[Column] = original(tableName, dbName)
+        return columns
+    return _columns(open_log(spark, str(table.path)), table)
+
+
+def _columns(log: DeltaLog, table: TableName) -> list[Column]:
+    with as_missing_name(str(table)):
+        snapshot = log.snapshot()
+    clustered = clustering_columns(snapshot.domain_metadata, snapshot.schema) or ()
+    return [
+        Column(
+            name=item.name,
+            description=item.metadata.get("comment"),
+            dataType=item.dataType.simpleString(),
+            nullable=item.nullable,
+            isPartition=item.name in snapshot.partition_columns,
+            isBucket=False,
+            isCluster=(item.name,) in clustered,
+        )
+        for item in to_spark_schema(snapshot.schema)
+    ]
+
+
+def _about_entry(original: Original, catalog: Any, tableName: str, *args: Any, **named: Any) -> Any:
+    """Let the server look at an entry."""
+    spark = session_of(catalog)
+    if place_of_name(spark, tableName) is not None:
+        ensure_format_known(spark)
+    return original(tableName, *args, **named)
+
+
+CATALOG: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "listColumns": _list_columns,
+        "getTable": _about_entry,
+        "refreshTable": _about_entry,
+    }
+)

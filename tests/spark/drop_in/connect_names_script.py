@@ -1,0 +1,109 @@
+"""Run by test_names_on_connect.py in a process of its own: prints what happened as JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from connect_process import kind_of, tell
+from named_statements import named_answers
+from optimist.spark import DeltaTable, enable, write
+from read_back import ids
+
+
+def own_sql(spark: SparkSession, text: str):
+    """Run a statement as a client does that is not enabled."""
+    return type(spark).sql(spark, text)
+
+
+def tell_leftovers(spark: SparkSession, folder: Path) -> None:
+    """Names without tables, and tables without names: what a kill leaves between the two."""
+    own_sql(spark, "CREATE TABLE names.half USING delta")
+    for case, text in {
+        "read": "SELECT * FROM names.half",
+        "written": "INSERT INTO names.half VALUES (1)",
+        "described": "DESCRIBE names.half",
+    }.items():
+        tell(f"half: {case}", kind_of(lambda text=text: spark.sql(text)))
+    tell("half: forName", kind_of(lambda: DeltaTable.forName(spark, "names.half")))
+    tell("half: table", kind_of(lambda: spark.table("names.half")))
+    spark.sql("CREATE TABLE IF NOT EXISTS names.half (id INT) USING delta")
+    spark.sql("INSERT INTO names.half VALUES (1)")
+    tell("half: made", ids(spark.table("names.half")))
+    spark.sql("DROP TABLE names.half")
+    tell("half: dropped", (folder / "names" / "half").exists())
+    write(spark.range(2), str(folder / "nameless"))
+    made = f"CREATE TABLE names.nameless (id BIGINT) USING delta LOCATION '{folder}/nameless'"
+    tell("nameless: other columns", kind_of(lambda: spark.sql(made.replace("BIGINT", "INT"))))
+    tell("nameless: not named", spark.catalog.tableExists("names.nameless"))
+    spark.sql(made)
+    tell("nameless: named", ids(spark.table("names.nameless")))
+
+
+def tell_sessions(spark: SparkSession) -> None:
+    """Two clients that make, rename and drop the same names."""
+    other = enable(spark.newSession())
+    other.sql("USE names")
+    other.sql("CREATE TABLE shared USING delta AS SELECT 1L AS id")
+    frame = spark.table("shared")
+    tell("shared: read", ids(frame))
+    tell("shared: taken", kind_of(lambda: spark.sql("CREATE TABLE shared (a INT) USING delta")))
+    other.sql("DROP TABLE shared")
+    tell("shared: gone", kind_of(lambda: spark.sql("SELECT * FROM shared").collect()))
+    spark.sql("CREATE TABLE shared USING delta AS SELECT 2L AS id")
+    tell("shared: anew", [ids(other.table("shared")), ids(frame)])
+    other.sql("ALTER TABLE shared RENAME TO moved")
+    spark.sql("CREATE TABLE shared USING delta AS SELECT 3L AS id")
+    tell("shared: renamed", [ids(spark.table("moved")), ids(other.table("shared"))])
+    last = spark.newSession()  # which has not met the format
+    enable(last).sql("DROP TABLE names.moved")
+    tell("shared: dropped", spark.catalog.tableExists("names.moved"))
+
+
+def tell_refused(spark: SparkSession) -> None:
+    for case, text in {
+        "view": "CREATE VIEW names.seen AS SELECT * FROM t",
+        "script": "BEGIN SELECT * FROM t; END",
+        "variable": "SET VAR x = (SELECT max(id) FROM t)",
+        "extended": "DESCRIBE EXTENDED t",
+        "cache": "CACHE TABLE t",
+        "location": "ALTER TABLE t SET LOCATION '/x'",
+        "analyze": "ANALYZE TABLE t COMPUTE STATISTICS",
+        "convert": "CONVERT TO DELTA pq",
+        "catalog": "CREATE TABLE lakehouse.names.t (id INT) USING delta",
+        "two ways": "SELECT t.id, names.t.id FROM t",
+        "immediate": "EXECUTE IMMEDIATE 'SELECT * FROM t'",
+    }.items():
+        tell(f"refused: {case}", kind_of(lambda text=text: spark.sql(text).collect()))
+    spark.sql("CREATE TEMP VIEW kept AS SELECT t.id FROM t")
+    spark.sql("CACHE TABLE cached AS SELECT id FROM t")
+    tell("views", [ids(spark.table("kept")), ids(spark.table("cached"))])
+    tell("unnamed", kind_of(lambda: own_sql(spark, "SELECT * FROM t").collect()))
+    tell("unnamed write", kind_of(lambda: own_sql(spark, "INSERT INTO t SELECT 1").collect()))
+
+
+def tell_stream(spark: SparkSession, folder: Path) -> None:
+    rows = spark.readStream.table("names.t").select("id")
+    spark.sql("CREATE TABLE names.sink (id BIGINT) USING delta")
+    writer = rows.writeStream.option("checkpointLocation", f"{folder}/checkpoint")
+    writer.trigger(availableNow=True).toTable("names.sink").awaitTermination()
+    tell("streamed", [ids(spark.table("names.sink")), ids(spark.table("names.t"))])
+
+
+def main(folder: Path) -> None:
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    enable(spark)
+    for case, answer in named_answers(spark, str(folder)):
+        tell(case, answer)
+    tell_refused(spark)
+    tell_leftovers(spark, folder)
+    tell_sessions(spark)
+    tell_stream(spark, folder)
+    spark.stop()
+
+
+main(Path(sys.argv[1]))

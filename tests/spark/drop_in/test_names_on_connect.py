@@ -1,0 +1,61 @@
+"""Names of Delta tables on Spark Connect: the same answers as in a classic session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connect_process import results_of
+from named_statements import named_answers
+
+pytestmark = pytest.mark.again  # a server of its own for two minutes
+SCRIPT = Path(__file__).with_name("connect_names_script.py")
+REFUSED = "UsageError OPTIMIST_UNSUPPORTED_STATEMENT"
+NO_TABLE = "TableNotFoundError DELTA_TABLE_NOT_FOUND"
+EXPECTED = {
+    **{
+        f"refused: {case}": REFUSED
+        for case in ("view", "script", "variable", "extended", "cache", "location", "analyze")
+    },
+    "refused: convert": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+    "refused: catalog": "UsageError DELTA_NOT_A_DELTA_TABLE",
+    "refused: two ways": REFUSED,
+    "refused: immediate": REFUSED,
+    "views": [[1, 2, 3], [1, 2, 3]],
+    "unnamed": REFUSED,
+    "unnamed write": "AnalysisException",  # the entry has no columns
+    **{f"half: {case}": NO_TABLE for case in ("read", "written", "described", "forName", "table")},
+    "half: made": [1],
+    "half: dropped": False,
+    "nameless: other columns": "SchemaError DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+    "nameless: not named": False,
+    "nameless: named": [0, 1],
+    "shared: read": [1],
+    "shared: taken": "AnalysisException",
+    "shared: gone": "AnalysisException",
+    "shared: anew": [[2], [2]],
+    "shared: renamed": [[2], [3]],
+    "shared: dropped": False,
+    "streamed": [[1, 2, 3], [1, 2, 3]],
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    return results_of(SCRIPT, tmp_path_factory.mktemp("connect"))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_client_is_told(told, name):
+    assert told[name] == EXPECTED[name]
+
+
+def test_names_mean_what_they_mean_in_a_classic_session(told, enabled, tmp_path):
+    classic = dict(named_answers(enabled, str(tmp_path)))
+    enabled.sql("USE default")
+    for database in ("names", "other"):
+        enabled.sql(f"DROP DATABASE {database} CASCADE")
+    differing = {name: told[name] for name in classic if told[name] != classic[name]}
+    assert differing == {}
+    assert len(classic) > 100

@@ -1,0 +1,188 @@
+"""Statements and calls over names of the catalog, for a classic session and for Spark Connect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.errors import OptimistError
+from optimist.spark import DeltaTable
+
+__all__ = ["named_answers"]
+
+_SIZED = ("clone", "deep clone", "restore")
+"""What answers with sizes of files, which differ between the planes."""
+
+_CREATED = {
+    "create": "CREATE TABLE t (id BIGINT, s STRING COMMENT 'text') USING delta",
+    "create elsewhere": "CREATE TABLE IF NOT EXISTS t USING delta LOCATION '/x' AS SELECT 1 AS a",
+    "create again": "CREATE TABLE t (id INT) USING delta",
+    "create if not exists": "CREATE TABLE IF NOT EXISTS t (id INT) USING delta",
+    "insert": "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    "located": "CREATE TABLE other.u (id BIGINT, p INT) USING delta PARTITIONED BY (p) "
+    "LOCATION '{folder}/u' TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    "partition": "INSERT INTO other.u PARTITION (p = 3) VALUES (1), (2)",
+    "adopted": "CREATE TABLE v USING delta LOCATION '{folder}/u'",
+    "as select": "CREATE TABLE c USING delta AS SELECT id, id * 2 AS v FROM t",
+    "replaced from itself": "CREATE OR REPLACE TABLE c USING delta AS SELECT id FROM c",
+    "replace nothing": "REPLACE TABLE nothing (id INT) USING delta",
+    "no database": "CREATE TABLE nowhere.t (id INT) USING delta",
+    "odd name": "CREATE TABLE `t.x` (id INT) USING delta",
+    "like": "CREATE TABLE l LIKE t",
+    "clone": "CREATE TABLE s SHALLOW CLONE other.u",
+    "deep clone": "CREATE TABLE d DEEP CLONE t LOCATION '{folder}/d'",
+    "no columns": "CREATE TABLE empty USING delta",
+    "fails midway": "CREATE TABLE m USING delta AS SELECT id, 1 / (id - 1) AS v FROM t",
+    "fails midway again": "CREATE TABLE m USING delta AS SELECT id, 1 / (id - 1) AS v FROM t",
+    "then made": "CREATE TABLE m USING delta AS SELECT id, 1 / (id + 1) AS v FROM t",
+    "foreign": "CREATE TABLE pq USING parquet AS SELECT id FROM t",
+    "view": "CREATE TEMP VIEW hides AS SELECT 7 AS seven",
+    "hidden": "CREATE TABLE hides (id INT) USING delta",
+}
+_READ = {
+    "all": "SELECT * FROM T",
+    "before columns": "SELECT t.id, t.s FROM t WHERE t.id > 1",
+    "whole name": "SELECT other.u.id, spark_catalog.other.u.p FROM other.u",
+    "short name": "SELECT u.* FROM spark_catalog.other.u",
+    "join": "SELECT t.id, x.p FROM t JOIN other.u AS x USING (id)",
+    "self join": "SELECT a.id, b.id FROM t a, t b WHERE a.id = b.id + 1",
+    "nested": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM other.u WHERE other.u.id = t.id)",
+    "expression": "WITH t AS (SELECT id FROM t WHERE id = 2) SELECT * FROM t",
+    "union": "TABLE s UNION ALL (SELECT * FROM other.u)",
+    "a version": "SELECT * FROM t VERSION AS OF 0",
+    "sample": "SELECT t.id FROM t TABLESAMPLE (100 PERCENT) WHERE t.id = 3",
+    "changes": "SELECT id, p, _change_type FROM table_changes('other.u', 1)",
+    "a foreign table": "SELECT pq.id FROM pq JOIN t USING (id)",
+    "a view": "SELECT * FROM hides",
+    "behind the view": "SELECT * FROM names.hides",
+    "no table": "SELECT * FROM nothing",
+    "no such database": "SELECT * FROM nowhere.t",
+    "describe": "DESCRIBE t",
+    "show columns": "SHOW COLUMNS IN other.u",
+    "show create": "SHOW CREATE TABLE other.u",
+    "show partitions": "SHOW PARTITIONS other.u",
+    "show tables": "SHOW TABLES",
+}
+_CHANGED = {
+    "delete": "DELETE FROM t WHERE t.id = 1",
+    "update": "UPDATE other.u SET other.u.p = other.u.p + 1 WHERE u.id IN (SELECT id FROM t)",
+    "merge": "MERGE INTO t USING other.u ON t.id = other.u.id "
+    "WHEN MATCHED THEN UPDATE SET t.s = 'm' WHEN NOT MATCHED THEN INSERT (id) VALUES (u.id)",
+    "merge a name of its own": "MERGE INTO names.t AS x USING names.t ON x.id = t.id "
+    "WHEN MATCHED AND t.id = 3 THEN UPDATE SET s = concat(x.s, t.s)",
+    "after changes": "SELECT * FROM t",
+    "after changes of u": "SELECT * FROM other.u",
+    "overwrite": "INSERT OVERWRITE c SELECT id + 10 FROM c",
+    "replace where": "INSERT INTO c REPLACE WHERE id = 11 SELECT 11L",
+    "overwritten": "SELECT * FROM c",
+    "add column": "ALTER TABLE t ADD COLUMNS (x INT)",
+    "properties": "ALTER TABLE t SET TBLPROPERTIES ('k' = 'v')",
+    "constraint": "ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0)",
+    "constraint of others": "ALTER TABLE pq ADD COLUMNS (x INT)",
+    "comment": "COMMENT ON TABLE t IS 'words'",
+    "altered": "DESCRIBE t",
+    "shown properties": "SHOW TBLPROPERTIES t ('k')",
+    "optimize others": "OPTIMIZE pq",
+    "restore": "RESTORE TABLE c TO VERSION AS OF 0",
+    "restored": "SELECT * FROM c",
+    "truncate": "TRUNCATE TABLE d",
+    "truncated": "SELECT count(*) FROM d",
+    "into others": "INSERT INTO pq SELECT id, 1 FROM t",
+    "others": "SELECT count(*) FROM pq",
+    "rename": "ALTER TABLE c RENAME TO c2",
+    "renamed": "SELECT * FROM c2",
+    "name before": "SELECT * FROM c",
+    "drop": "DROP TABLE c2",
+    "drop again": "DROP TABLE c2",
+    "drop if exists": "DROP TABLE IF EXISTS c2",
+    "drop located": "DROP TABLE v",
+    "still there": "SELECT count(*) FROM other.u",
+    "made anew": "CREATE TABLE c2 USING delta AS SELECT 5 AS five",
+    "of the new table": "SELECT * FROM c2",
+}
+
+
+def _calls(spark: SparkSession) -> dict[str, Callable[[], object]]:
+    rows = spark.range(3)
+
+    def saved(mode: str, name: str = "w") -> Callable[[], object]:
+        return lambda: rows.write.format("delta").mode(mode).saveAsTable(name)
+
+    return {
+        "saveAsTable": saved("error"),
+        "saveAsTable again": saved("error"),
+        "saveAsTable ignored": saved("ignore"),
+        "saveAsTable append": saved("append"),
+        "saved": lambda: spark.table("w"),
+        "saveAsTable overwrite": lambda: (
+            spark.range(9, 10).write.format("delta").mode("overwrite").saveAsTable("names.w")
+        ),
+        "saveAsTable new": saved("overwrite", "w2"),
+        "insertInto": lambda: rows.write.insertInto("w"),
+        "writeTo append": lambda: spark.range(7, 8).writeTo("names.w").append(),
+        "writeTo overwrite": lambda: spark.range(8, 9).writeTo("w").overwrite(sf.col("id") == 7),
+        "written": lambda: spark.read.table("names.W").where("w.id > 1"),
+        "writeTo create": lambda: rows.writeTo("w3").using("delta").create(),
+        "writeTo create again": lambda: rows.writeTo("w3").using("delta").create(),
+        "writeTo replace": lambda: spark.range(1).writeTo("w3").using("delta").replace(),
+        "writeTo nothing": lambda: rows.writeTo("w4").using("delta").replace(),
+        "to nothing": lambda: rows.writeTo("w4").append(),
+        "replaced": lambda: spark.table("w3"),
+        "a version": lambda: spark.read.option("versionAsOf", 0).table("w"),
+        "forName": lambda: DeltaTable.forName(spark, "w").toDF().where("w.id = 9"),
+        "forName delete": lambda: DeltaTable.forName(spark, "names.w").delete("w.id = 0") and None,
+        "forName of a view": lambda: DeltaTable.forName(spark, "hides"),
+        "forName of nothing": lambda: DeltaTable.forName(spark, "nothing"),
+        "forName of others": lambda: DeltaTable.forName(spark, "pq"),
+        "isDeltaTable": lambda: [DeltaTable.isDeltaTable(spark, n) for n in ("w", "pq", "no")],
+        "builder": lambda: (
+            DeltaTable.create(spark)
+            .tableName("names.b")
+            .addColumn("id", "INT")
+            .execute()
+            .detail()
+            .select("name", "partitionColumns")
+        ),
+        "clone": lambda: DeltaTable.forName(spark, "w").clone("w5", isShallow=True).toDF(),
+        "listColumns": lambda: [tuple(each) for each in spark.catalog.listColumns("t")],
+        "getTable": lambda: list(spark.catalog.getTable("w"))[:5],
+        "tableExists": lambda: [spark.catalog.tableExists(n) for n in ("w", "no")],
+        "listTables": lambda: sorted(each.name for each in spark.catalog.listTables("names")),
+    }
+
+
+def named_answers(spark: SparkSession, folder: str) -> Iterator[tuple[str, object]]:
+    """Return what each statement and call answers in an enabled session, by its name."""
+    spark.sql(f"CREATE DATABASE names LOCATION '{folder}/names'")
+    spark.sql(f"CREATE DATABASE other LOCATION '{folder}/other'")
+    spark.sql("USE names")
+    for part in (_CREATED, _READ):
+        for case, text in part.items():
+            text = text.format(folder=folder)
+            yield case, _answer(partial(_run, spark, case, text), folder)
+    for case, call in _calls(spark).items():
+        yield f"call: {case}", _answer(call, folder)
+    for case, text in _CHANGED.items():
+        yield case, _answer(partial(_run, spark, case, text), folder)
+
+
+def _run(spark: SparkSession, case: str, text: str) -> object:
+    rows = spark.sql(text)
+    return len(rows.collect()) if case in _SIZED else rows
+
+
+def _answer(call: Callable[[], object], folder: str) -> object:
+    try:
+        found = call()
+        if hasattr(found, "collect"):
+            found = sorted([str(value) for value in row] for row in found.collect())
+    except OptimistError as error:
+        return f"{type(error).__name__} {error.kind}"
+    except PySparkException as error:
+        return f"{error.getCondition()}"
+    return re.sub(re.escape(folder), "", str(found))
