@@ -21,6 +21,7 @@ from optimist.cli.commands.arguments import (
 )
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
+from optimist.core.secrets import without_secrets
 
 __all__ = ["COMMANDS"]
 
@@ -249,10 +250,13 @@ def watch(
     ] = 2.0,
     start: Annotated[
         int | None,
-        typer.Option("--from", metavar="N", help="The first version; else the newest.", min=0),
+        typer.Option(
+            "--from", metavar="N", help="The first version; else the newest.", min=0, max=LARGEST
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", help="End after so many.", min=1)
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", help="End after so many.", min=1, max=LARGEST),
     ] = None,
 ) -> int:
     """Show commits as they come, until Ctrl-C.
@@ -263,7 +267,7 @@ def watch(
     """
     looks = by_need.watch_commits(session.open(url), start, interval)
     with suppress(KeyboardInterrupt):
-        by_need.show_commits(looks, session.shown_url(url), as_json=session.as_json, limit=limit)
+        by_need.show_commits(looks, without_secrets(url), as_json=session.as_json, limit=limit)
     return FINE
 
 
