@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.data.column_shape import value_at
 from optimist.core.local.merge.scope import Sides
+from optimist.core.predicates.coercion import INTEGER_DIGITS
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
@@ -25,6 +26,8 @@ __all__ = ["ColumnKey", "KeyGroups", "Path", "column_key", "common_type"]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
+_DECIMALS = {name: DecimalType(digits, 0) for name, (_, digits) in INTEGER_DIGITS.items()}
+"""The decimal types in which Spark compares integers with decimals."""
 _PAIRS = 1 << 20
 """At most so many pairs of rows are in memory at a time."""
 
@@ -69,15 +72,17 @@ def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> Co
 
 
 def common_type(target: DataType, source: DataType) -> DataType | None:
-    """Return the type in which Spark compares two types, or None if it is not exact for both."""
+    """Return the type in which Spark compares two types, or None if in doubt."""
     names = {str(target), str(source)}
     if names <= set(_INTEGERS):
         return PrimitiveType("long")
-    if names <= set(_FLOATS):
+    if names <= set(_FLOATS) or names <= {*_INTEGERS, "double"}:
         return PrimitiveType("double")
-    if isinstance(target, DecimalType) and isinstance(source, DecimalType):
-        scale = max(target.scale, source.scale)
-        whole = max(target.precision - target.scale, source.precision - source.scale)
+    sides = [_DECIMALS.get(str(side), side) for side in (target, source)]
+    decimals = [side for side in sides if isinstance(side, DecimalType)]
+    if len(decimals) == 2:
+        scale = max(side.scale for side in decimals)
+        whole = max(side.precision - side.scale for side in decimals)
         return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
     is_plain = isinstance(target, PrimitiveType) and target.name not in ("void", "variant")
     return target if target == source and is_plain else None
@@ -194,7 +199,9 @@ class KeyGroups:
 
 def _encoded(values: Any, data_type: DataType) -> pa.Array:
     """Encode the values: two have equal bytes if and only if Spark finds them equal."""
-    plain = _one_array(values.cast(to_arrow_type(data_type)))
+    # Integers beyond 2^53 are rounded to the nearest double, as Java does.
+    is_exact = str(data_type) != "double"
+    plain = _one_array(values.cast(to_arrow_type(data_type), safe=is_exact))
     if str(data_type) not in _FLOATS:
         return plain
     numbers = pc.add(plain, 0.0)  # -0.0 becomes 0.0

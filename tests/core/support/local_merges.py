@@ -34,9 +34,18 @@ from merge_rows import (
     with_clause,
     with_more,
 )
+from optimist.core import DeltaLog
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.local import row_pieces
 from optimist.core.local import target as local_target
-from optimist.core.local.merge import inserted_rows, keys, matches, source_rows, update_values
+from optimist.core.local.merge import (
+    inserted_rows,
+    keys,
+    matches,
+    source_rows,
+    stored_source,
+    update_values,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ class Case:
         join: When rows match.
         clauses: What is done.
         properties: Properties of the table.
-        in_pieces: Rows are handled in pieces of few.
+        in_pieces: Rows are handled in pieces of few, and the source is a stream that is stored.
         evolves: The source has more columns than the table, which the table gets.
     """
 
@@ -82,6 +91,8 @@ CASES = st.builds(
 def pieces_of_few_rows() -> Iterator[None]:
     """Blocks, runs, batches and pairs of rows are cut where a large MERGE would cut them."""
     sizes = [
+        (row_pieces, "_ROWS", 2),
+        (stored_source, "_MEMORY_BYTES", 1),
         (source_rows, "_BLOCK_ROWS", 2),
         (update_values, "_HELD_BYTES", 1),
         (update_values, "_BATCH_ROWS", 2),
@@ -96,13 +107,25 @@ def pieces_of_few_rows() -> Iterator[None]:
         yield
 
 
+def row_ids(log: DeltaLog, properties: dict[str, str]) -> set[int]:
+    """The ids of the rows, if the table tracks them; each row has one of its own."""
+    if "enableRowTracking" not in properties:
+        return set()
+    found = log.to_arrow(columns=["_metadata.row_id"])["_metadata.row_id"].to_pylist()
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
 def ensure_as_the_model(path: Path, case: Case) -> None:
     """Run a MERGE, and compare rows, counts, metrics and changes with the model's."""
     source, schema = (with_more(case.rows), SOURCE_TYPE) if case.evolves else (case.rows, ROW_TYPE)
     found, join, properties = case.clauses, case.join, case.properties
     log = make(path, case.fate, case.files, **properties)
     model, before, changes = live_rows(log), log.snapshot().version, []
-    merge = log.merge(as_table(source, schema), join.given, source_alias="src")
+    ids, rows = row_ids(log, properties), as_table(source, schema)
+    with pieces_of_few_rows() if case.in_pieces else nullcontext():
+        given = rows.to_reader(max_chunksize=2) if case.in_pieces else rows
+        merge = log.merge(given, join.given, source_alias="src")
     merge, schema = merge.with_schema_evolution() if case.evolves else merge, ROW_TYPE
     for clause in found:
         merge = with_clause(merge, clause)
@@ -127,6 +150,7 @@ def ensure_as_the_model(path: Path, case: Case) -> None:
             expected = after.metrics(source)
             assert metrics_of(log, *expected) == tuple(expected.values())
         model, changes = after.rows, after.changes
+        assert not ids or len(ids - row_ids(log, properties)) == after.number("delete")
         schema = schema_after(found) if case.evolves else ROW_TYPE
     assert list(log.snapshot().schema.names) == schema.names
     assert counted(live_rows(log), schema) == counted(model, schema)
