@@ -50,7 +50,7 @@ class InsertedRows:
         """Yield the rows without a match, as many as are made at a time."""
         waiting: list[pa.Table] = []
         num_bytes = 0
-        for rows in self._found.unmatched_rows():
+        for rows in self._found.unmatched_rows() if self._merge.has_inserts else ():
             waiting.append(rows)
             num_bytes += rows.nbytes
             if num_bytes >= _BYTES_TOGETHER:

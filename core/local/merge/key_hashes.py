@@ -29,7 +29,7 @@ def key_hashes(columns: Iterable[pa.Array], num_rows: int) -> np.ndarray:
         num_rows: How many rows there are.
     """
     found = np.zeros(num_rows, np.uint64)
-    for values in columns:
+    for values in columns if num_rows else ():
         found = _mixed(found * np.uint64(_BASE) + _hashes(values))
     return found
 

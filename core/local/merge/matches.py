@@ -114,7 +114,8 @@ class _Search:
             for number in range(pieces.num_pieces):
                 for rows, is_last in _with_last(pieces.blocks_of(number)):
                     block = _BlockSearch(BlockSearch.of(self.merge, rows), found, is_last)
-                    runs = stored.runs(number, _RUN_BYTES)
+                    matters = rows.num_rows or self.merge.searches_all_rows
+                    runs = stored.runs(number, _RUN_BYTES) if matters else ()
                     for _ in read_ahead(block.search, runs, threads=_SEARCHERS, ahead=_SEARCHERS):
                         pass
                     found.end_block(block.block.is_matched)

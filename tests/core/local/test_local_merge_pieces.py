@@ -143,3 +143,35 @@ def test_unsigned_numbers_whose_values_fit_are_taken_as_in_a_write(tmp_path):
     merge = log.merge(new, ["id"]).when_matched_update_all().when_not_matched_insert_all()
     assert merge.execute().num_updated == 1
     assert sorted(row["n"] for row in live_rows(log)) == [0, 5, 6]
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_columns_may_have_the_names_of_what_is_stored_beside_them(
+    tmp_path, monkeypatch, has_vectors
+):
+    pieces_of(monkeypatch, 2)
+    log = opened(tmp_path / "t", has_vectors=has_vectors)
+    own = {"position": range(9), "file": ["old"] * 9, "clause": ["c"] * 9, "number": [0] * 9}
+    log.append(pa.table(own))
+    new = {**own, "position": range(4, 13), "file": ["new"] * 9, "number": range(9)}
+    merge = log.merge(pa.table(new).to_reader(max_chunksize=2), ["position", "clause"])
+    merge = merge.when_matched_update({"file": "s.file", "number": "t.number + s.number"})
+    assert merge.when_not_matched_insert_all().execute().num_inserted == 4
+    rows = log.to_arrow().sort_by("position").to_pylist()
+    assert [row["number"] for row in rows] == [0, 0, 0, 0, *range(9)]
+    assert [row["file"] for row in rows] == ["old"] * 4 + ["new"] * 9
+
+
+@pytest.mark.parametrize("files", [[], [[]], [[1], [1, 2]]])
+def test_a_large_source_is_merged_into_few_rows_or_none(tmp_path, monkeypatch, files):
+    pieces_of(monkeypatch, 2)
+    log = opened(tmp_path / "t", has_vectors=True)
+    log.create({"id": "bigint", "n": "bigint"})
+    for ids in files:
+        log.append(pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array(ids, pa.int64())}))
+    new = pa.table({"id": range(1, 12), "n": [0] * 11})
+    merge = log.merge(new.to_reader(max_chunksize=3), ["id"]).when_matched_delete("t.n < s.n")
+    merge = merge.when_not_matched_by_source_delete().when_not_matched_insert_all()
+    done = merge.execute()
+    known = {id_ for ids in files for id_ in ids}
+    assert (done.num_deleted, done.num_inserted) == (0, 11 - len(known))
