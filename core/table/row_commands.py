@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optimist.core.commands.reruns import run_until_it_lands
@@ -133,22 +134,28 @@ class RowCommands(TableHandle):
             by_need.NewTable(properties_given(properties), must_fit=True),
         )
         stream = arrow_stream(data, "data")
-        begun = self._begin_write(data, is_overwrite=request.is_overwrite)
+        begun = self._bound_to(data, self.start_transaction(), begins_there=request.is_overwrite)
         return by_need.write(begun, stream, request)
 
-    def _begin_write(self, data: object, *, is_overwrite: bool) -> OptimisticTransaction:
-        """Begin a write, which for rows of the table itself counts the whole table as read.
+    def _bound_to(
+        self, data: object, txn: OptimisticTransaction, *, begins_there: bool
+    ) -> OptimisticTransaction:
+        """Return the transaction that writes some rows; those of the table itself bind it.
 
-        An overwrite by them begins at their version, or else it would remove rows that were
-        committed after it, and that the scan has not seen. A version that the caller chose does
-        not count: the overwrite restores it on purpose.
+        The whole table then counts as read. An overwrite or a MERGE by such rows begins at their
+        version, or else it would change rows that were committed after it, and that the scan has
+        not seen. A version that the caller chose does not count: it is used on purpose.
+
+        Args:
+            data: The rows.
+            txn: A transaction that has just begun.
+            begins_there: Whether it has to begin at the version of the rows.
         """
-        txn = self.start_transaction()
         if not isinstance(data, RowScan) or not data.is_of(txn.snapshot):
             return txn
         if not data.is_of_chosen_version:
             self.ensure_sources_fit([data.version])
-            if is_overwrite and data.version < txn.read_version:
+            if begins_there and data.version < txn.read_version:
                 txn = self.start_transaction(self.snapshot(version=data.version))
         txn.read_whole_table()
         return txn
@@ -229,7 +236,8 @@ class RowCommands(TableHandle):
 
         Args:
             source: The rows that the table's are compared with: an Arrow table, or what exports an
-                Arrow stream. A long stream is kept in a temporary file.
+                Arrow stream. A long stream is kept on disk. For a `RowScan` of the same table, its
+                version must still be the newest when the MERGE commits.
             predicate: When two rows match: names of columns that both have, or SQL text
                 (`t.id = s.id AND t.day < 5`). Equalities of columns make it fast.
             target_alias: What expressions call the table's rows.
@@ -244,16 +252,24 @@ class RowCommands(TableHandle):
         ensure_text(target_alias, "target_alias")
         ensure_text(source_alias, "source_alias")
         request = by_need.LocalMergeRequest(rows, predicate, target_alias, source_alias)
-        return by_need.LocalMerge(request, self._merge_rows)
+        own = source if isinstance(source, RowScan) else None
+        return by_need.LocalMerge(request, partial(self._merge_rows, own))
 
-    def _merge_rows(self, request: LocalMergeRequest, options: CommandOptions) -> RowsChanged:
-        """Run a MERGE; see `merge`."""
-        return self._run(lambda begun: by_need.merge(begun, request, options), options)
+    def _merge_rows(
+        self, own: RowScan | None, request: LocalMergeRequest, options: CommandOptions
+    ) -> RowsChanged:
+        """Run a MERGE, whose source may be a scan of the table; see `merge`."""
+        return self._run(lambda begun: by_need.merge(begun, request, options), options, own)
 
     @one_operation
     def _run(
-        self, run: Callable[[OptimisticTransaction], RowsChanged], options: CommandOptions
+        self,
+        run: Callable[[OptimisticTransaction], RowsChanged],
+        options: CommandOptions,
+        data: RowScan | None = None,
     ) -> RowsChanged:
-        return run_until_it_lands(
-            lambda: self.start_transaction(self.snapshot()), run, retry=options.retry
-        )
+        def begin() -> OptimisticTransaction:
+            txn = self.start_transaction(self.snapshot())
+            return self._bound_to(data, txn, begins_there=True)
+
+        return run_until_it_lands(begin, run, retry=options.retry)

@@ -99,6 +99,28 @@ def test_a_commit_that_adds_a_matching_row_is_a_conflict(tmp_path):
     assert merge.execute(progress=intrude(1000)).num_updated == 1
 
 
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_scan_of_the_table_must_be_of_its_newest_version(tmp_path, retry):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    merge = log.merge(log.scan("id < 5"), ["id"]).when_matched_update({"p": "s.p + 1"})
+    assert merge.execute().num_updated == 5
+    with pytest.raises(DeltaConcurrentModificationException):
+        merge.execute(retry=retry)
+    merge = log.merge(log.scan(version=2), ["id"]).when_matched_update({"p": "s.p"})
+    assert merge.execute(retry=retry).num_updated == 60
+    assert log.snapshot().version == 4
+
+    def intrude(done):
+        if done.step == "search":
+            log.append(pa.table({"id": [1000]}))
+
+    merge = log.merge(log.scan("id < 5"), ["id"]).when_matched_update({"p": "s.p + 1"})
+    with pytest.raises(DeltaConcurrentModificationException):
+        merge.execute(progress=intrude)
+    other = log.merge(sixty_rows(tmp_path / "o", has_vectors=True).scan(), ["id"])
+    assert other.when_matched_delete().execute(progress=intrude).num_deleted == 60
+
+
 REFUSED = ["t.id = s.id AND my_function(t.s) = s.s", "t.id = s.s", "t.id = s.id OR t.id = s.s"]
 
 
