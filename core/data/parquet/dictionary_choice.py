@@ -36,7 +36,7 @@ def columns_with_dictionary(rows: pa.Table) -> bool | list[str]:
     places: pa.Array | None = None
     useless: set[str] = set()
     for item, values in zip(rows.schema, rows.columns, strict=True):
-        if pa.types.is_nested(item.type) or _share_of_distinct(values[:_FIRST_LOOK]) < _MAY_REPEAT:
+        if not _is_plain(item.type) or _share_of_distinct(values[:_FIRST_LOOK]) < _MAY_REPEAT:
             continue
         places = _sample_places(rows.num_rows) if places is None else places
         if _share_of_distinct(values.take(places)) > _REPEATS:
@@ -44,6 +44,12 @@ def columns_with_dictionary(rows: pa.Table) -> bool | list[str]:
     if not useless:
         return True
     return [path for item in rows.schema if item.name not in useless for path in _leaf_paths(item)]
+
+
+def _is_plain(data_type: pa.DataType) -> bool:
+    """Tell whether Arrow counts the values of a type."""
+    is_text = pa.types.is_string(data_type) or pa.types.is_binary(data_type)
+    return bool(is_text or pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type))
 
 
 def _share_of_distinct(values: pa.ChunkedArray) -> float:

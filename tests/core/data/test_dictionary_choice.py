@@ -68,6 +68,12 @@ def test_only_values_that_repeat_have_a_dictionary(tmp_path):
     assert log.to_arrow().equals(rows.cast(log.to_arrow().schema))
 
 
+def test_types_whose_values_arrow_does_not_count_keep_a_dictionary():
+    encoded = pa.array(["a", "b"]).dictionary_encode()
+    rows = pa.table({"x": encoded, "y": pa.array(["a", "b"], pa.string_view()), "z": [1, 2]})
+    assert columns_with_dictionary(rows) == ["x", "y"]
+
+
 @pytest.mark.parametrize("values", [[], [None, None], [1, None, 2]])
 def test_few_values_and_nulls_are_no_error(values):
     rows = pa.table({"x": pa.array(values, pa.int64())})
