@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -66,6 +67,23 @@ def test_only_values_that_repeat_have_a_dictionary(tmp_path):
         "nested.map.key_value.value": True,
     }
     assert log.to_arrow().equals(rows.cast(log.to_arrow().schema))
+
+
+@pytest.mark.parametrize(
+    ("values", "has_dictionary"),
+    [
+        (np.arange(1_000_000), False),
+        (np.arange(1_000_000) % 100_000, True),
+        (np.arange(1_000_000) // 2, True),
+        (np.arange(50_000)[::-1], False),
+        (np.arange(50_000) % 25_000, True),
+        (np.random.default_rng(1).integers(0, 100_000, 1_000_000), True),
+        (np.random.default_rng(1).integers(0, 2**62, 1_000_000), False),
+    ],
+)
+def test_a_dictionary_is_found_useful_however_values_come_round(values, has_dictionary):
+    rows = pa.table({"x": values})
+    assert columns_with_dictionary(rows) == (has_dictionary or [])
 
 
 def test_types_whose_values_arrow_does_not_count_keep_a_dictionary():
