@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from optimist.core.expressions.moments import Moment
 from optimist.core.predicates import Predicate
+from optimist.core.predicates.moments import predicate_at
 from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import RowRequest
@@ -49,6 +51,8 @@ class VersionRows(FilesView):
         Raises:
             UsageError, SchemaError: As `DeltaLog.to_arrow`, at once.
         """
+        if predicate is not None:
+            predicate = predicate_at(Moment(self._clock.now_ms()), predicate, self.schema.names)
         return RowScan(
             self,
             RowRequest.of(self, predicate, columns, limit=limit, in_order=in_order),

@@ -33,6 +33,7 @@ class LocalMergeRequest:
         source_alias: The name of the source's rows in expressions.
         clauses: The clauses. A row gets the first one for its kind whose condition is true.
         evolves_schema: Whether columns that only the source has become columns of the table.
+        moment: When the MERGE began; None leaves defaults such as `now()` to Spark.
     """
 
     source: Source
@@ -41,6 +42,7 @@ class LocalMergeRequest:
     source_alias: str = "s"
     clauses: tuple[LocalClause, ...] = ()
     evolves_schema: bool = False
+    moment: Moment | None = None
 
     def at_moment(self, moment: Moment, columns: Collection[str]) -> LocalMergeRequest:
         """Return the request with constants for functions such as `current_timestamp()`.
@@ -65,7 +67,7 @@ class LocalMergeRequest:
 
         clauses = (clause.mapped(condition, values) for clause in self.clauses)
         on = moment.fixed(self.on, columns) if isinstance(self.on, str) else self.on
-        return replace(self, on=on, clauses=tuple(clauses))
+        return replace(self, on=on, clauses=tuple(clauses), moment=moment)
 
     def sides(self, target: StructType, source: StructType) -> Sides:
         """Return the columns of both sides, under their aliases.

@@ -14,6 +14,7 @@ from optimist.core.commands.merge.clauses import nested_insert
 from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.computed_columns import with_defaults
 from optimist.core.local.conditions import RUN_WITH_SPARK
@@ -71,7 +72,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
                 `OPTIMIST_NEEDS_SPARK`).
         """
         branches, on = join_branches(request.on, sides)
-        resolver = _Resolver(sides, schema, request.evolves_schema)
+        resolver = _Resolver(sides, schema, request.evolves_schema, request.moment)
         clauses = (resolver.clause(at, item) for at, item in enumerate(request.clauses))
         return cls(on, tuple(clauses), branches, sides, source)
 
@@ -176,11 +177,13 @@ class _Resolver:
         sides: The columns that expressions can name.
         schema: The table's schema after the MERGE.
         evolves_schema: Whether the source can have other columns and fields than the table.
+        moment: As for the request.
     """
 
     sides: Sides
     schema: StructType
     evolves_schema: bool
+    moment: Moment | None
 
     def clause(self, number: int, clause: LocalClause) -> LocalResolvedClause:
         scope, given = self.sides.scopes[clause.kind], clause.condition
@@ -191,7 +194,7 @@ class _Resolver:
         if assignments is not None and clause.action == "insert":
             ensure_none_inserted(self.schema, assignments.targets)
             _ensure_whole_columns(assignments)
-            assignments = with_defaults(assignments)
+            assignments = with_defaults(assignments, self.moment)
         elif assignments is not None:
             ensure_none_updated(self.schema, assignments.targets)
         text = None if given is None else str(given)

@@ -133,6 +133,22 @@ def test_a_column_comes_before_a_function_without_parentheses():
     assert moment.fixed("`current_date` = 'now()'", []) == "`current_date` = 'now()'"
 
 
+def test_a_read_knows_the_moment_at_which_it_began(log):
+    assert log.to_arrow("at > now() - INTERVAL 30 HOURS").num_rows == 2
+    assert log.count("day = current_date()") == 1
+
+
+def test_a_row_that_a_merge_inserts_gets_a_default_of_the_moment(tmp_path):
+    log = _log(str(tmp_path / "t"))
+    log.create(
+        [Column("id", "bigint"), Column("at", "timestamp", default="now()")],
+        properties={"delta.feature.allowColumnDefaults": "supported"},
+    )
+    merge = log.merge(pa.table({"id": [7]}), "t.id = s.id")
+    merge.when_not_matched_insert({"id": "s.id"}).execute()
+    assert log.to_arrow().to_pylist() == [{"id": 7, "at": NOW}]
+
+
 def test_a_function_of_the_moment_with_arguments_is_refused(log):
     with pytest.raises(UsageError) as raised:
         log.delete("id > now(3)")

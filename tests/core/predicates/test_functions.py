@@ -20,7 +20,7 @@ _INTEGERS = re.compile(rf"\b({'|'.join(_TYPES)})\b")
 _GROUPS = 16
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("group", range(_GROUPS))
 def test_expressions_have_the_types_and_the_values_of_spark(group: int) -> None:
     wrong = []
