@@ -51,6 +51,7 @@ __all__ = [
     "positive",
     "remainder",
     "sign",
+    "square_root",
     "subtracted",
 ]
 
@@ -342,6 +343,13 @@ def _signed(given: Arguments, kernel: Callable[[Any], Any]) -> Value | None:
     if not is_number(data_type) or decimal_digits(data_type) > _DIGITS_KEPT:
         return None
     return computed(data_type, given.values, checked(given.text, data_type, kernel))
+
+
+def square_root(given: Arguments) -> Value | None:
+    """Return the square root as a double, which is NaN for a negative number."""
+    if not is_number(given.types[0]):
+        return None
+    return computed(DOUBLE, widened(given.values, DOUBLE), pc.sqrt)
 
 
 def sign(given: Arguments) -> Value | None:

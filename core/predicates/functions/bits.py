@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow.compute as pc
 
-from optimist.core.predicates.functions.choices import coalesce
+from optimist.core.predicates.functions.choices import coalesce, nullif
 from optimist.core.predicates.functions.common_types import common_type, is_number, widened
 from optimist.core.predicates.functions.value import (
     BOOLEAN,
@@ -21,7 +21,7 @@ from optimist.core.predicates.functions.value import (
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.types import DecimalType, PrimitiveType
 
-__all__ = ["bitwise", "inverted", "is_nan", "zero_if_null"]
+__all__ = ["bitwise", "inverted", "is_nan", "null_if_zero", "zero_if_null"]
 
 _FLOATS = ("float", "double")
 
@@ -45,6 +45,15 @@ def is_nan(given: Arguments) -> Value | None:
     if str(given.types[0]) not in _FLOATS:
         return None
     return computed(BOOLEAN, given.values, lambda values: pc.fill_null(pc.is_nan(values), False))
+
+
+def null_if_zero(given: Arguments) -> Value | None:
+    """Return the number, or null for 0."""
+    data_type = given.types[0]
+    if not is_number(data_type) or isinstance(data_type, DecimalType):
+        return None
+    zero = typed_constant(Literal(0, "integer"), PrimitiveType("integer"))
+    return nullif(Arguments([given.values[0], zero], given.text, given.zone))
 
 
 def zero_if_null(given: Arguments) -> Value | None:

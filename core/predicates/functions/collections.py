@@ -40,9 +40,11 @@ __all__ = [
     "array_of",
     "contains",
     "element_at",
+    "element_or_null",
     "field_of",
     "has_key",
     "item_at",
+    "item_or_null",
     "keys_of",
     "named_struct",
     "size",
@@ -171,9 +173,21 @@ def element_at(given: Arguments) -> Value | None:
     return _item(given, is_counted_from_one=True)
 
 
-def _item(given: Arguments, *, is_counted_from_one: bool) -> Value | None:
+def item_or_null(given: Arguments) -> Value | None:
+    """Return an element of an array, counted from 0, or null if there is none."""
+    return _item(given, is_counted_from_one=False, may_be_missing=True)
+
+
+def element_or_null(given: Arguments) -> Value | None:
+    """Return what `element_at` returns, or null if there is no such element."""
+    return _item(given, is_counted_from_one=True, may_be_missing=True)
+
+
+def _item(
+    given: Arguments, *, is_counted_from_one: bool, may_be_missing: bool = False
+) -> Value | None:
     kind, index = given.types
-    if isinstance(kind, MapType):
+    if isinstance(kind, MapType) and (is_counted_from_one or not may_be_missing):
         return _value_of_key(given, kind)
     if not isinstance(kind, ArrayType) or str(index) not in INTEGERS[:3]:
         return None
@@ -187,11 +201,14 @@ def _item(given: Arguments, *, is_counted_from_one: bool) -> Value | None:
         at: Any = pc.fill_null(numbers, 1).to_numpy(zero_copy_only=False)
         if is_counted_from_one:
             is_zero = at == 0
+            if (known & is_zero).any():
+                raise _no_such_element(text)  # there is no such place, not even a missing one
             at = np.where(at < 0, lengths + at, at - 1)
             at = np.where(is_zero, -1, at)
-        if (known & ((at < 0) | (at >= lengths))).any():
+        is_missing = (at < 0) | (at >= lengths)
+        if not may_be_missing and (known & is_missing).any():
             raise _no_such_element(text)
-        chosen = pc.if_else(is_known, pa.array(offsets[:-1] + at), None)
+        chosen = pc.if_else(pa.array(known & ~is_missing), pa.array(offsets[:-1] + at), None)
         return array.values.take(chosen)
 
     return strict(kind.element_type, given.values, kernel)

@@ -180,6 +180,10 @@ class Resolver:
             return self._chosen([condition], results)
         if any(isinstance(node, Unit) for node in nodes):
             return self._call_with_word(name, nodes)
+        if name in ("date_part", "datepart") and len(nodes) == 2 and isinstance(nodes[0], Text):
+            part = _PARTS.get(nodes[0].value.upper())
+            if part is not None:
+                return self._apply(part, [self.value(nodes[1])])
         if name == "struct" and all(isinstance(node, Name) for node in nodes):
             return self._struct([node.path[-1] for node in nodes if isinstance(node, Name)], nodes)
         target = _CASTS.get(name)

@@ -163,6 +163,12 @@ _COLLECTIONS: tuple[Function, ...] = (
         ("map_contains_key",), "a map; a key of its type", _TRUTH, collections.has_key, (2, 2)
     ),
     Function(("[]",), _COLLECTION, _ITEM, collections.item_at, (2, 2)),
+    Function(
+        ("get",), "an array and an int", f"{_ITEM}, or null", collections.item_or_null, (2, 2)
+    ),
+    Function(
+        ("try_element_at",), _COLLECTION, f"{_ITEM}, or null", collections.element_or_null, (2, 2)
+    ),
     Function(("element_at",), _COLLECTION, _ITEM, collections.element_at, (2, 2)),
     Function(("map_keys",), "a map", "an array", collections.keys_of, (1, 1)),
     Function(("map_values",), "a map", "an array", collections.values_of, (1, 1)),
@@ -244,6 +250,7 @@ _TABLE: tuple[Function, ...] = (
     Function(("-x", "negative"), "a number", "its type", arithmetic.negated, (1, 1)),
     Function(("+x", "positive"), "a number", "its type", arithmetic.positive, (1, 1)),
     Function(("abs",), "a number", "its type", arithmetic.absolute, (1, 1)),
+    Function(("sqrt",), "a number", "double", arithmetic.square_root, (1, 1)),
     Function(("sign", "signum"), "a number", "double", arithmetic.sign, (1, 1)),
     Function(("ceil", "ceiling"), "a number", "bigint, decimal", rounding.ceil, (1, 1)),
     Function(("floor",), "a number", "bigint, decimal", rounding.floor, (1, 1)),
@@ -265,6 +272,7 @@ _TABLE: tuple[Function, ...] = (
     Function(("greatest",), "values of one type", _WIDER, comparisons.greatest, (2, _MANY)),
     Function(("least",), "values of one type", _WIDER, comparisons.least, (2, _MANY)),
     Function(("isnan",), "a float, a double", _TRUTH, bits.is_nan, (1, 1)),
+    Function(("nullifzero",), "an integer, a double", "its type", bits.null_if_zero, (1, 1)),
     Function(("zeroifnull",), "an integer, a double", _WIDER, bits.zero_if_null, (1, 1)),
     *(
         Function((name,), "two integers", _WIDER, partial(bits.bitwise, kernel), (2, 2))

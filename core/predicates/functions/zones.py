@@ -25,6 +25,8 @@ _TIMES = (
     "unix",
     "date_format",
     "extract",
+    "date_part",
+    "datepart",
     "curdate",
     "hour",
     "minute",

@@ -64,6 +64,7 @@ def _bits() -> Iterator[str]:
     for operator, one, other in product("&|^", "bhil", "bhil"):
         yield f"{one}1 {operator} {other}2"
     for one in _NUMBERS:
+        yield from (f"nullifzero({one}1)", f"sqrt({one}1)")
         yield from (f"~{one}1", f"zeroifnull({one}1)", f"isnan({one}1)", f"{one}1 & 7")
 
 
@@ -279,9 +280,12 @@ def _collections() -> Iterator[str]:
     for index in (0, 1, 2, -1, -3, 7, "k1", "CAST(NULL AS INT)"):
         yield from (f"{column}[{index}]" for column in lists)
         yield from (f"element_at({column}, {index})" for column in lists)
+        yield from (f"get({column}, {index})" for column in lists)
+        yield from (f"try_element_at({column}, {index})" for column in lists)
         yield f"if(size(ints) > 3, element_at(ints, {index}), 0)"
     for key in ("'a'", "'b'", "'\u00e9'", "s1", "words[0]"):
-        yield from (f"pairs[{key}]", f"element_at(pairs, {key})", f"map_contains_key(pairs, {key})")
+        yield from (f"pairs[{key}]", f"try_element_at(pairs, {key})", f"get(pairs, {key})")
+        yield from (f"element_at(pairs, {key})", f"map_contains_key(pairs, {key})")
         yield f"array_contains(words, {key})"
     for number in ("0", "1", "k1", "-1"):
         yield f"array_contains(ints, {number})"
@@ -348,6 +352,7 @@ def _formatted_times() -> Iterator[str]:
         yield from (f"timestamp_{unit}({one}1)" for one in "kbhil")
     for part in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND"):
         yield from (f"extract({part} FROM {one}1)" for one in "tzw")
+        yield from (f"date_part('{part.lower()}', {one}1)" for one in "tz")
     for side in ("BOTH", "LEADING", "TRAILING"):
         yield from (
             f"trim({side} 'a' FROM s1)",
