@@ -10,6 +10,9 @@ and that choose other rows or give other values on Spark:
 | `substr('abc', -1)` | a position before the text | `'c'` | refused |
 | `left('abc', -1)`, `right('abc', -1)` | all but one | nothing | refused |
 | `CAST(1.50 AS INT)` of a decimal column | 2 | 1 | refused |
+| `CAST(1.5 AS STRING)`, and of times | `2020-01-01T00:00:00Z` | `2020-01-01 00:00:00` | refused |
+| `regexp_replace`, `date_format`, `from_unixtime`, `to_date` with a format | | | refused |
+| `list[1]` | the first element | the second | refused |
 | `'a' 'b'` | `'a'` | `'ab'` | refused |
 | `int '10'` | 10 | an error | `CAST('10' AS int)` |
 """
@@ -26,7 +29,15 @@ from optimist.core.errors import OptimistError, SchemaError
 from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import shown
 from optimist.core.expressions import NotSqlError, parse_expression
-from optimist.core.expressions.tree import Call, Cast, Expression, Name, Operation, walk
+from optimist.core.expressions.tree import (
+    Call,
+    Cast,
+    Expression,
+    Name,
+    Operation,
+    Subscript,
+    walk,
+)
 from optimist.core.local.value_building import ValueBuilder
 from optimist.core.predicates.functions.value import INTEGERS
 from optimist.core.predicates.parsing import literal_of
@@ -34,6 +45,7 @@ from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import (
     DataType,
     DecimalType,
+    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -47,12 +59,18 @@ Columns = Callable[[], StructType]
 """Returns the columns that an expression may name. It is called only where types matter."""
 
 _Edit = tuple[int, int, str]
-_SUSPECTS = re.compile(r"/|::|\b(?:concat|substr|substring|left|right|cast|try_cast)\b", re.I)
+_OTHERS = ("date_format", "from_unixtime", "regexp_replace", "to_date")
+"""Functions with another result in deltalake; `to_date` only with a format."""
+_SUSPECTS = re.compile(
+    r"/|::|\[|\b(?:concat|substr|substring|left|right|cast|try_cast|" + "|".join(_OTHERS) + r")\b",
+    re.I,
+)
 _TYPE = re.compile(r"\b(tinyint|smallint|int|bigint|float|double|boolean)\s*$", re.I)
 """The name of a type before a text. For dates and times Spark has the same."""
 _CONCAT = re.compile(r"concat\s*\(", re.I)
 _WHOLE = tuple(map(PrimitiveType, INTEGERS))
 _FRACTIONS = (PrimitiveType("float"), PrimitiveType("double"))
+_SPELLED_TYPES = ("timestamp", "timestamp_ntz", "float", "double")
 _INTEGER_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _OF_ONE_TYPE = (
     *("abs", "char_length", "character_length", "coalesce", "greatest", "ifnull", "least"),
@@ -147,7 +165,15 @@ def _edit(part: Expression, text: str, columns: Columns) -> _Edit | None:
         return _whole_division(part, text, columns)
     if isinstance(part, Cast):
         _ensure_same_cast(part, text, columns)
+    if isinstance(part, Subscript) and not isinstance(
+        _type_of(part.base, text, columns), MapType | StructType
+    ):
+        raise not_supported(
+            f"{shown(_text_of(part, text))}, an index of an array,",
+            "deltalake counts from 1, Spark from 0. Call element_at, which counts from 1.",
+        )
     if isinstance(part, Call) and part.arguments:
+        _ensure_same_function(part, text)
         _ensure_same_positions(part, text)
         if part.name == "concat":
             found = _CONCAT.search(text, part.start, part.arguments[0].start)
@@ -176,8 +202,21 @@ def _has_one_type(side: Expression) -> bool:
     return all(name in _OF_ONE_TYPE for name in calls)
 
 
+def _ensure_same_function(part: Call, text: str) -> None:
+    if part.name in _OTHERS and (part.name != "to_date" or len(part.arguments) > 1):
+        raise not_supported(
+            f"{shown(_text_of(part, text))}, whose result is another one in deltalake,",
+            "Compute it before, in Python.",
+        )
+
+
 def _ensure_same_cast(part: Cast, text: str, columns: Columns) -> None:
     target = part.target
+    if target.name == "STRING" and str(_type_of(part.value, text, columns)) in _SPELLED_TYPES:
+        raise not_supported(
+            f"{shown(_text_of(part, text))}, a text that deltalake spells in another way,",
+            "Compare the value itself.",
+        )
     if target.name not in (*_INTEGER_NAMES, "DECIMAL"):
         return
     if not any(isinstance(each, Name | Cast) for each in walk(part.value)):
