@@ -15,7 +15,7 @@ from optimist.core.plugins.table_path import TablePath
 from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.storage_options import engine_options
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
-from optimist.deltalake.writer.properties import WriterProperties, codec_of
+from optimist.deltalake.writer.properties import WriterProperties, packing_of
 
 __all__ = ["Call", "open_log", "with_options"]
 
@@ -59,7 +59,7 @@ class Call:
             ValueError: The custom metadata can't be a part of a commit.
         """
         if self.writer is not None:
-            options["parquet_codec"] = codec_of(self.writer)
+            options["packing"] = packing_of(self.writer)
         return with_options(
             log, **_options_of(self.commit), **_options_after(self.hooks), **options
         )

@@ -21,6 +21,7 @@ from optimist.core.errors.argument_types import (
     flag,
     whole_number,
 )
+from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.options.handles import options_given
 from optimist.core.requests.table_definition import columns_of
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
@@ -124,7 +125,7 @@ class DeltaTable(TableUpkeep):
     def __repr__(self) -> str:
         if not hasattr(self, "_snapshot"):  # a report of a crash shows a table that did not load
             return "DeltaTable()"
-        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+        return f"DeltaTable({path_in_repr(self.table_uri)}, version={self.version()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the table as its path, its options, passwords included, and its version."""

@@ -17,6 +17,7 @@ from typing import Any
 from optimist.core.options.commit_keys import parse_commit_keys
 from optimist.core.options.fields import option, own_keys, parse_fields, unknown_option
 from optimist.core.options.handles import options_given
+from optimist.core.options.packing import FilePacking
 from optimist.core.options.values import (
     at_least,
     one_of,
@@ -279,8 +280,8 @@ class EngineOptions:
     commit_lock_lease_s: float = _key(60.0, _parse_lease_seconds, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
-    parquet_codec: str | None = None
-    """The codec of new files by Spark's name; None for the table's. One call may set it."""
+    packing: FilePacking = field(default_factory=FilePacking)
+    """How new files are packed. One call may set it."""
     post_commit_checkpoint: bool = True
     """Whether a commit that is due for a checkpoint writes it. One call may set it."""
     post_commit_cleanup: bool | None = None

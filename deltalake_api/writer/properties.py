@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
+from optimist.core.errors.argument_types import optional_whole
+from optimist.core.options.packing import FilePacking
 from optimist.deltalake.exceptions import not_supported
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Compression", "WriterProperties"]
 
 _USUAL_LEVELS = {"GZIP": 6, "BROTLI": 1, "ZSTD": 1}
+_WITHOUT_COUNTERPART = (
+    "data_page_row_count_limit",
+    "statistics_truncate_length",
+    "default_column_properties",
+    "column_properties",
+)
 _LEVELS = {"GZIP": (0, 10), "BROTLI": (0, 11), "ZSTD": (1, 22)}
 
 
@@ -82,9 +90,9 @@ class ColumnProperties:
 class WriterProperties:
     """How data files are written.
 
-    The codec counts, for the files of this call; without one it is that of the table property
-    `delta.parquet.compression.codec`, else ZSTD. A command refuses all other properties that are
-    set, by their names.
+    They count for the files of one call. Without a codec it is that of the table property
+    `delta.parquet.compression.codec`, else ZSTD. A command refuses the limits of rows and of
+    statistics, and properties of columns, by their names.
 
     Attributes:
         data_page_size_limit: Bytes of a page.
@@ -93,7 +101,7 @@ class WriterProperties:
         write_batch_size: Rows of a batch.
         max_row_group_size: Rows of a row group.
         compression: The codec.
-        compression_level: The codec's level; only the usual one is written.
+        compression_level: The codec's level.
         statistics_truncate_length: Bytes of a bound in Parquet's statistics.
         default_column_properties: For columns without their own.
         column_properties: By column.
@@ -126,26 +134,36 @@ class WriterProperties:
         self.compression = f"{codec}({level})"
 
 
-def codec_of(properties: WriterProperties) -> str | None:
-    """Return the codec of data files by Spark's name, or None for the table's.
+def packing_of(properties: WriterProperties) -> FilePacking:
+    """Return the packing of data files that properties mean.
 
     Raises:
-        DeltaError: Another property is set (kind `OPTIMIST_NOT_BUILT_YET`).
+        DeltaError: A property that is set has no counterpart (kind `OPTIMIST_NOT_BUILT_YET`).
+        UsageError: A size is no whole number above 0.
     """
-    for item in fields(WriterProperties):
-        value = getattr(properties, item.name)
-        is_codec = item.name in ("compression", "compression_level")
-        if value is not None and not is_codec and not _is_usual(value):
-            raise not_supported(f"The property {item.name} of WriterProperties", "Leave it out.")
+    for name in _WITHOUT_COUNTERPART:
+        value = getattr(properties, name)
+        if value is not None and not _is_usual(value):
+            raise not_supported(f"The property {name} of WriterProperties", "Leave it out.")
+    packing = FilePacking(
+        row_group_rows=_size(properties, "max_row_group_size"),
+        page_bytes=_size(properties, "data_page_size_limit"),
+        dictionary_bytes=_size(properties, "dictionary_page_size_limit"),
+        batch_rows=_size(properties, "write_batch_size"),
+    )
     if properties.compression is None:
-        return None
+        return packing
     codec, _, level = properties.compression.partition("(")
-    if codec == "LZ4" or (level and int(level.rstrip(")")) != _USUAL_LEVELS[codec]):
+    if codec == "LZ4" or (codec, level) == ("GZIP", "10)"):
         raise not_supported(
-            f"The compression {properties.compression}",
-            "Give a codec other than LZ4, without a level.",
+            f"The compression {properties.compression}", "Give LZ4_RAW, or a level up to 9."
         )
-    return codec.lower()
+    number = int(level.rstrip(")")) if level else None
+    return replace(packing, codec=codec.lower(), level=number)
+
+
+def _size(properties: WriterProperties, name: str) -> int | None:
+    return optional_whole(getattr(properties, name), name, least=1)
 
 
 def _is_usual(value: object) -> bool:

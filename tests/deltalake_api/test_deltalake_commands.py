@@ -381,7 +381,7 @@ def test_two_tables_that_change_other_rows_both_commit(tmp_path: Path) -> None:
 def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) -> None:
     ours.write_deltalake(tmp_path, ROWS)
     table = ours.DeltaTable(tmp_path)
-    zip_them = ours.WriterProperties(compression="gzip", compression_level=3)
+    zip_them = ours.WriterProperties(statistics_truncate_length=9)
     calls: list[Callable[[], Any]] = [
         lambda: table.alter.set_column_metadata("k", {"other": "x"}),
         lambda: table.to_pyarrow_dataset(as_large_types=True),
@@ -453,8 +453,8 @@ def test_files_have_the_codec_of_the_call(tmp_path: Path, codec: str) -> None:
     "given",
     [
         {"compression": "LZ4"},
-        {"compression": "ZSTD", "compression_level": 9},
-        {"max_row_group_size": 5},
+        {"compression": "GZIP", "compression_level": 10},
+        {"data_page_row_count_limit": 5},
         {"column_properties": {"k": ours.ColumnProperties(encoding="PLAIN")}},
         {"default_column_properties": ours.ColumnProperties(dictionary_enabled=False)},
     ],
@@ -463,9 +463,36 @@ def test_files_have_the_codec_of_the_call(tmp_path: Path, codec: str) -> None:
 def test_other_properties_of_files_are_refused_by_name(
     tmp_path: Path, given: dict[str, Any]
 ) -> None:
-    with pytest.raises(NotSupportedError, match=r"compression|max_row_group_size|column_propert"):
+    with pytest.raises(NotSupportedError, match=r"compression|data_page_row|column_propert"):
         ours.write_deltalake(tmp_path, ROWS, writer_properties=ours.WriterProperties(**given))
     assert not ours.DeltaTable.is_deltatable(tmp_path)
+
+
+def test_row_groups_and_levels_are_those_of_the_call(tmp_path: Path) -> None:
+    rows = pa.table({"k": range(5000), "v": [f"{n:x}" * 9 for n in range(5000)]})
+    sizes = []
+    for level in (1, 19):
+        path = tmp_path / str(level)
+        properties = ours.WriterProperties(
+            compression="ZSTD",
+            compression_level=level,
+            max_row_group_size=2000,
+            data_page_size_limit=4000,
+            dictionary_page_size_limit=2000,
+            write_batch_size=100,
+        )
+        ours.write_deltalake(path, rows, writer_properties=properties)
+        (file,) = path.glob("*.parquet")
+        footer = pq.read_metadata(file)
+        assert [footer.row_group(n).num_rows for n in range(3)] == [2000, 2000, 1000]
+        assert ours.DeltaTable(path).to_pyarrow_table().sort_by("k") == rows
+        assert ours.DeltaTable(path).get_add_actions(True)["max.k"].to_pylist() == [4999]
+        sizes.append(file.stat().st_size)
+    assert sizes[1] < sizes[0]
+    with pytest.raises(ValueError, match="max_row_group_size"):
+        ours.write_deltalake(
+            tmp_path, rows, writer_properties=ours.WriterProperties(max_row_group_size=0)
+        )
 
 
 def test_a_call_decides_about_its_checkpoint_and_the_cleanup(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ from optimist.core.data.storage.stored_files import try_remove_file
 from optimist.core.data.stored_rows import StoredRows
 from optimist.core.errors import ConfigError
 from optimist.core.options.engine import EngineOptions
+from optimist.core.options.packing import FilePacking
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
@@ -80,6 +81,7 @@ class FileSpec:
         carried: Additional columns of the files, after the table's. They have no statistics.
         access: The access to data files.
         policy: The limits for repeating a request without a clear answer.
+        packing: How the files are packed, besides the codec.
     """
 
     table_path: str
@@ -98,6 +100,7 @@ class FileSpec:
     carried: tuple[StructField, ...] = ()
     access: DataAccess | None = None
     policy: RetryPolicy = EngineOptions().retry_policy
+    packing: FilePacking = field(default_factory=FilePacking)
 
     @classmethod
     def of(
@@ -133,7 +136,8 @@ class FileSpec:
             string_prefix_length=(
                 properties.data_skipping_string_prefix_length or options.string_prefix_length
             ),
-            compression=options.parquet_codec or wanted_codec(properties, codec),
+            compression=options.packing.codec or wanted_codec(properties, codec),
+            packing=options.packing,
             data_page_version=data_page_version(properties),
             policy=options.retry_policy,
         )
@@ -267,18 +271,24 @@ class TaskFiles:
             policy=self._spec.policy,
         )
 
+        packing = self._spec.packing
+
         def new_writer(first: pa.Table, footers: list[pq.FileMetaData]) -> pq.ParquetWriter:
             return pq.ParquetWriter(
                 file.sink,
                 first.schema,
                 compression=codec,
+                compression_level=packing.level,
+                data_page_size=packing.page_bytes,
+                dictionary_pagesize_limit=packing.dictionary_bytes,
+                write_batch_size=packing.batch_rows,
                 data_page_version=self._spec.data_page_version,
                 use_dictionary=columns_with_dictionary(first),
                 store_schema=False,
                 metadata_collector=footers,
             )
 
-        return _OpenFile(file, relative, new_writer)
+        return _OpenFile(file, relative, new_writer, packing.row_group_rows or ROW_GROUP_ROWS)
 
     def _finish(self) -> None:
         if self._open is None:
@@ -333,7 +343,9 @@ class _OpenFile:
         file: NewFile,
         relative: str,
         new_writer: Callable[[pa.Table, list[pq.FileMetaData]], pq.ParquetWriter],
+        row_group_rows: int,
     ) -> None:
+        self._row_group_rows = row_group_rows
         self.relative = relative
         self.num_rows = 0
         self.nan_free: frozenset[ColumnPath] | None = None
@@ -385,7 +397,7 @@ class _OpenFile:
         self.nan_free = found if self.nan_free is None else self.nan_free & found
         if self._writer is None:
             self._writer = self._new_writer(group, self._footers)
-        self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
+        self._writer.write_table(group, row_group_size=self._row_group_rows)
         self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
 
 
