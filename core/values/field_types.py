@@ -78,9 +78,12 @@ def _is_texts_by_name(value: object) -> bool:
 
 
 def _is_nullable_texts_by_name(value: object) -> bool:
-    return _is_mapping(value) and all(
-        item is None or _is_text(item) for item in (*value, *value.values())
-    )
+    if type(value) is not dict and not isinstance(value, Mapping):
+        return False
+    for key, item in value.items():  # each file of a log has some, so no generator
+        if not _is_text(key) or not (item is None or _is_text(item)):
+            return False
+    return True
 
 
 def _is_format(value: object) -> bool:
