@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from optimist.core import DeltaLog
-from optimist.core.data.storage.missing_files import missing_files
-from optimist.core.log.file_table import add_files
+from optimist.core.maintenance.fsck.missing_files_commit import drop_files, files_gone
 from optimist.core.runtime.budget import one_operation
-from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = ["repair_table"]
 
@@ -30,15 +25,8 @@ def repair_table(log: DeltaLog, *, dry_run: bool) -> list[str]:
     """
     txn = log.start_transaction(log.snapshot())
     txn.ensure_writable()
-    files = txn.snapshot.files
-    full = txn.snapshot.data_paths.full_paths(files["path"].combine_chunks())
-    gone = missing_files(pa.chunked_array([full]), log.table_path, log.table.data_access())
-    lost = files.filter(pc.is_in(full, value_set=gone))
-    found: list[str] = lost["path"].to_pylist()
-    if not found or dry_run:
-        return found
-    now_ms = log.clock.now_ms()
-    done = Operation("FSCK", {"dryRun": False}, {"numRemovedFiles": str(len(found))})
-    # A loop over the lost files: a table with many of these is beyond repair.
-    txn.commit([each.remove(now_ms) for each in add_files(lost)], done)
-    return found
+    gone = files_gone(txn)
+    if gone.num_rows and not dry_run:
+        drop_files(txn, gone)
+    paths: list[str] = gone["path"].to_pylist()
+    return paths

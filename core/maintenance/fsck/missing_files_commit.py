@@ -1,9 +1,10 @@
 """The commit that takes files which are gone out of the table: their rows are lost.
 
-1. The newest version's files are looked for once more. Files that are there again stay.
-2. If not one file of the table is there, nothing is done: the store is more likely away than empty.
-3. One commit removes the others. It is an operation `FSCK`, as with other engines, and RESTORE can
-   undo it if the files come back before VACUUM.
+1. The files of the transaction's version are looked for. Files that are there stay.
+2. A repair by `fsck` stops here if not one file of the table is there: the store is more likely
+   away than empty.
+3. One commit removes the files that are gone. It is an operation `FSCK`, as with other engines, and
+   RESTORE can undo it if the files come back before VACUUM.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["drop_missing_files"]
+__all__ = ["drop_files", "drop_missing_files", "files_gone"]
 
 
 def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
@@ -31,31 +32,55 @@ def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
 
     Raises:
         TableError: Not one file of the table is there (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
-        ProtocolError: The table only allows appends.
-        DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
+        OptimistError: See `drop_files`.
     """
-    table, files = txn.table, txn.snapshot.files
-    references = files.column("path")
-    full = pa.chunked_array(map(table.data_paths.full_paths, references.chunks), pa.string())
-    gone = missing_files(full, table.table_path, table.data_access())
-    if not len(gone):
+    table, num_files, gone = txn.table, txn.snapshot.num_files, files_gone(txn)
+    if not gone.num_rows:
         return None
-    if len(gone) == files.num_rows:
+    if gone.num_rows == num_files:
         raise TableError(
-            f"Not one of the {files.num_rows} files of {table.table_path} is there. Nothing was "
+            f"Not one of the {num_files} files of {table.table_path} is there. Nothing was "
             "committed. Look whether the store or the disk is complete; if the rows are lost, run "
             "DELETE or TRUNCATE.",
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=table.table_path,
-            num_files=files.num_rows,
+            num_files=num_files,
         )
-    missing = files.filter(pc.is_in(full, value_set=gone))
+    return drop_files(txn, gone)
+
+
+def files_gone(txn: OptimisticTransaction) -> pa.Table:
+    """Return those rows of `Snapshot.files` whose files the store does not have.
+
+    Raises:
+        StorageError: The store failed, so no file counts as gone.
+        TableError: A file may not be opened.
+    """
+    table, files = txn.table, txn.snapshot.files
+    chunks = files.column("path").chunks
+    full = pa.chunked_array(map(table.data_paths.full_paths, chunks), pa.string())
+    gone = missing_files(full, table.table_path, table.data_access())
+    return files.filter(pc.is_in(full, value_set=gone))
+
+
+def drop_files(txn: OptimisticTransaction, gone: pa.Table) -> CommitResult | None:
+    """Take files out of the table in one commit, whose operation is `FSCK`.
+
+    Args:
+        txn: A transaction that has just begun.
+        gone: Rows of `Snapshot.files`; few, since a table that lacks many is beyond repair.
+
+    Raises:
+        UsageError: The table only allows appends.
+        DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
+    """
 
     def work(_: UncommittedFiles) -> Changes:
-        txn.depend_on(missing)
-        now_ms = table.clock.now_ms()
-        operation = Operation("FSCK").with_metrics({"numRemovedFiles": missing.num_rows})
-        removes = tuple(add.remove(now_ms) for add in add_files(missing))
-        return Changes(removes, operation, is_progress=False)
+        txn.depend_on(gone)
+        now_ms = txn.table.clock.now_ms()
+        operation = Operation("FSCK", {"dryRun": False})
+        removes = tuple(add.remove(now_ms) for add in add_files(gone))
+        described = operation.with_metrics({"numRemovedFiles": gone.num_rows})
+        return Changes(removes, described, is_progress=False)
 
     return run_command(txn, work).commit
