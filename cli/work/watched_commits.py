@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from optimist.cli.work.commit_words import describe_record
 from optimist.cli.work.overtaken_commits import overtaken_commits
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import LogFileNotFoundError, StorageError, UsageError
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import CommitRecord, commit_history
@@ -18,6 +18,7 @@ __all__ = ["Look", "watch_commits"]
 
 _MOST_AT_ONCE = 500
 """How many commits are read before they are shown."""
+_LONGEST_S = 7 * 24 * 60 * 60
 _OF_THE_COMMIT = (
     *("version", "timestamp", "operation", "engineInfo", "readVersion"),
     *("addedFiles", "addedBytes", "addedRows", "removedFiles", "removedBytes"),
@@ -54,10 +55,18 @@ def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterat
         interval_s: The seconds between two looks.
 
     Raises:
+        UsageError: The interval is none.
         TableNotFoundError: There is no table, or no longer.
         TableError: The log is damaged.
         StorageError: The first look failed, or a later one in a way that trying again can't help.
     """
+    if not 0 < interval_s <= _LONGEST_S:
+        raise UsageError(
+            f"The interval must be a number of seconds above 0, at most {_LONGEST_S:,}. Nothing "
+            "was read.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="--interval",
+        )
     newest = log.snapshot().version
     seen = (newest if first is None else min(first, newest + 1)) - 1
     look = None

@@ -121,7 +121,8 @@ def test_a_pipe_gets_a_line_for_each_commit(shell, table):
     for name in ("version", "operation", "engineInfo", "readVersion"):
         assert [each[name] for each in told] == [each[name] for each in history]
     assert shell("watch", Path(table) / "none").status == 3
-    assert shell("watch", table, "--interval", 0).status == 2
+    for wrong in (0, "nan", "inf", 1e300):
+        assert shell("watch", table, "--interval", wrong).status == 2
 
 
 def test_ctrl_c_ends_it_well(table):
