@@ -33,6 +33,8 @@ _FILES_WHEN_ARRANGED = 2
 _LEAST_GAIN = 2
 _SHARE_WITHOUT_ROWS = 10
 _MOST_KINDS = 5
+_LEFTOVERS = ("orphan", "stale-intent")
+"""What fsck finds that is no damage: VACUUM removes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ def advice_rows(advice: Iterable[Advice]) -> pa.Table:
 def _repairs(snapshot: Snapshot, checked: CheckedTable | None) -> Iterator[Advice]:
     if checked is None:
         return
-    kinds = [kind for kind in checked.findings.column("kind").to_pylist() if kind != "orphan"]
+    found = checked.findings.column("kind").to_pylist()
+    kinds = [kind for kind in found if kind not in _LEFTOVERS]
     if kinds:
         counted = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds[:_MOST_KINDS])}
         told = ", ".join(f"{kind} ({count:,})" for kind, count in counted.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -208,6 +209,18 @@ def test_a_table_without_files_and_times_beyond_the_calendar_get_a_page(tmp_path
     figures = Elements(found.html).figures["The table after some of its commits"]
     assert [row[4] for row in figures] == ["3", "2", "1", "0"]
     assert len(found.html.encode()) < 300_000
+
+
+def test_leftovers_are_no_damage(tmp_path):
+    log = busy(tmp_path / "t")
+    orphan = tmp_path / "t" / "left.parquet"
+    orphan.write_bytes(b"x" * 100)
+    os.utime(orphan, (1, 1))
+    found = table_report(log)
+    assert "orphan" in found.html
+    titles = found.advice.column("title").to_pylist()
+    assert "Delete dead files" in titles
+    assert "Repair the table" not in titles
 
 
 def test_a_damaged_table_gets_a_page_that_says_so(shell, tmp_path):
