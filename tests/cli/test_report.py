@@ -57,6 +57,12 @@ class Elements(HTMLParser):
             self._caption = data
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the charts out, which take nearly all of the time."""
+    monkeypatch.setattr("optimist.cli.report.page.drawn", lambda chart: ("", ""))
+
+
 def busy(path: Path) -> DeltaLog:
     """A table with every kind of change: new files, vectors, copies, and files that come back."""
     log = DeltaLog.for_path(str(path), VECTORS)
@@ -132,7 +138,7 @@ def test_files_per_value_counts_the_files_whose_range_holds_a_value(tmp_path):
     assert (by_column["a"].with_bounds, by_column["s"].with_bounds) == (12, 13)
 
 
-def test_the_page_has_the_figures_of_the_log(tmp_path):
+def test_the_page_has_the_figures_of_the_log(undrawn, tmp_path):
     log = busy(tmp_path / "t")
     query = "month = 2 AND delay >= 0"
     found = table_report(log, [query, "nope = 1"], checks=False)
@@ -173,7 +179,7 @@ def test_names_that_are_html_harm_nothing(tmp_path):
     assert "alert(1)" in found.html
 
 
-def test_it_advises_what_the_commands_would_do(tmp_path):
+def test_it_advises_what_the_commands_would_do(undrawn, tmp_path):
     options = {
         "spark.databricks.delta.optimize.maxFileSize": "2000",
         "spark.databricks.delta.optimize.minFileSize": "2000",
@@ -211,7 +217,7 @@ def test_a_table_without_files_and_times_beyond_the_calendar_get_a_page(tmp_path
     assert len(found.html.encode()) < 300_000
 
 
-def test_leftovers_are_no_damage(tmp_path):
+def test_leftovers_are_no_damage(undrawn, tmp_path):
     log = busy(tmp_path / "t")
     orphan = tmp_path / "t" / "left.parquet"
     orphan.write_bytes(b"x" * 100)
@@ -223,7 +229,7 @@ def test_leftovers_are_no_damage(tmp_path):
     assert "Repair the table" not in titles
 
 
-def test_a_damaged_table_gets_a_page_that_says_so(shell, tmp_path):
+def test_a_damaged_table_gets_a_page_that_says_so(undrawn, shell, tmp_path):
     log = busy(tmp_path / "t")
     name = log.files("month = 2")["path"][0].as_py()
     (tmp_path / "t" / name).unlink()
