@@ -17,6 +17,7 @@ from optimist.core.statements.missing_tables import as_missing_name
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.drop_in.connect.frames import Original, session_of
+from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.statement_names import place_of_name
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
@@ -64,10 +65,44 @@ def _about_entry(original: Original, catalog: Any, tableName: str, *args: Any, *
     return original(tableName, *args, **named)
 
 
+def _truncate(original: Original, catalog: Any, tableName: str) -> None:
+    spark = session_of(catalog)
+    table = place_of_name(spark, tableName)
+    if table is None:
+        original(tableName)
+    else:
+        spark.sql(f"TRUNCATE TABLE {table}")
+
+
+def _refusing(what: str) -> Callable[..., Any]:
+    """Return a method that refuses a Delta table, of which the server has no rows."""
+
+    def method(original: Original, catalog: Any, tableName: str, *args: Any, **named: Any) -> Any:
+        if place_of_name(session_of(catalog), tableName) is not None:
+            raise refused(f"catalog.{what} of a Delta table", "Use spark.sql or DeltaTable.")
+        return original(tableName, *args, **named)
+
+    return method
+
+
 CATALOG: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "listColumns": _list_columns,
         "getTable": _about_entry,
         "refreshTable": _about_entry,
+        "dropTable": _about_entry,
+        "truncateTable": _truncate,
+        **{
+            what: _refusing(what)
+            for what in (
+                "analyzeTable",
+                "cacheTable",
+                "getCreateTableString",
+                "getTableProperties",
+                "listPartitions",
+                "recoverPartitions",
+            )
+        },
     }
 )
+"""Some of these methods came with PySpark 4.3."""

@@ -199,7 +199,7 @@ def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
 
     return MappingProxyType(
         {
-            Catalog: CATALOG,
+            Catalog: {name: ours for name, ours in CATALOG.items() if hasattr(Catalog, name)},
             DataFrameReader: READER,
             DataFrameWriter: WRITER,
             DataFrameWriterV2: WRITER_TO,

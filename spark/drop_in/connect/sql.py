@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -30,7 +31,7 @@ from optimist.core.sql import (
     parse_path_statement,
     path_relations,
 )
-from optimist.core.sql.spark_statements.shows import parse_show
+from optimist.core.sql.spark_statements.shows import Show, parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
 from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Update
 from optimist.spark.commands.catalog.server_source import ensure_format_known
@@ -45,6 +46,7 @@ from optimist.spark.drop_in.connect.shows import show
 from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
+    TemporaryView,
     cached_query,
     ensure_can_be_had,
     has_query,
@@ -60,7 +62,7 @@ from optimist.spark.session.callback_errors import original_errors
 __all__ = ["connect_sql"]
 
 _LETTERS = re.compile("delta|table_changes", re.IGNORECASE)
-_NO_SYNTAX = "PARSE_SYNTAX_ERROR"
+_OF_TEXTS = ("PARSE_SYNTAX_ERROR", "INVALID_SQL_ARG")
 _Original = Callable[..., DataFrame]
 
 
@@ -84,7 +86,7 @@ def connect_sql(
     sql = FormattedSql.of(spark, text, frames)
     if "${" in sql.text:
         sql = _with_variables(original, sql)
-    answer = _Statement(spark, original, sql, args).run()
+    answer = _Statement(spark, original, sql, args, StatementNames(spark)).run()
     return original(text, args, **frames) if answer is None else answer
 
 
@@ -104,27 +106,35 @@ class _Statement:
     original: _Original
     sql: FormattedSql
     args: Arguments | None
-    names: StatementNames = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", StatementNames(self.spark))
+    names: StatementNames
 
     def run(self) -> DataFrame | None:
         """Run the statement, or return None if it is Spark's own."""
         command = self._command()
         if command is not None:
-            told = run_command(self.spark, command)
-            return _no_rows(self.spark) if told is None else told
+            return _run_command(self.spark, command)
         try:
-            statement = parse_path_statement(self.sql.text, self._parameters, own_names=self.names)
-            if statement is not None:
-                return _run(self.spark, statement, self.sql, self.names)
-            asked = parse_show(self.sql.text, self._parameters, own_names=self.names)
+            run = self._looked_into()
         except UsageError as error:
-            if error.kind == _NO_SYNTAX and not self._names_delta:
+            if error.kind in _OF_TEXTS and not self._names_delta:
                 return None  # the server says what is wrong, or knows more than this grammar
             raise
-        return self._queried() if asked is None else show(self.spark, asked)
+        return None if run is None else run()
+
+    def _looked_into(self) -> Callable[[], DataFrame] | None:
+        """Return what runs a statement over a Delta table, or None for any other."""
+        statement = self._own_statement()
+        if isinstance(statement, Show):
+            return partial(show, self.spark, statement)
+        if statement is not None:
+            return partial(_run, self.spark, statement, self.sql, self.names)
+        return self._queried()
+
+    def _own_statement(self) -> PathStatement | Show | None:
+        """Return a statement of Spark's over a Delta table, or None for another."""
+        text, parameters = self.sql.text, self._parameters
+        found = parse_path_statement(text, parameters, own_names=self.names)
+        return found or parse_show(text, parameters, own_names=self.names)
 
     def _command(self) -> Command | None:
         """Return the statement as one of Delta's, or None for another."""
@@ -135,8 +145,8 @@ class _Statement:
             return None
         return command if command is None or is_ours(spark, command) else None
 
-    def _queried(self) -> DataFrame | None:
-        """Run a statement with a query over Delta tables, or return None without one."""
+    def _queried(self) -> Callable[[], DataFrame] | None:
+        """Return what runs a statement with a query over Delta tables, or None without one."""
         spark, sql, text = self.spark, self.sql, self.sql.text
         relations = self._relations()
         ensure_can_be_had(text, relations)
@@ -145,13 +155,11 @@ class _Statement:
             return None
         view = temporary_view(text)
         if view is not None:
-            view.create(sql.query(spark, text[view.query_start :], self.args))
-            return _no_rows(spark)
+            return partial(_make_view, spark, view, sql, self.args)
         cached = cached_query(text)
         if cached is not None:
-            _cache(spark, cached, sql, self.args)
-            return _no_rows(spark)
-        return with_frames(spark, self.original, sql, relations, self.args)
+            return partial(_cache, spark, cached, sql, self.args)
+        return partial(with_frames, spark, self.original, sql, relations, self.args)
 
     def _relations(self) -> Sequence[PathRelation]:
         """Return the Delta tables that the statement reads."""
@@ -215,16 +223,29 @@ def _run(
     return _no_rows(spark)
 
 
+def _run_command(spark: SparkSession, command: Command) -> DataFrame:
+    told = run_command(spark, command)
+    return _no_rows(spark) if told is None else told
+
+
+def _make_view(
+    spark: SparkSession, view: TemporaryView, sql: FormattedSql, args: Arguments | None
+) -> DataFrame:
+    view.create(sql.query(spark, sql.text[view.query_start :], args))
+    return _no_rows(spark)
+
+
 def _cache(
     spark: SparkSession, cached: CachedQuery, sql: FormattedSql, args: Arguments | None
-) -> None:
+) -> DataFrame:
     """Make the view that a statement caches, and cache it."""
-    cached.view.create(sql.query(spark, sql.text[cached.view.query_start :], args))
+    _make_view(spark, cached.view, sql, args)
     try:
         spark.sql(cached.start)
     except PySparkException:
         spark.catalog.dropTempView(cached.view.name)
         raise
+    return _no_rows(spark)
 
 
 def _no_rows(spark: SparkSession) -> DataFrame:

@@ -12,9 +12,13 @@ from pyspark.sql import SparkSession
 
 from optimist.core.sql import OwnNames, TableName, parts_of_name
 from optimist.spark.commands.catalog.names import is_delta, without_location
-from optimist.spark.commands.catalog.server_names import ServerEntry, server_entries
+from optimist.spark.commands.catalog.server_names import (
+    ServerEntry,
+    server_entries,
+    server_entry,
+)
 
-__all__ = ["StatementNames", "place_of_name"]
+__all__ = ["StatementNames", "is_free_name", "place_of_name"]
 
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 
@@ -60,9 +64,10 @@ class StatementNames(OwnNames):
     def place_of(self, name: tuple[str, ...]) -> str | None:
         """Return where a Delta table is, by one of the names that were asked about.
 
-        A column may also have the whole name of its table before it, or the end of that.
+        A column may also have the whole name of its table before it, or the end of that. A name
+        that was asked about means nothing else: its first part may be another catalog.
         """
-        entry = self._entries.get(name) or self._by_end(name)
+        entry = self._entries.get(name) if name in self._asked else self._by_end(name)
         if entry is None:
             return None
         if entry.location is None:
@@ -85,3 +90,9 @@ def place_of_name(spark: SparkSession, name: str) -> TableName | None:
     """Return the Delta table that a text names, with its place; None for any other text."""
     parts = parts_of_name(name)
     return StatementNames(spark).known(TableName(parts)) if parts else None
+
+
+def is_free_name(spark: SparkSession, name: str) -> bool:
+    """Return whether no table or view of the catalog has a name; a temporary view may have it."""
+    entry = server_entry(spark, parts_of_name(name))
+    return entry is None or len(entry.parts) == 1

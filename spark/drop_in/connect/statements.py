@@ -56,7 +56,15 @@ _ABOUT_NAMES = (
     "REFRESH TABLE",
     "REPAIR TABLE",
     "SHOW PARTITIONS",
+    "SHOW CREATE TABLE",
+    "SHOW COLUMNS IN",
+    "SHOW COLUMNS FROM",
+    "SHOW TBLPROPERTIES",
+    "DESCRIBE",
+    "DESC",
 )
+_OTHER_THINGS = ("QUERY", "FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "PROCEDURE")
+"""What DESCRIBE may be about besides tables, where a name follows."""
 _OF_THE_CATALOG = ("DROP TABLE", "REFRESH TABLE", "UNCACHE TABLE")
 _NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
 
@@ -167,7 +175,8 @@ def named_statement(text: str) -> NamedStatement | None:
     if verb is None:
         return None
     reader.take("IF", "EXISTS")
-    if reader.peek().kind not in ("word", "name"):
+    is_other = reader.is_at_any(*_OTHER_THINGS) and reader.peek(1).kind in ("word", "name")
+    if is_other or reader.peek().kind not in ("word", "name"):
         return None
     table = reader.table()
     is_rename = verb == "ALTER TABLE" and reader.is_at("RENAME", "TO")

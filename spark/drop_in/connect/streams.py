@@ -14,13 +14,17 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.requests.arguments import ensure_text
+from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
+from optimist.spark.commands.catalog.named_tables import create_named
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
-from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.drop_in.connect.statement_names import is_free_name, place_of_name
 from optimist.spark.drop_in.shared.options import only_path, schema_given, write_options
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
+from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
+from optimist.spark.spark_schema import from_spark_schema
 from optimist.spark.streams.connect_source import read_stream, streamed_paths
 from optimist.spark.streams.sink import StreamSink
 from optimist.spark.streams.source_table import open_source
@@ -113,11 +117,36 @@ def _start(
 
 def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **named: Any) -> Any:
     path = _path_in(writer, tableName)
+    source = args[0] if args else named.get("format") or writer._write_proto.format
+    if (
+        path is None
+        and asks_for_delta(writer, source)
+        and is_free_name(session_of(writer), tableName)
+    ):
+        with original_errors():
+            _make_table(writer, tableName, args[2:3] or (named.get("partitionBy"),))
+        path = _path_in(writer, tableName)
     if path is None:
         return original(tableName, *args, **named)
     if not args and "format" not in named and not writer._write_proto.format:
         named["format"] = "delta"
     return writer.start(path, *args, **named)
+
+
+def _make_table(writer: Any, name: str, given: tuple[Any, ...]) -> None:
+    """Make the table of the catalog that a stream is to write to, as Spark does."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    asked, session = writer._write_proto, session_of(writer)
+    rows: DataFrame = ConnectFrame(writer._write_stream._child, session)  # type: ignore[arg-type]
+    columns = given[0] or list(asked.partitioning_column_names)
+    definition = TableDefinition(
+        columns=columns_of(from_spark_schema(rows.schema).as_nullable()),
+        partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
+        cluster_by=tuple(getattr(asked, "clustering_column_names", ())),
+        mode=CreateMode.CREATE_IF_NOT_EXISTS,
+    )
+    create_named(session, name, definition, None)
 
 
 def _path_in(owner: Any, name: str) -> str | None:

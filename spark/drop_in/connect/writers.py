@@ -10,16 +10,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError, TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
-from optimist.core.sql import TableName, parts_of_name, path_in_name
+from optimist.core.sql import TableName, path_in_name
 from optimist.spark.commands.catalog.names import is_delta, named_table
-from optimist.spark.commands.catalog.server_names import server_entry
 from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
@@ -34,7 +33,7 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.drop_in.connect.statement_names import is_free_name, place_of_name
 from optimist.spark.drop_in.connect.tables import create_named_as_select
 from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.callback_errors import original_errors
@@ -75,7 +74,7 @@ def _save_as_table(
     session, given = session_of(writer), {**writer._write.options, **options}
     named = place_of_name(session, name)
     asks = asks_for_delta(writer, format or writer._write.source)
-    if named is None and not (asks and _is_free(session, name)):
+    if named is None and not (asks and is_free_name(session, name)):
         original(name, format, mode, partitionBy, **options)
         return
     with original_errors():
@@ -86,12 +85,6 @@ def _save_as_table(
         where = only_path(paths_of(named.path, given))
         rows = _fitting(writer, where, name, request)
         write_clustered(rows, where, list(writer._write.clustering_cols), request)
-
-
-def _is_free(session: SparkSession, name: str) -> bool:
-    """Return whether no table or view of the catalog has a name; a temporary view may have it."""
-    entry = server_entry(session, parts_of_name(name))
-    return entry is None or len(entry.parts) == 1
 
 
 def _save_by_name(

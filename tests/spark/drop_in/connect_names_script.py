@@ -84,11 +84,28 @@ def tell_refused(spark: SparkSession) -> None:
     tell("unnamed write", kind_of(lambda: own_sql(spark, "INSERT INTO t SELECT 1").collect()))
 
 
+def tell_catalog(spark: SparkSession) -> None:
+    """Methods of `spark.catalog`, some of which only newer versions of PySpark have."""
+    catalog = spark.catalog
+    spark.sql("CREATE TABLE names.listed USING delta AS SELECT 1L AS id")
+    tell("catalog: cached", kind_of(lambda: catalog.cacheTable("names.listed")))
+    truncate = getattr(catalog, "truncateTable", lambda name: spark.sql(f"TRUNCATE TABLE {name}"))
+    truncate("names.listed")
+    tell("catalog: truncated", ids(spark.table("names.listed")))
+    drop = getattr(catalog, "dropTable", lambda name: spark.sql(f"DROP TABLE {name}"))
+    drop("names.listed")
+    tell("catalog: dropped", catalog.tableExists("names.listed"))
+
+
 def tell_stream(spark: SparkSession, folder: Path) -> None:
     rows = spark.readStream.table("names.t").select("id")
     spark.sql("CREATE TABLE names.sink (id BIGINT) USING delta")
     writer = rows.writeStream.option("checkpointLocation", f"{folder}/checkpoint")
     writer.trigger(availableNow=True).toTable("names.sink").awaitTermination()
+    writer = spark.readStream.table("names.t").select("id").writeStream
+    writer = writer.option("checkpointLocation", f"{folder}/other_checkpoint")
+    writer.trigger(availableNow=True).toTable("names.new_sink", "delta").awaitTermination()
+    tell("streamed into a new table", ids(spark.table("names.new_sink")))
     tell("streamed", [ids(spark.table("names.sink")), ids(spark.table("names.t"))])
 
 
@@ -102,6 +119,7 @@ def main(folder: Path) -> None:
     tell_refused(spark)
     tell_leftovers(spark, folder)
     tell_sessions(spark)
+    tell_catalog(spark)
     tell_stream(spark, folder)
     spark.stop()
 

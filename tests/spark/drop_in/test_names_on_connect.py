@@ -37,6 +37,10 @@ EXPECTED = {
     "shared: anew": [[2], [2]],
     "shared: renamed": [[2], [3]],
     "shared: dropped": False,
+    "catalog: cached": REFUSED,
+    "catalog: truncated": [],
+    "catalog: dropped": False,
+    "streamed into a new table": [1, 2, 3],
     "streamed": [[1, 2, 3], [1, 2, 3]],
 }
 

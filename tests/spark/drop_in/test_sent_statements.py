@@ -63,6 +63,8 @@ def test_an_insert_into_several_tables_is_refused():
         ("DESC FORMATTED t", ("t",), False),
         ("CACHE LAZY TABLE t", ("t",), False),
         ("SHOW PARTITIONS t PARTITION (a = 1)", ("t",), False),
+        ("SHOW CREATE TABLE t AS SERDE", ("t",), False),
+        ("DESCRIBE database", ("database",), False),
     ],
 )
 def test_a_statement_about_a_name_is_had_if_it_is_about_the_entry_alone(text, table, is_had):
@@ -76,7 +78,15 @@ def test_a_statement_about_a_name_is_had_if_it_is_about_the_entry_alone(text, ta
 
 
 def test_other_statements_are_about_no_name():
-    for text in ("SHOW TABLES", "DROP VIEW v", "DROP TABLE", "SELECT 1", "CACHE TABLE 'x'", ""):
+    for text in (
+        "SHOW TABLES",
+        "DESC FUNCTION f",
+        "DROP VIEW v",
+        "DROP TABLE",
+        "SELECT 1",
+        "CACHE TABLE 'x'",
+        "",
+    ):
         assert named_statement(text) is None
     assert [has_query(text) for text in ("(SELECT 1)", "DESC QUERY SELECT 1", "DESC t")] == [
         True,

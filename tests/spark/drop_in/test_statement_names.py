@@ -1,0 +1,69 @@
+"""What names in one statement of a Spark Connect client mean, without a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from optimist.core.sql import TableName
+from optimist.spark.commands.catalog.server_names import ServerEntry
+from optimist.spark.drop_in.connect import statement_names
+from optimist.spark.drop_in.connect.statement_names import StatementNames
+
+ENTRIES = {
+    ("t",): ("db", "t", "delta"),
+    ("spark_catalog", "lake", "t"): ("lake", "t", "delta"),
+    ("db", "T"): ("db", "t", "DELTA"),
+    ("pq",): ("db", "pq", "parquet"),
+}
+
+
+@pytest.fixture
+def names(monkeypatch):
+    asked = []
+
+    def server_entries(_, wanted):
+        asked.append(set(wanted))
+        return {
+            name: ServerEntry(("spark_catalog", *known[:2]), "MANAGED", known[2], f"/{known[1]}")
+            for name in wanted
+            if (known := ENTRIES.get(name)) is not None
+        }
+
+    monkeypatch.setattr(statement_names, "server_entries", server_entries)
+    found = StatementNames(None)
+    found.asked = asked
+    return found
+
+
+def test_a_name_is_asked_about_once(names):
+    names.learn([("t",), ("pq",)])
+    names.learn([("t",), ("nothing",)])
+    assert names.known(TableName(("t",))).location == "/t"
+    assert names.known(TableName(("pq",))) is None
+    assert names.asked == [{("t",), ("pq",)}, {("nothing",)}]
+    assert names.known(TableName(("delta", "/p"))).path == "/p"
+    assert names.asked == [{("t",), ("pq",)}, {("nothing",)}]
+
+
+def test_a_column_may_have_the_end_of_its_tables_name_before_it(names):
+    names.learn([("t",)])
+    assert names.place_of(("DB", "t")) == names.place_of(("spark_catalog", "db", "T")) == "/t"
+    assert names.place_of(("other", "t")) is None
+    assert names.place_of(("T",)) is None
+
+
+def test_a_table_of_another_catalog_is_not_the_one_of_a_database_of_its_name(names):
+    names.learn([("lake", "t"), ("spark_catalog", "lake", "t")])
+    assert names.place_of(("lake", "t")) is None
+    assert names.place_of(("spark_catalog", "lake", "t")) == "/t"
+
+
+@pytest.mark.parametrize(
+    ("provider", "is_made"), [("delta", True), ("Delta", True), ("parquet", False), (None, True)]
+)
+def test_a_table_is_made_of_the_format_that_is_asked_for(names, monkeypatch, provider, is_made):
+    conf = type("Conf", (), {"get": lambda _, key: {"spark.sql.sources.default": "delta"}[key]})()
+    monkeypatch.setattr(names, "_spark", type("Session", (), {"conf": conf})())
+    table = TableName(("new",))
+    assert names.made(table, lambda: provider) == (table if is_made else None)
+    assert names.has_delta is False
