@@ -235,7 +235,7 @@ def test_an_error_of_a_file_keeps_its_class(numbers):
 def test_wrong_requests_are_refused_when_the_scan_is_made(numbers):
     for wrong in (
         lambda: numbers.scan("ix = 1"),
-        lambda: numbers.scan("hash(id) = 1"),
+        lambda: numbers.scan("soundex(id) = 1"),
         lambda: numbers.scan(limit=-1),
         lambda: numbers.scan(columns=[]),
         lambda: numbers.scan(columns="id"),
