@@ -12,6 +12,7 @@ from optimist.core.commands.idempotence import ensure_app_txn
 from optimist.core.errors.argument_types import flag, optional_whole, wrong_type
 from optimist.core.options.commit_keys import parse_commit_keys
 from optimist.core.plugins.table_path import TablePath
+from optimist.core.requests.arguments import several
 from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.storage_options import engine_options
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
@@ -71,7 +72,11 @@ class Call:
         Raises:
             DeltaError: Several are given (kind `OPTIMIST_NOT_BUILT_YET`).
         """
-        given = (self.commit and self.commit.app_transactions) or []
+        listed = None if self.commit is None else self.commit.app_transactions
+        given = several(() if listed is None else listed, "app_transactions")
+        for item in given:
+            if not hasattr(item, "app_id"):
+                raise wrong_type("app_transactions", item, "a list of Transaction")
         if len(given) > 1:
             raise not_supported(
                 "A commit with several app_transactions", "Give one, or use DeltaLog.transaction."

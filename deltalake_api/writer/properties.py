@@ -12,6 +12,8 @@ from optimist.deltalake.exceptions import not_supported
 __all__ = ["BloomFilterProperties", "ColumnProperties", "Compression", "WriterProperties"]
 
 _USUAL_LEVELS = {"GZIP": 6, "BROTLI": 1, "ZSTD": 1}
+_LARGEST = 2**31 - 1
+"""More than Arrow writes at a time; a limit above it is none."""
 _WITHOUT_COUNTERPART = (
     "data_page_row_count_limit",
     "statistics_truncate_length",
@@ -163,7 +165,8 @@ def packing_of(properties: WriterProperties) -> FilePacking:
 
 
 def _size(properties: WriterProperties, name: str) -> int | None:
-    return optional_whole(getattr(properties, name), name, least=1)
+    found = optional_whole(getattr(properties, name), name, least=1)
+    return None if found is None else min(found, _LARGEST)
 
 
 def _is_usual(value: object) -> bool:

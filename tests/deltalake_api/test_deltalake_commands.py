@@ -489,6 +489,8 @@ def test_row_groups_and_levels_are_those_of_the_call(tmp_path: Path) -> None:
         assert ours.DeltaTable(path).get_add_actions(True)["max.k"].to_pylist() == [4999]
         sizes.append(file.stat().st_size)
     assert sizes[1] < sizes[0]
+    huge = ours.WriterProperties(max_row_group_size=10**30, data_page_size_limit=10**30)
+    ours.write_deltalake(tmp_path / "1", rows, mode="append", writer_properties=huge)
     with pytest.raises(ValueError, match="max_row_group_size"):
         ours.write_deltalake(
             tmp_path, rows, writer_properties=ours.WriterProperties(max_row_group_size=0)

@@ -112,6 +112,18 @@ def of_deltalake(path: str) -> dict[str, Callable[[Any], object]]:
         "commit": lambda x: table.delete("a = 77", commit_properties=x),
         "hooks": lambda x: table.delete("a = 77", post_commithook_properties=x),
         "writer": lambda x: table.delete("a = 77", writer_properties=x),
+        "txns": lambda x: table.delete(
+            "a = 77", commit_properties=ours.CommitProperties(app_transactions=x)
+        ),
+        "retries": lambda x: table.delete(
+            "a = 77", commit_properties=ours.CommitProperties(max_commit_retries=x)
+        ),
+        "custom": lambda x: table.delete(
+            "a = 77", commit_properties=ours.CommitProperties(custom_metadata=x)
+        ),
+        "row_group": lambda x: table.delete(
+            "a = 77", writer_properties=ours.WriterProperties(max_row_group_size=x)
+        ),
         "updates": lambda x: table.update(x, predicate="a = 77"),
         "new_values": lambda x: table.update(new_values=x, predicate="a = 77"),
         "merge": lambda x: table.merge(ROWS, x),
