@@ -66,7 +66,8 @@ def blocks_of(page: str) -> list[str]:
 def needs_spark(code: str) -> bool:
     """Whether a block names a session, or the package for Spark."""
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    return "spark" in names or "DeltaTable" in names or "optimist.spark" in code
+    is_of_spark = "DeltaTable" in names and "optimist.deltalake" not in code
+    return "spark" in names or is_of_spark or "optimist.spark" in code
 
 
 def examples(page: str) -> list[tuple[int, str]]:
