@@ -18,6 +18,7 @@ from optimist.core import DeltaLog
 from optimist.logstores import LocalLogStore
 
 ROUNDS = 12
+MOST_COMMITS = 150  # each check reads all of them
 
 
 def damage(log: Path, choose: random.Random) -> None:
@@ -42,7 +43,7 @@ def test_a_repair_beside_a_writer_loses_no_row(tmp_path, seed):
 
     def write() -> None:
         try:
-            while not is_over.is_set():
+            while len(written) < MOST_COMMITS and not is_over.is_set():
                 number = written[-1] + 1
                 DeltaLog(str(path), LocalLogStore()).append(pa.table({"x": [number]}))
                 written.append(number)
