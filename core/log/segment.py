@@ -54,7 +54,8 @@ class LogSegment:
         checkpoint: The checkpoint to start from, or None to start from nothing.
         commits: The commits after the checkpoint, one per version, ascending, up to `version`.
         last_commit: The newest commit file, which may be missing in `commits` because the
-            checkpoint covers it. None without any version.
+            checkpoint covers it. If the commits up to `version` are gone, the next one. None
+            without any version.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
         compacted: Files that each hold several of the commits, ascending, without overlap.
         last_seen: The newest commit that a listing has shown, by which a later listing recognises
@@ -79,7 +80,8 @@ class LogSegment:
     def newest_commit(self) -> int:
         """The version of the newest commit file, -1 without one.
 
-        It is below `version` only if a checkpoint claims a version whose commit is missing.
+        It is below `version` only if a checkpoint claims a version whose commit is missing, and
+        above it only if all commits up to that version are gone.
         """
         return commit_version(self.last_commit) if self.last_commit else -1
 
@@ -189,6 +191,8 @@ def list_segment(
         return None
     if start > 0 and not listing.checkpoints:
         return _from_older_checkpoint(store, log_path, version, _rank_below(start))
+    if version is not None and not listing.commits:
+        return _from_checkpoint_alone(store, log_path, listing, version)
     return _build_segment(log_path, listing, version)
 
 
@@ -441,6 +445,24 @@ def _build_segment(log_path: str, listing: _Listing, version: int | None) -> Log
         listing.checksums.get(loading),
         choose_compacted(listing.compacted, base, loading),
         last_seen=last_commit if newest == loading else None,
+    )
+
+
+def _from_checkpoint_alone(
+    store: LogStore, log_path: str, listing: _Listing, version: int
+) -> LogSegment:
+    """Return the segment of a checkpoint whose own commit was cleaned up (spec 5.3 step 8).
+
+    The next commit shows that the log had this version. It also gives the version its time: what
+    it or a later commit removed is kept from that time on.
+    """
+    checkpoint = listing.checkpoints[-1] if listing.checkpoints else None
+    later = _list_log(store, log_path, version + 1, version + 1)
+    if checkpoint is None or checkpoint.version != version or not (later and later.commits):
+        raise _log_file_not_found(log_path, version)
+    _, next_commit = later.commits[0]
+    return LogSegment(
+        log_path, version, checkpoint, (), next_commit, listing.checksums.get(version)
     )
 
 

@@ -447,7 +447,8 @@ class Snapshot(VersionRows):
     def timestamp_ms(self) -> int:
         """The time of the version: its in-commit timestamp, else its file's modification time.
 
-        0 without a table. Reads the commit at most once.
+        0 without a table. If only a checkpoint is left of the version, the next commit's time
+        counts. Reads the commit at most once.
 
         Raises:
             TableError: In-commit timestamps are on, but the commit has none (kind
@@ -455,7 +456,8 @@ class Snapshot(VersionRows):
         """
         if self.segment is None:
             return 0
-        if not self.has_active("inCommitTimestamp"):
+        is_commit_gone = self.segment.newest_commit > self.version
+        if is_commit_gone or not self.has_active("inCommitTimestamp"):
             return self.segment.last_commit_timestamp_ms
         with self._lock:
             if self._timestamp_ms is None:

@@ -8,6 +8,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import TableError, UsageError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import CommitInfo, Metadata, Protocol, actions_to_bytes
 from optimist.core.snapshot import Snapshot
@@ -141,6 +142,27 @@ def test_the_earliest_version_is_the_first_commit_or_a_checkpoint_before_the_com
     assert earliest_recreatable_version(table.store, table.path) == 10
     table.store.put_if_absent(f"{table.path}/{classic_checkpoint_name(8)}", b"x")
     assert earliest_recreatable_version(table.store, table.path) == 8
+
+
+@pytest.mark.parametrize("configuration", [{}, {ICT: "true"}])
+def test_the_earliest_version_can_be_read_although_its_own_commit_is_gone(configuration):
+    table = Table([1, 2, 3], in_commit_ms=[1, 2, 3], configuration=configuration)
+    segment = list_segment(table.store, table.path, version=1)
+    options = EngineOptions()
+    kept = Snapshot.load(table.store, table.table_path, segment, options=options, clock=table.clock)
+    write_checkpoint(table.store, kept, options=options, clock=table.clock)
+    for version in (0, 1):
+        table.store.delete(commit_path(table.path, version))
+    assert earliest_recreatable_version(table.store, table.path) == 1
+    log = DeltaLog(table.table_path, table.store, clock=table.clock)
+    found = log.snapshot(1)
+    assert (found.version, found.metadata) == (1, kept.metadata)
+    assert found.timestamp_ms == 3, "the time until which nothing of the version was removed"
+    assert log.snapshot().version == 2
+    table.store.delete(commit_path(table.path, 2))
+    assert kind_of(lambda: list_segment(table.store, table.path, version=1)) == (
+        "DELTA_LOG_FILE_NOT_FOUND"
+    )
 
 
 def test_a_log_without_commits_has_no_history():
