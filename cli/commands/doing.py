@@ -46,9 +46,7 @@ def checkpoint(session: Session, url: Url) -> int:
     Example: optimist checkpoint /data/flights
     """
     with by_need.progress_bar("checkpoint") as advance:
-        last = session.open(url).checkpoint(
-            lambda done: advance(done.actions_written, done.num_files)
-        )
+        last = session.open(url).checkpoint(lambda done: advance(done.files_done, done.num_files))
     facts = {"version": last.version, "actions": last.size, "bytes": last.size_in_bytes}
     session.show(facts)
     return FINE

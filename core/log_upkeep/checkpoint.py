@@ -85,7 +85,7 @@ class CheckpointProgress:
     """
 
     version: int
-    actions_written: int
+    files_done: int
     num_files: int | None
 
 
@@ -207,7 +207,7 @@ class _Job:
         path = join(self._snapshot.log_path, classic_checkpoint_name(self._snapshot.version))
         with SpooledParquet(schema, self._snapshot.properties) as file:
             file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
-            for batch in self._report_batches(rows.file_batches(schema, _BATCH_ROWS)):
+            for batch in self._report_batches(rows, schema, _BATCH_ROWS):
                 file.write(batch)
             self._ensure_complete(rows, file.finish())
             file.publish(self._store, path)
@@ -254,7 +254,7 @@ class _Job:
     def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
         """Append to `sidecars` as they are created, and return the number of adds in them."""
         limit = self._options.checkpoint_part_size or _SIDECAR_ACTIONS
-        batches = self._report_batches(rows.file_batches(rows.file_schema, min(limit, _BATCH_ROWS)))
+        batches = self._report_batches(rows, rows.file_schema, min(limit, _BATCH_ROWS))
         directory = sidecar_directory(self._snapshot.log_path)
         self._store.ensure_directory(directory)
         counted = 0
@@ -286,15 +286,19 @@ class _Job:
         ensure_created(outcome, path)
         return len(data)
 
-    def _report_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _report_batches(
+        self, rows: CheckpointRows, schema: pa.Schema, max_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         known = self._snapshot.checksum
         self._written = 0
-        for batch in batches:
+        for batch in rows.file_batches(schema, max_rows):
             yield batch
             self._written += batch.num_rows
             if self._progress is not None:
                 num_files = known.num_files if known else None
-                self._progress(CheckpointProgress(self._snapshot.version, self._written, num_files))
+                # Not the tombstones that follow the files: nobody knows how many there are.
+                done = CheckpointProgress(self._snapshot.version, rows.num_files, num_files)
+                self._progress(done)
 
     def _make_tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
         tags = {

@@ -335,13 +335,15 @@ def test_a_checkpoint_is_packed_as_the_table_wants_its_files(policy, codec, vers
 # Progress
 
 
-def test_progress_is_told_batch_by_batch_up_to_the_end():
+@pytest.mark.parametrize("configuration", [{}, V2])
+def test_progress_counts_the_files_but_no_tombstones_and_ends_at_their_number(configuration):
     options = {"spark.databricks.delta.checkpoint.partSize": "10"}
-    table = full_table(options=options)
+    table = full_table(configuration, options=options)
     seen = []
     table.checkpoint(progress=seen.append)
-    assert [item.actions_written for item in seen][-1] == 25
-    assert [item.actions_written for item in seen] == sorted(item.actions_written for item in seen)
+    done = [item.files_done for item in seen]
+    assert done == sorted(done)
+    assert (done[-1], len(table.bodies("remove"))) == (24, 1)
     assert {item.version for item in seen} == {2}
 
 
@@ -364,7 +366,10 @@ def test_the_handle_of_a_table_checkpoints_on_demand_and_says_what_it_wrote(tmp_
     seen = []
     last = log.checkpoint(progress=seen.append)
     assert (last.version, last.num_of_add_files, last.size) == (0, 1, 3)
-    assert [(item.actions_written, item.num_files) for item in seen] == [(1, 1)]
+    assert [(item.files_done, item.num_files) for item in seen] == [(1, 1)]
+    log.delete()
+    log.checkpoint(progress=seen.append)
+    assert {(item.files_done, item.num_files) for item in seen[1:]} == {(0, 0)}
     assert last.extra["checkpointSchema"]["type"] == "struct"
 
 
