@@ -1,1 +1,1 @@
-"""Statements that Spark's parser knows, read here for paths on Spark Connect."""
+"""Statements that Spark's parser knows, read here for Spark Connect and without Spark."""

@@ -1,6 +1,7 @@
-"""`parse_path_statement`: Spark's own statements over a path, where Spark's parser is not at hand.
+"""`parse_path_statement`: Spark's own statements over a path or a name that is ours.
 
-Queries, conditions and values in them stay the user's text: Spark reads them.
+They are read where Spark's parser is not at hand. Queries, conditions and values in them stay the
+user's text: Spark reads them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _FIRST_WORDS = re.compile(rf"(?:{'|'.join(_STATEMENTS)})\b", re.IGNORECASE)
 def parse_path_statement(
     text: str, parameters: Parameters | None = None, *, own_names: OwnNames = PATHS_ALONE
 ) -> PathStatement | None:
-    """Parse a statement of Spark's over a table that it names by its path.
+    """Parse a statement of Spark's over a table of ours, by default one named by its path.
 
     Args:
         text: The statement; it may end with semicolons.

@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE TABLE over a table that is named by its path."""
+"""SHOW and DESCRIBE TABLE over a table of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's own statements over a table that is named by its path, as frozen values.
+"""Spark's own statements over a table of ours, as frozen values.
 
 Spark's parser reads them in classic sessions; Spark Connect needs them from the text.
 """

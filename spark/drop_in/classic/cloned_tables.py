@@ -22,6 +22,7 @@ from optimist.spark.commands.maintenance.clone import clone_to_name, clone_to_pa
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
 from optimist.spark.session.conf import open_log
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["clone_table"]
 
@@ -67,6 +68,13 @@ def _source(spark: SparkSession, table: TableName) -> tuple[OpenTable, ConvertRe
 
 
 def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertRequest]:
+    if is_connect(spark):
+        raise UsageError(
+            f"{shown(name)} can't be cloned by its name on Spark Connect: it is no Delta table. "
+            "Nothing was written. Name its files: CLONE parquet.`/path`.",
+            kind="DELTA_CLONE_UNSUPPORTED_SOURCE",
+            name=name,
+        )
     try:
         entry = catalog_entry(spark, name)
     except UsageError:  # of another catalog

@@ -22,6 +22,7 @@ from optimist.spark.commands.catalog.names import catalog_entry, is_delta, table
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import iterate
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["create_like", "makes_delta_table"]
@@ -53,6 +54,11 @@ def create_like(spark: SparkSession, command: CreateLike) -> pa.Table:
 def _of_another_format(spark: SparkSession, source: TableName) -> TableDefinition:
     """Return the columns, partitions and comment of a table or view that Spark knows."""
     columns = columns_of(from_spark_schema(spark.table(str(source)).schema))
+    if is_connect(spark):
+        catalog, name = spark.catalog, str(source)
+        parts = tuple(each.name for each in catalog.listColumns(name) if each.isPartition)
+        text = catalog.getTable(name).description
+        return TableDefinition(columns=columns, partition_by=parts, comment=text)
     entry = catalog_entry(spark, str(source))
     comment = entry.comment()
     return TableDefinition(

@@ -41,6 +41,9 @@ _CREATED = {
     "fails midway again": "CREATE TABLE m USING delta AS SELECT id, 1 / (id - 1) AS v FROM t",
     "then made": "CREATE TABLE m USING delta AS SELECT id, 1 / (id + 1) AS v FROM t",
     "foreign": "CREATE TABLE pq USING parquet AS SELECT id FROM t",
+    "foreign parts": "CREATE TABLE parts (a INT, b INT) USING parquet PARTITIONED BY (b) "
+    "COMMENT 'words'",
+    "like others": "CREATE TABLE like_parts LIKE parts USING delta",
     "view": "CREATE TEMP VIEW hides AS SELECT 7 AS seven",
     "hidden": "CREATE TABLE hides (id INT) USING delta",
 }
@@ -63,6 +66,7 @@ _READ = {
     "no table": "SELECT * FROM nothing",
     "no such database": "SELECT * FROM nowhere.t",
     "describe": "DESCRIBE t",
+    "like others, shown": "SHOW CREATE TABLE like_parts",
     "show columns": "SHOW COLUMNS IN other.u",
     "show create": "SHOW CREATE TABLE other.u",
     "show partitions": "SHOW PARTITIONS other.u",
