@@ -12,6 +12,7 @@ also be that of a common table expression, which comes first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -35,6 +36,8 @@ PlaceOf: TypeAlias = Callable[[tuple[str, ...]], str | None]
 """Returns the path of the table with a name, or None for a name that is none of a Delta table."""
 
 _BEFORE_A_RELATION = ("FROM", "JOIN", "TABLE", "USING")
+_CHANGES = ("table_changes", "table_changes_by_path")
+_MAY_READ = re.compile(rf"\b(?:{'|'.join((*_BEFORE_A_RELATION, *_CHANGES))})\b", re.IGNORECASE)
 _MAKES_A_NAME = ("CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY")
 """What stands before TABLE where the name behind it is made."""
 _WITH_FROM = frozenset(("EXTRACT", "SUBSTRING", "SUBSTR", "TRIM", "OVERLAY"))
@@ -48,7 +51,6 @@ _AFTER_RELATIONS = frozenset(
         *("WINDOW", "LIMIT", "VALUES", "SET"),
     )
 )
-_CHANGES = ("table_changes", "table_changes_by_path")
 _OPERATORS = frozenset(("+", "-", "*", "/", "%", "||", "|", "&", "^", ".", "::", "DIV"))
 _TIMES = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _NAMES = ("word", "name")
@@ -123,6 +125,8 @@ def names_of_relations(text: str) -> frozenset[tuple[str, ...]]:
         UsageError: A text, a name or a comment is not closed (kind `PARSE_SYNTAX_ERROR`).
     """
     found: set[tuple[str, ...]] = set()
+    if _MAY_READ.search(text) is None:
+        return frozenset()  # rows as constants, say, of which there may be many
 
     def note(name: tuple[str, ...]) -> None:
         found.add(name)

@@ -82,6 +82,11 @@ def test_a_path_is_found_beside_names():
     assert names_of_relations(text) == {("db", "n")}
 
 
+def test_a_text_without_the_words_before_a_table_is_not_read():
+    assert names_of_relations("INSERT INTO n VALUES (1, 'not closed") == frozenset()
+    assert names_of_relations("SELECT 1\nfrom\tn") == {("n",)}
+
+
 def test_a_text_that_is_not_closed_is_an_error():
     with pytest.raises(UsageError, match="can't be parsed"):
         names_of_relations("SELECT * FROM n WHERE 'x")
