@@ -84,6 +84,20 @@ def round_to_float32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
+def _nearest_float32(number: Decimal) -> float:
+    """Return the float that is nearest to a number, without a double between them.
+
+    A double may lie exactly between two floats although the number lies nearer to one of them.
+    """
+    double = float(number)
+    if math.isinf(double) or Decimal.from_float(double) == number or is_float32(double):
+        return round_to_float32(double)
+    below, above = (round_to_float32(math.nextafter(double, end)) for end in (-math.inf, math.inf))
+    if below == above:
+        return below
+    return above if number > Decimal.from_float(double) else below
+
+
 def is_float32(value: float) -> bool:
     """Return whether a float column can hold the number exactly."""
     return math.isnan(value) or round_to_float32(value) == value
@@ -148,6 +162,8 @@ def _cast_text(text: str, target: str) -> Literal | None:
             return None
         return _cast_to_integer(Literal(int(stripped), "integer"), _INTEGER_RANGES[target])
     if target in ("float", "double"):
+        if target == "float" and _NUMBER.match(stripped):
+            return Literal(_nearest_float32(Decimal(stripped)), "float")
         value = _parse_float(stripped)
         return None if value is None else _cast_to_float(Literal(value, "double"), target)
     if target == "decimal":
@@ -186,7 +202,11 @@ def _cast_to_float(literal: Literal, target: str) -> Literal | None:
         number = float(value)
     except OverflowError:
         return None
-    return Literal(round_to_float32(number) if kind == "float" else number, kind)
+    if kind == "double":
+        return Literal(number, kind)
+    if isinstance(value, float):
+        return Literal(round_to_float32(number), kind)
+    return Literal(_nearest_float32(Decimal(str(value))), kind)
 
 
 def _parse_float(text: str) -> float | None:

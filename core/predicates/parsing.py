@@ -284,6 +284,8 @@ def _number_literal(node: Number) -> Literal | None:
         is_plain = not any(mark in node.text for mark in "eE")
         found = number_literal(node.text) if is_plain else None
         return found or cast_literal(Literal(node.text, "string"), "decimal")
+    if node.kind == "float":
+        return cast_literal(Literal(node.text, "string"), "float")
     return cast_literal(Literal(float(node.text), "double"), node.kind)
 
 

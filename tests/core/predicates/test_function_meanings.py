@@ -86,6 +86,20 @@ def test_an_escape_of_several_characters_is_refused():
 
 
 @pytest.mark.parametrize(
+    "sql",
+    [
+        "CAST(16777217.000000001 AS FLOAT)",
+        "CAST('16777217.000000001' AS FLOAT)",
+        "16777217.000000001F",
+        "CAST(substring('x16777217.000000001', 2) AS FLOAT)",
+    ],
+)
+def test_a_constant_is_rounded_to_a_float_only_once(sql):
+    # Its double lies exactly between two floats; the number lies above.
+    assert parse_value(sql, _SCHEMA).compute(_ROWS).to_pylist()[0] == 16777218.0
+
+
+@pytest.mark.parametrize(
     ("sql", "wanted"),
     [
         ("i + 1 DIV nvl(i, 0)", [2, "error", None]),
