@@ -205,8 +205,10 @@ class _SqlText(Translation[Expression]):
     def applied(self, term: Expression, operation: Meaning[Expression] | None) -> Predicate:
         found = super().applied(term, operation)
         is_opaque = isinstance(found, Not) and isinstance(found.child, Opaque)
-        # The text of `x` in `x NOT IN (...)` has the NOT in it, so the whole is the leaf.
-        return self.opaque(term) if is_opaque and _is_negated_inside(term) else found
+        # The text of `x` in `x NOT IN (...)` has the NOT in it, and that of `x <=> y` is that of
+        # `x IS DISTINCT FROM y`. So the whole is the leaf.
+        is_whole = is_opaque and (_is_negated_inside(term) or _is_distinct(term))
+        return self.opaque(term) if is_whole else found
 
     def converted(
         self, op: ComparisonOp, term: Expression, values: Sequence[Literal]

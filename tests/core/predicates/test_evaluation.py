@@ -445,3 +445,17 @@ def test_a_list_of_texts_for_a_boolean_is_left_to_spark(operator, listed):
     rows = pa.table({"bo": [True, False, None]})
     assert evaluate(Predicate.parse(f"bo {operator} ({listed})"), rows) is None
     assert evaluate(Predicate.parse("bo IN (true, NULL)"), rows).to_pylist() == [True, None, None]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("i + 1 IS DISTINCT FROM 2", [False, True, True]),
+        ("NOT (i + 1 IS DISTINCT FROM 2)", [True, False, False]),
+        ("i + 1 IS NOT DISTINCT FROM 2", [True, False, False]),
+        ("i IS DISTINCT FROM i + 0", [False, False, False]),
+        ("(i IS DISTINCT FROM 1) = false", [True, False, False]),
+    ],
+)
+def test_a_computed_value_is_distinct_or_not(sql, expected):
+    assert evaluate(Predicate.of(sql), pa.table({"i": [1, 2, None]})).to_pylist() == expected
