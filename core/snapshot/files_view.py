@@ -22,6 +22,7 @@ from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.gates import DEFAULT_PROTOCOL, is_active
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.runtime.observers import observed
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.skipping.pruner import FilePruner, RowCount
 from optimist.core.snapshot.scan import Scan, Scanner
@@ -143,7 +144,10 @@ class FilesView:
         Raises:
             UsageError: The predicate does not parse or names an unknown column.
         """
-        return self._scanner.scan(predicate, limit)
+        with observed("scan", self.table_path) as facts:
+            found = self._scanner.scan(predicate, limit)
+            facts["version"], facts["files"] = self.version, found.files.num_rows
+        return found
 
     def count(self, predicate: str | Predicate | None = None) -> RowCount:
         """Count the rows that match, as far as the log shows without reading them (spec 9.5).

@@ -39,6 +39,7 @@ from optimist.core.plugins.table_place import place_of
 from optimist.core.requests.arguments import Rows
 from optimist.core.runtime.budget import one_operation, short_errors
 from optimist.core.runtime.clock import Clock, SystemClock
+from optimist.core.runtime.observers import observed
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import load_version, table_not_found
@@ -250,6 +251,12 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             )
         version = optional_whole(version, "version")
         wanted_ms = optional_epoch_ms(timestamp, "timestamp")
+        with observed("open", self.table_path) as facts:
+            found = self._find(version, wanted_ms, to_read=to_read)
+            facts["version"] = found.version
+        return found
+
+    def _find(self, version: int | None, wanted_ms: int | None, *, to_read: bool) -> Snapshot:
         try:
             latest = self._newest_version()
         except TableNotFoundError:

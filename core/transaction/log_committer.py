@@ -9,6 +9,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED
 from optimist.core.protocol.actions import Action
 from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.runtime.observers import observed
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.after_commit import finish_commit, raise_loud
 from optimist.core.transaction.commit_files import CommitFiles
@@ -52,6 +53,7 @@ class LogCommitter:
         self._snapshot = snapshot
         self._listener = listener
         self._queue = queue
+        self._num_attempts = 0
 
     def ensure_accepts(self, actions: Sequence[Action], operation: Operation) -> None:
         """Accept every operation."""
@@ -59,19 +61,35 @@ class LogCommitter:
 
     def commit(self, request: CommitRequest) -> CommitResult:
         """Commit the actions as the next version."""
-        return self._land(self.prepare(request), request)
+        with self._observed(request):
+            return self._land(self.prepare(request), request)
 
     def commit_if_needed(self, request: CommitRequest) -> CommitResult | None:
         """Commit the actions, or skip an empty commit where the level allows it (spec 1.5)."""
-        ours = self.prepare(request)
-        return None if self._may_be_skipped(ours) else self._land(ours, request)
+        with self._observed(request):
+            ours = self.prepare(request)
+            return None if self._may_be_skipped(ours) else self._land(ours, request)
 
     def commit_large(self, request: CommitRequest) -> CommitResult:
         """Commit as the next version or not at all (spec 1.16)."""
-        ours = as_large(self.prepare(request))
-        with self._attempts(request, LargeCommitLoop) as loop:
-            landed = loop.do_commit_retry_iteratively(ours)
-        return self._post_commit(landed, request, is_large=True)
+        with self._observed(request):
+            ours = as_large(self.prepare(request))
+            with self._attempts(request, LargeCommitLoop) as loop:
+                landed = loop.do_commit_retry_iteratively(ours)
+            return self._post_commit(landed, request, is_large=True)
+
+    @contextmanager
+    def _observed(self, request: CommitRequest) -> Iterator[None]:
+        """Tell observers of the commit, however it ends."""
+        with observed("commit", self._table.table_path) as facts:
+            try:
+                yield
+            finally:
+                facts["operation"] = request.draft.operation.name
+                facts["outcome"] = self.outcome.value
+                facts["attempts"] = self._num_attempts
+                if self.version is not None:
+                    facts["version"] = self.version
 
     def prepare(self, request: CommitRequest) -> Ours:
         """Check the request, and return the commit as it is first tried."""
@@ -80,7 +98,11 @@ class LogCommitter:
     def make_loop(self, written: CommitFiles, kind: type[CommitLoop] = CommitLoop) -> CommitLoop:
         """Return a loop that has not begun, for a commit that looks after these files."""
         look = CloserLook(self._table, self._snapshot, written)
-        return kind(self._table, self.txn_id, self._listener.note_attempt, look)
+        return kind(self._table, self.txn_id, self._note_attempt, look)
+
+    def _note_attempt(self, txn_id: str, version: int) -> None:
+        self._num_attempts += 1
+        self._listener.note_attempt(txn_id, version)
 
     def _land(self, ours: Ours, request: CommitRequest) -> CommitResult:
         if self._queue is not None and not request.hooks and self._queue.accepts(ours):
@@ -145,6 +167,7 @@ class LogCommitter:
     def _note_result(self, result: CommitResult) -> CommitResult:
         self._note_version(result.version)
         self.result = result
+        self._num_attempts = result.attempts  # a group counts its own
         return raise_loud(result, self._table.options)
 
     def _may_be_skipped(self, ours: Ours) -> bool:
