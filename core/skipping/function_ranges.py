@@ -89,6 +89,9 @@ def _range_of(condition: _Condition, schema: StructType) -> Predicate:
     if found is None or len(arguments) <= found[0]:
         return Predicate.TRUE
     rule, column = found[1], column_of(arguments[found[0]])
+    others = (item for at, item in enumerate(arguments) if at != found[0])
+    if any(literal_of(item) is None for item in others):
+        return Predicate.TRUE  # an argument such as CAST(s AS INT) fails for some values
     resolved = None if column is None else resolve_column(column.path, schema)
     if column is None or resolved is None or not resolved.has_plain_order:
         return Predicate.TRUE
@@ -187,6 +190,9 @@ def _range_of_prefix(condition: _Condition, column: Column, resolved: ResolvedCo
     is_substring = condition.call.name != "left"
     begin = literal_of(arguments[1]) if is_substring and len(arguments) > 1 else None
     begins = not is_substring or (begin is not None and begin.value in (0, 1))
+    lengths = [literal_of(item) for item in arguments[1:]]
+    if any(item is None or item.kind != "integer" for item in lengths):
+        return Predicate.TRUE  # a text or a decimal is cast first, which may fail
     if str(resolved.data_type) != "string" or not isinstance(text, str) or not begins:
         return Predicate.TRUE
     if condition.op == "=" and text:

@@ -70,6 +70,10 @@ MISSES = [
     "month(d) = 1",
     "date_trunc('century', z) = TIMESTAMP '2024-06-30 00:00:00Z'",
     "coalesce(year(d), 2024) = 2024",
+    # Spark raises an error for each of these rows.
+    "left(s, CAST(s AS INT)) = 'ab'",
+    "substring(s, 1, 1 DIV (length(s) - length(s))) = 'ab'",
+    "left(s, 'x') = 'ab'",
 ]
 
 
