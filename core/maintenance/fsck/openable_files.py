@@ -15,6 +15,7 @@ from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import TableError
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.vector_files import vector_paths
+from optimist.core.secrets import without_secrets
 
 __all__ = ["openable_files", "with_known_vectors"]
 
@@ -31,7 +32,8 @@ def openable_files(files: pa.Table, paths: DataPaths) -> tuple[pa.Table, list[Fi
     found = []
     files, errors = _without_errors(files, resolve_paths)
     for reference, error in errors:
-        found.append(Finding("foreign-path", paths.spelled_path(reference), str(error.args[0])))
+        path = without_secrets(paths.spelled_path(reference))
+        found.append(Finding("foreign-path", path, str(error.args[0])))
     files, errors = _without_errors(files, lambda rows: vector_paths(rows, paths))
     for reference, error in errors:
         found.append(Finding("damaged-vector", paths.full_path(reference), str(error.args[0])))

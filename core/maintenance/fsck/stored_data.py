@@ -136,7 +136,7 @@ class StoredData:
 
 def full_paths_of(files: pa.Table, table: TableRef) -> pa.Array:
     """Return each full path under which a finding may name these data files and their vectors."""
-    files, _ = openable_files(files, table.data_paths)
+    files, not_opened = openable_files(files, table.data_paths)
     references = files.column("path").combine_chunks()
     below = relative_paths(references, table.data_paths).drop_null()
     found = [
@@ -144,6 +144,7 @@ def full_paths_of(files: pa.Table, table: TableRef) -> pa.Array:
         _inside(below, table),
         vector_paths(files, table.data_paths),
         _inside(relative_vector_paths(files, table.data_paths), table),
+        pa.array([each.path for each in not_opened], pa.string()),
     ]
     return pa.concat_arrays([each.cast(pa.string()) for each in found])
 

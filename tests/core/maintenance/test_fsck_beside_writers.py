@@ -103,6 +103,20 @@ def test_a_store_that_only_lists_is_checked_like_any_other(table, damage):
     assert [each["kind"] for each in findings] == [kind]
 
 
+def test_a_commit_meanwhile_hides_no_file_that_may_not_be_opened(table):
+    vector = {"storageType": "x", "pathOrInlineDv": "?", "sizeInBytes": 9, "cardinality": 1}
+    add = {"partitionValues": {"p": "30"}, "size": 1, "modificationTime": 1, "dataChange": True}
+    adds = (
+        {"add": {**add, "path": "s3://elsewhere/x.parquet?sig=hush"}},
+        {"add": {**add, "path": "p=30/other.parquet", "deletionVector": vector}},
+    )
+    lines = "".join(f"{json.dumps(each)}\n" for each in adds)
+    log_file(table, commit_name(10)).write_text(lines)
+    store = BusyStore(lambda: opened(table).append(rows(2000)))
+    kinds = [each["kind"] for each in while_busy(table, store, deep=False)]
+    assert kinds == ["foreign-path", "damaged-vector"]
+
+
 def test_a_cleanup_meanwhile_is_no_damage(tmp_path):
     log = make(tmp_path / "t", checkpointPolicy="v2")
     log.checkpoint()

@@ -248,3 +248,10 @@ def test_dates_that_only_spark_can_convert_are_no_damage(tmp_path):
     commit(tmp_path / "t", 0, *lines)
     log_file(tmp_path / "t", checksum_name(0)).unlink()
     assert found(tmp_path / "t") == []
+
+
+def test_the_path_of_a_file_that_may_not_be_opened_shows_no_secret(table):
+    commit(table, 10, {"add": {**ADD, "path": "s3://user:hush@elsewhere/x.parquet?sig=hush"}})
+    (row,) = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).fsck().findings.to_pylist()
+    assert row["kind"] == "foreign-path"
+    assert "hush" not in str(row)
