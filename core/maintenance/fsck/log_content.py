@@ -192,15 +192,16 @@ class LogContent:
             noted = self._sums.get(checkpoint.version)
             if error is not None:
                 if not self._is_at_work(checkpoint):
-                    bad.append((checkpoint, error, sums is not None))
+                    bad.append((checkpoint, error))
             elif sums is not None and noted in (None, sums):
                 self._good.add(checkpoint.version)
             elif sums is not None:
                 yield _disagreement(checkpoint, sums, noted)
-        for checkpoint, error, is_of_use in bad:
+        for checkpoint, error in bad:
             kind = _KINDS.get(str(error.kind), "unreadable")
             damaged = str(error.fields.get("path", checkpoint.files[0].path))
-            is_needed = kind == "unreadable" or (is_of_use and not self._is_rebuilt(checkpoint))
+            # Another engine may read of it what this one can't.
+            is_needed = kind == "unreadable" or not self._is_rebuilt(checkpoint)
             files = () if is_needed else checkpoint.files
             version = checkpoint.version
             yield Finding(kind, damaged, str(error.args[0]), version, files=files)
@@ -208,12 +209,11 @@ class LogContent:
     def _read_checkpoint(
         self, checkpoint: Checkpoint
     ) -> tuple[TableError | None, tuple[int, int] | None]:
-        """Return what is wrong with a checkpoint, and how many files and bytes it says are live.
+        """Return what is wrong with a checkpoint, or how many files and bytes it says are live.
 
-        The numbers are None if the version can't be read from it.
+        Both are None if it is gone.
         """
         reader = checkpoint.open(self.store, self.limits)
-        sums = None
         try:
             reader.state_actions()
             num_files = size_bytes = 0
@@ -221,14 +221,13 @@ class LogContent:
                 self.note(batch.select(NAMED.names))
                 num_files += batch.num_rows
                 size_bytes += exact_sum(batch.column("size"))
-            sums = num_files, size_bytes
             for batch in reader.tombstones():
                 self.note(batch.select(NAMED.names))
         except LogFileNotFoundError:
             return None, None  # a cleanup removed it
         except TableError as error:
-            return error, sums
-        return None, sums
+            return error, None
+        return None, (num_files, size_bytes)
 
     def _is_rebuilt(self, checkpoint: Checkpoint) -> bool:
         """Return whether the version of a checkpoint can be read without it."""

@@ -214,6 +214,19 @@ def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(ta
     assert content(table) == before
 
 
+def test_a_damaged_checkpoint_stays_if_it_alone_stands_for_commits_that_are_gone(table):
+    """Another engine may read versions 6 to 8 from what this one takes for damaged."""
+    opened(table).checkpoint()
+    bad_checkpoint(table)
+    for version in range(6):
+        log_file(table, commit_name(version)).unlink()
+        log_file(table, checksum_name(version)).unlink()
+    before = state(table)
+    left = repaired(table)
+    assert [each["kind"] for each in left.findings.to_pylist()] == ["bad-checkpoint"]
+    assert state(table) == before
+
+
 def test_a_checkpoint_whose_reading_was_cut_once_stays(table):
     name = classic_checkpoint_name(6)
 
