@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ from pyarrow import fs
 from optimist.core.data.storage.filesystem import filesystem_for
 from optimist.core.data.storage.storage_errors import storage_errors
 from optimist.core.data.storage.stored_files import files_below, store_of
+from optimist.core.errors import StorageError
 from optimist.core.paths import parent_of
 from optimist.core.plugins.data_access import DataAccess
 
@@ -18,6 +20,7 @@ __all__ = ["missing_files"]
 
 _AT_A_TIME = 1 << 16
 _FEW_DIRECTORIES = 16
+_INVALID_PATH = "OPTIMIST_INVALID_PATH"
 
 
 def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None = None) -> pa.Array:
@@ -50,8 +53,10 @@ def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None =
 def _check_each(paths: pa.Array, access: DataAccess | None) -> Iterator[bool]:
     for path in paths.to_pylist():
         filesystem, inner = filesystem_for(path, access)
-        with storage_errors("looked for", path):
-            yield filesystem.get_file_info(inner).type != fs.FileType.File
+        is_missing = True
+        with _ignore_impossible_names(), storage_errors("looked for", path):
+            is_missing = filesystem.get_file_info(inner).type != fs.FileType.File
+        yield is_missing
 
 
 def _directories_to_list(directories: list[str], root: str) -> list[str]:
@@ -69,9 +74,20 @@ def _directories_to_list(directories: list[str], root: str) -> list[str]:
 def _list_paths(directories: list[str], access: DataAccess | None) -> Iterator[pa.Array]:
     page: list[str] = []
     for directory in directories:
-        for status in files_below(directory, access):
-            page.append(status.path)
-            if len(page) >= _AT_A_TIME:
-                yield pa.array(page, pa.string())
-                page = []
+        with _ignore_impossible_names():
+            for status in files_below(directory, access):
+                page.append(status.path)
+                if len(page) >= _AT_A_TIME:
+                    yield pa.array(page, pa.string())
+                    page = []
     yield pa.array(page, pa.string())
+
+
+@contextmanager
+def _ignore_impossible_names() -> Iterator[None]:
+    """Ignore the error for a name that no file can have: whoever can commit chooses the names."""
+    try:
+        yield
+    except StorageError as error:
+        if error.kind != _INVALID_PATH:
+            raise

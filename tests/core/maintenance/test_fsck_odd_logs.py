@@ -250,6 +250,13 @@ def test_dates_that_only_spark_can_convert_are_no_damage(tmp_path):
     assert found(tmp_path / "t") == []
 
 
+@pytest.mark.parametrize("name", ["n" * 300, "p=30/" + "a/" * 3000 + "n"], ids=["name", "path"])
+def test_a_path_that_is_too_long_for_a_file_is_that_of_a_missing_one(table, name):
+    commit(table, 10, {"add": {**ADD, "path": name}})
+    assert found(table) == [("missing-file", Path(name).name)]
+    assert found_kinds(table, data_file(table).unlink()) == ["missing-file"] * 2
+
+
 def test_the_path_of_a_file_that_may_not_be_opened_shows_no_secret(table):
     commit(table, 10, {"add": {**ADD, "path": "s3://user:hush@elsewhere/x.parquet?sig=hush"}})
     (row,) = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).fsck().findings.to_pylist()
