@@ -243,7 +243,7 @@ class CheckedFiles:
         if may_exist and not self._is_refuted:
             found = self._read_checksum()
         self._expects_checksum = False
-        if found is None and self._state.files.stays_in_memory:
+        if found is None and self._state.files.is_resolved:
             found = checksum_of_files(self.table(), state=self._state.table, options=self._options)
         return found
 
