@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
     from optimist.core.local.merge.builder import LocalMerge
-    from optimist.core.local.progress import FileProgress
     from optimist.core.local.recomputed_statistics import Recomputed
     from optimist.core.log.last_checkpoint import LastCheckpoint
     from optimist.core.maintenance.copies.clone import ClonedTable
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
     from optimist.core.requests.columns import ColumnChange, NewColumn
     from optimist.core.requests.table_definition import Column, Identity
+    from optimist.core.runtime.progress import FileProgress
     from optimist.core.snapshot import RowScan, Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
@@ -99,7 +99,7 @@ _MODULES = {
     "CommitState": "optimist.core.table.commit_resolution",
     "DeltaLog": "optimist.core.table.delta_log",
     "EngineOptions": "optimist.core.options.engine",
-    "FileProgress": "optimist.core.local.progress",
+    "FileProgress": "optimist.core.runtime.progress",
     "FileSizes": "optimist.core.maintenance.optimize.optimize_metrics",
     "FollowedCommit": "optimist.core.streams.follow",
     "Identity": "optimist.core.requests.table_definition",

@@ -40,7 +40,13 @@ def fsck(
     Example: optimist fsck s3://bucket/flights --deep
     """
     log = session.open(url)
-    checked = log.fsck(deep=deep, repair=repair, drop_missing_files=drop_missing_files)
+    with by_need.progress_bar("fsck") as advance:
+        checked = log.fsck(
+            deep=deep,
+            repair=repair,
+            drop_missing_files=drop_missing_files,
+            progress=lambda told: advance(told.files_done, told.num_files),
+        )
     facts = {
         "version": checked.version,
         "commits": checked.num_commits,

@@ -193,7 +193,14 @@ def clone(
     Example: optimist clone /data/flights /data/copy --version 5
     """
     log = session.open(source)
-    done = log.clone(target, is_shallow=shallow, version=version, mode=mode.value)
+    with by_need.progress_bar("clone") as advance:
+        done = log.clone(
+            target,
+            is_shallow=shallow,
+            version=version,
+            mode=mode.value,
+            progress=lambda told: advance(told.files_done, told.num_files),
+        )
     facts = {
         "version": done and done.version,
         "sourceFiles": done and done.source_num_of_files,
@@ -225,7 +232,12 @@ def convert(
     Example: optimist convert /data/old --partition-by "month INT"
     """
     columns = [_pair(text) for text in partition_by or ()]
-    done = session.open(url).convert(columns, source_format=source_format.value)
+    with by_need.progress_bar("convert") as advance:
+        done = session.open(url).convert(
+            columns,
+            source_format=source_format.value,
+            progress=lambda told: advance(told.files_done, told.num_files),
+        )
     session.show({"version": None if done is None else done.version})
     return FINE
 

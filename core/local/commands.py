@@ -31,12 +31,12 @@ from optimist.core.local.merge.merge_target import LocalMergeTarget
 from optimist.core.local.merge.request import LocalMergeRequest
 from optimist.core.local.merge.resolution import LocalResolvedMerge
 from optimist.core.local.merge.source_rows import SourceRows
-from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import LocalUpdate
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
+from optimist.core.runtime.progress import Progress, ProgressReport
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import ensure_none_updated

@@ -14,7 +14,6 @@ from optimist.core.data.column_shape import value_at
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.parquet_reader import Positions, RowLayout, read_located_batches
 from optimist.core.local.moved_rows import SplitRows
-from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.maintenance.optimize.compacted_bin import CompactedBin, InOrder
@@ -26,6 +25,7 @@ from optimist.core.maintenance.optimize.row_order import (
     num_files_of,
     num_rows_of,
 )
+from optimist.core.runtime.progress import Progress, ProgressReport
 from optimist.core.schema.types import StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

@@ -31,9 +31,9 @@ from optimist.core.data.parquet.parquet_reader import Positions, read_located_ba
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
-from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
+from optimist.core.runtime.progress import FileProgress
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import StructType
 

@@ -20,7 +20,7 @@ from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
 from optimist.core.data.table_ref import TableRef
 from optimist.core.local.conditions import RUN_WITH_SPARK, LocalCondition
-from optimist.core.local.progress import FileProgress, ProgressReport, Step
+from optimist.core.runtime.progress import FileProgress, ProgressReport, Step
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot

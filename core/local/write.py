@@ -32,7 +32,6 @@ from optimist.core.expressions.moments import Moment
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
 from optimist.core.local.new_rows import NewRows
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.row_pieces import row_pieces
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
@@ -42,6 +41,7 @@ from optimist.core.paths import join
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.schema_merge import SchemaWrite
 from optimist.core.protocol.widening import allowed_widening
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
 from optimist.core.schema.store_assignment import assigned_columns

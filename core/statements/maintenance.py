@@ -11,7 +11,6 @@ from optimist.core.commands.manifests import generate_manifests
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.merge.stored_source import batches_of
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.recomputed_statistics import recompute_statistics
 from optimist.core.local.target import LocalTarget
 from optimist.core.maintenance.copies.restore import RestoredTable, RestoreTo
@@ -27,6 +26,7 @@ from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumRequest
 from optimist.core.maintenance.vacuum.vacuum import vacuum as vacuum_files
 from optimist.core.requests.alterations import DropFeature
 from optimist.core.runtime.budget import Budget, within_budget
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot.table_detail import table_detail
 from optimist.core.snapshot.time_travel import commit_history
 from optimist.core.sql.statements import (

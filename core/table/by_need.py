@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from optimist.core.local.merge.request import LocalMergeRequest
     from optimist.core.local.merge.stored_source import source_rows
     from optimist.core.local.partition_choice import files_in_partitions
-    from optimist.core.local.progress import ProgressReport
     from optimist.core.local.recomputed_statistics import recompute_statistics
     from optimist.core.local.target import LocalTarget
     from optimist.core.local.write import write
     from optimist.core.local.write_request import LocalWrite
     from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
-    from optimist.core.maintenance.convert.convert import convert
+    from optimist.core.maintenance.convert.convert import convert, read_footers
     from optimist.core.maintenance.copies.clone import CloneRequest, clone
     from optimist.core.maintenance.copies.clone_source import FilesSource, VersionSource
+    from optimist.core.maintenance.copies.copied_files import copy_here
     from optimist.core.maintenance.copies.restore import RestoreTo, restore
     from optimist.core.maintenance.features.drop_feature import DropRequest, drop_feature
     from optimist.core.maintenance.features.feature_removal import CaredFor
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
     from optimist.core.maintenance.optimize.optimize import optimize
     from optimist.core.maintenance.vacuum.vacuum import VacuumRequest, vacuum
+    from optimist.core.runtime.progress import ProgressReport
     from optimist.core.streams.follow import follow
     from optimist.core.streams.followed_schemas import FollowedSchemas
     from optimist.core.streams.options import (
@@ -86,6 +87,7 @@ __all__ = [
     "clone",
     "columns_by_footers",
     "convert",
+    "copy_here",
     "create_table",
     "delete",
     "drop_feature",
@@ -98,6 +100,7 @@ __all__ = [
     "merge",
     "optimize",
     "parse_with",
+    "read_footers",
     "recompute_statistics",
     "repair_table",
     "restore",
@@ -127,7 +130,7 @@ _MODULES = {
     "LocalTarget": "optimist.core.local.target",
     "LocalWrite": "optimist.core.local.write_request",
     "NewTable": "optimist.core.commands.written_schema",
-    "ProgressReport": "optimist.core.local.progress",
+    "ProgressReport": "optimist.core.runtime.progress",
     "Rearrangement": "optimist.core.maintenance.optimize.arrangements",
     "RepairCommits": "optimist.core.maintenance.fsck.repair",
     "RestoreTo": "optimist.core.maintenance.copies.restore",
@@ -141,6 +144,7 @@ _MODULES = {
     "check_table": "optimist.core.maintenance.fsck.fsck",
     "columns_by_footers": "optimist.core.maintenance.optimize.dropped_columns",
     "convert": "optimist.core.maintenance.convert.convert",
+    "copy_here": "optimist.core.maintenance.copies.copied_files",
     "create_table": "optimist.core.commands.create.create",
     "delete": "optimist.core.local.commands",
     "drop_feature": "optimist.core.maintenance.features.drop_feature",
@@ -154,6 +158,7 @@ _MODULES = {
     "merge": "optimist.core.local.commands",
     "optimize": "optimist.core.maintenance.optimize.optimize",
     "parse_with": "optimist.core.table.sql_statements",
+    "read_footers": "optimist.core.maintenance.convert.convert",
     "recompute_statistics": "optimist.core.local.recomputed_statistics",
     "repair_table": "optimist.core.maintenance.fsck.repair",
     "restore": "optimist.core.maintenance.copies.restore",

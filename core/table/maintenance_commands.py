@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -37,7 +38,6 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
-    from optimist.core.local.progress import Progress
     from optimist.core.local.recomputed_statistics import Recomputed
     from optimist.core.maintenance.copies.clone import ClonedTable
     from optimist.core.maintenance.copies.clone_source import CloneSource
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.optimize_metrics import Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
+    from optimist.core.runtime.progress import Progress
 
 __all__ = ["MaintenanceCommands"]
 
@@ -209,6 +210,7 @@ class MaintenanceCommands(TableHandle):
         properties: Mapping[str, str] | None = None,
         source_format: str = "delta",
         partition_columns: Columns = (),
+        progress: Progress | None = None,
     ) -> ClonedTable | MaybeNone:
         """Make another table with the rows that this one has, or had, in one commit.
 
@@ -224,6 +226,8 @@ class MaintenanceCommands(TableHandle):
             source_format: `delta`; or what the files at this path are instead: `parquet` for a
                 directory of files, `iceberg` for a table of Iceberg, at its newest version.
             partition_columns: The columns that directories of Parquet name, as for `convert`.
+            progress: Called after each copied file, and each footer of files that are no Delta
+                table; see `FileProgress`.
 
         Returns:
             What was done; None if there is a table and the mode is `create_if_not_exists`.
@@ -240,14 +244,18 @@ class MaintenanceCommands(TableHandle):
             StorageError: A store failed. Files that a deep clone has copied stay, and the next call
                 goes on from there.
         """
-        how = (is_shallow, CreateMode.of(mode), properties_given(properties))
+        ensure_optional_function(progress, "progress")
+        report = by_need.ProgressReport(self.table.clock, progress, "CLONE")
+        copy = partial(by_need.copy_here, report=report)
+        how = (is_shallow, CreateMode.of(mode), properties_given(properties), copy)
         is_newest = version is None and timestamp is None
         source: CloneSource
         ensure_text(source_format, "source_format")
         if source_format != "delta":
             columns = schema_given(partition_columns, "partition_columns")
             files = by_need.ConvertRequest(columns, source_format=source_format)
-            source = by_need.FilesSource.of(self.table, files, is_newest=is_newest)
+            read = partial(by_need.read_footers, report=report)
+            source = by_need.FilesSource.of(self.table, files, read, is_newest=is_newest)
         elif len(schema_given(partition_columns, "partition_columns")):
             raise UsageError(
                 "A Delta table says itself how it is partitioned. Nothing was written. Leave "
@@ -337,7 +345,12 @@ class MaintenanceCommands(TableHandle):
 
     @one_operation
     def fsck(
-        self, *, deep: bool = False, repair: bool = False, drop_missing_files: bool = False
+        self,
+        *,
+        deep: bool = False,
+        repair: bool = False,
+        drop_missing_files: bool = False,
+        progress: Progress | None = None,
     ) -> CheckedTable:
         """Check the table for damage, and change nothing unless that is asked for.
 
@@ -350,6 +363,8 @@ class MaintenanceCommands(TableHandle):
                 the log is saved first. `findings` is then what is left, and `steps` what was done.
             drop_missing_files: Whether a repair also takes files that are gone out of the table.
                 Their rows are lost. It needs `repair`.
+            progress: Called after each commit that is read, and if `deep` after each data file; see
+                `FileProgress`. A repair checks once more at its end.
 
         Raises:
             TableNotFoundError: There is no table at the path.
@@ -368,11 +383,13 @@ class MaintenanceCommands(TableHandle):
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument="drop_missing_files",
             )
+        ensure_optional_function(progress, "progress")
+        report = by_need.ProgressReport(self.table.clock, progress, "FSCK")
         if not repair:
-            return by_need.check_table(self.table, self.snapshot, deep=deep)
+            return by_need.check_table(self.table, self.snapshot, deep=deep, report=report)
         drop = self._drop_missing_files if drop_missing_files else None
         commits = by_need.RepairCommits(self._recompute_files, drop)
-        return by_need.repair_table(self.table, self.snapshot, commits, deep=deep)
+        return by_need.repair_table(self.table, self.snapshot, commits, deep=deep, report=report)
 
     def _drop_missing_files(self) -> CommitResult | None:
         return by_need.drop_missing_files(self._begin())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optimist.core.local.commands import CommandOptions, RowsChanged
     from optimist.core.local.merge.builder import LocalMerge
     from optimist.core.local.merge.request import LocalMergeRequest
-    from optimist.core.local.progress import Progress
+    from optimist.core.runtime.progress import Progress
 
 __all__ = ["RowCommands"]
 

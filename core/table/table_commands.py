@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from optimist.core.errors import UsageError
-from optimist.core.errors.argument_types import ensure_optional_text, ensure_text, wrong_type
+from optimist.core.errors.argument_types import (
+    ensure_optional_function,
+    ensure_optional_text,
+    ensure_text,
+    wrong_type,
+)
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.arguments import names, several
 from optimist.core.requests.table_definition import (
@@ -17,6 +23,7 @@ from optimist.core.requests.table_definition import (
     schema_given,
 )
 from optimist.core.runtime.budget import one_operation
+from optimist.core.runtime.progress import Progress
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult, MaybeNone
@@ -91,6 +98,7 @@ class TableCommands(TableHandle):
         collect_statistics: bool = True,
         source_format: str = _PARQUET,
         metadata_file: str | None = None,
+        progress: Progress | None = None,
     ) -> CommitResult | MaybeNone:
         """Make a Delta table of the Parquet files at the path, where they are, in one commit.
 
@@ -105,6 +113,8 @@ class TableCommands(TableHandle):
                 which says itself how it is partitioned.
             metadata_file: The name of the metadata file of Iceberg that the table's catalog names;
                 None for the newest one.
+            progress: Called after each footer; see `FileProgress`. Footers of files without all of
+                the table's columns are read twice.
 
         Returns:
             The commit; None if there is a table already, which stays as it is.
@@ -120,6 +130,7 @@ class TableCommands(TableHandle):
             ConcurrentWriteException: Another commit came first.
         """
         ensure_text(source_format, "source_format")
+        ensure_optional_function(progress, "progress")
         if source_format not in (_PARQUET, _ICEBERG):
             raise UsageError(
                 f"CONVERT TO DELTA knows no {shown(source_format)}, only {_PARQUET} and "
@@ -133,7 +144,9 @@ class TableCommands(TableHandle):
             source_format=source_format,
             metadata_file=metadata_file,
         )
-        return by_need.convert(self.start_transaction(), request)
+        report = by_need.ProgressReport(self.table.clock, progress, "CONVERT")
+        read = partial(by_need.read_footers, report=report)
+        return by_need.convert(self.start_transaction(), request, read)
 
 
 def _clustering_columns(

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.local.commands import CommandOptions, RowsChanged
 from optimist.core.local.merge.request import LocalClause, LocalMergeRequest
-from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.requests.merge_clauses import Action, Clause, Kind
+from optimist.core.runtime.progress import Progress
 
 __all__ = ["LocalMerge"]
 

@@ -40,6 +40,7 @@ from optimist.core.maintenance.convert.parquet_directory import (
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.schema_merge import merge_schemas
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.types import (
     StructType,
@@ -55,11 +56,23 @@ _READERS = 16
 _TRIED = 8
 
 
-def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
+def read_footers(
+    paths: Sequence[str], wish: FooterWish, report: ProgressReport | None = None
+) -> Iterable[Footer]:
     """Read footers in this process, by threads if the first footers show that reading waits.
 
     Footers on a near disk cost Python work and no waiting; threads would slow that down.
+
+    Args:
+        paths: The files.
+        wish: What is wanted of each footer.
+        report: Is told of each footer.
     """
+    footers = _footers(paths, wish)
+    return footers if report is None else report.each("footers", footers, len(paths))
+
+
+def _footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
     reader = FooterReader(wish)
     started_s, busy_s = time.perf_counter(), time.thread_time()
     first = [reader(path) for path in paths[:_TRIED]]

@@ -30,6 +30,7 @@ from optimist.core.log.file_table import add_files, files_table
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.runtime.read_ahead import read_ahead
 
 __all__ = ["CopyFiles", "copied_files", "copies_directory", "copy_here"]
@@ -42,10 +43,24 @@ CopyFiles: TypeAlias = Callable[[Sequence[FileCopy], CopyRule, Clock], None]
 """Makes copies. Those made before an error stay."""
 
 
-def copy_here(copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
-    """Make copies in this process, by threads."""
+def copy_here(
+    copies: Sequence[FileCopy],
+    rule: CopyRule,
+    clock: Clock,
+    report: ProgressReport | None = None,
+) -> None:
+    """Make copies in this process, by threads.
+
+    Args:
+        copies: The copies to make.
+        rule: How they are made.
+        clock: The source of time.
+        report: Is told of each copy.
+    """
     copy = partial(copy_file, rule=rule, clock=clock)
-    for _ in read_ahead(copy, copies, threads=_COPIERS, ahead=2 * _COPIERS):
+    report = report or ProgressReport(clock, None, "CLONE")
+    made = read_ahead(copy, copies, threads=_COPIERS, ahead=2 * _COPIERS)
+    for _ in report.each("copy", made, len(copies)):
         pass
 
 

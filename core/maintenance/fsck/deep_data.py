@@ -23,6 +23,7 @@ from optimist.core.maintenance.fsck.openable_files import openable_files
 from optimist.core.predicates import col
 from optimist.core.predicates.text import quote_path
 from optimist.core.protocol.actions import AddFile
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
@@ -49,10 +50,12 @@ class DeepData:
     Attributes:
         table: The table.
         snapshot: The version.
+        report: Is told of each file.
     """
 
     table: TableRef
     snapshot: Snapshot
+    report: ProgressReport
 
     def findings(self, without: set[str]) -> Iterator[Finding]:
         """Read every file, and yield what is wrong.
@@ -69,7 +72,7 @@ class DeepData:
             ahead=2 * _READERS,
         )
         told: set[str] = set()
-        for finding in chain.from_iterable(checked):
+        for finding in chain.from_iterable(self.report.each("data", checked, len(numbers))):
             if finding.path not in told:  # data files share files of vectors
                 yield finding
             told.add(finding.path)

@@ -38,6 +38,7 @@ from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.log_content import LogContent, ignore_named
 from optimist.core.maintenance.fsck.stored_data import StoredData, full_paths_of
 from optimist.core.paths import join
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["check_table", "examine"]
@@ -45,13 +46,23 @@ __all__ = ["check_table", "examine"]
 _TOMBSTONES_AT_A_TIME = 1 << 20
 
 
-def check_table(table: TableRef, load: Callable[[], Snapshot], *, deep: bool) -> CheckedTable:
+def check_table(
+    table: TableRef,
+    load: Callable[[], Snapshot],
+    *,
+    deep: bool,
+    report: ProgressReport | None = None,
+) -> CheckedTable:
     """Check a table, and return what is wrong with it. See `examine`."""
-    return examine(table, load, deep=deep)[0]
+    return examine(table, load, deep=deep, report=report)[0]
 
 
 def examine(
-    table: TableRef, load: Callable[[], Snapshot], *, deep: bool
+    table: TableRef,
+    load: Callable[[], Snapshot],
+    *,
+    deep: bool,
+    report: ProgressReport | None = None,
 ) -> tuple[CheckedTable, list[Finding]]:
     """Check a table, and return what is wrong with it, and apart what is wrong with its log.
 
@@ -59,17 +70,19 @@ def examine(
         table: The table.
         load: Returns the newest version.
         deep: Whether data files and vectors are read, too, and their statistics compared.
+        report: Is told of each commit, and if `deep` of each data file.
 
     Raises:
         TableNotFoundError: There is no table at the path.
         ProtocolError: The table needs a feature that this engine can't read.
         StorageError: The store failed.
     """
+    report = report or ProgressReport(table.clock, None, "FSCK")
     snapshot, error = _newest(load)
     log, now_ms = ListedLog.of(table.store, table.log_path), table.clock.now_ms()
     stored = None if snapshot is None else StoredData(table, snapshot)
     note = ignore_named if stored is None else stored.unnamed.note
-    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note)
+    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note, report)
     found = [*log.findings(table.store, now_ms), *content.findings()]
     versions = (*log.commits, *(each.version for each in log.checkpoints))
     found += lost_claims(table, max(versions, default=-1))
@@ -82,7 +95,7 @@ def examine(
     tables = [findings_table(found), *stored.findings(), findings_table(stale_intents(table))]
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
-        tables.append(findings_table(DeepData(table, snapshot).findings(set(known))))
+        tables.append(findings_table(DeepData(table, snapshot, report).findings(set(known))))
     rows = _without_removed(pa.concat_tables(tables).cast(FINDINGS), table, snapshot, load)
     counts = (snapshot.version, len(log.commits), snapshot.num_files)
     return CheckedTable(*counts, deep, rows), found

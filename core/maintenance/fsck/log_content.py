@@ -28,6 +28,7 @@ from optimist.core.maintenance.fsck.second_look import is_there, is_young, statu
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import AddCDCFile, CommitInfo
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["NAMED", "LogContent", "ignore_named"]
@@ -55,6 +56,7 @@ class LogContent:
         limits: The most that is read of a file.
         now_ms: The time, in epoch milliseconds.
         note: Called with the files that the log names, in batches of `NAMED`.
+        report: Is told of each commit.
     """
 
     store: LogStore
@@ -62,6 +64,7 @@ class LogContent:
     limits: LogLimits
     now_ms: int
     note: Callable[[pa.RecordBatch], None]
+    report: ProgressReport
     _gone: set[str] = field(default_factory=set)
     _sums: dict[int, tuple[int, int]] = field(default_factory=dict)
     _sound: set[int] = field(default_factory=set)
@@ -101,7 +104,8 @@ class LogContent:
                 readable.append(status)
             except TableError as error:
                 yield Finding("unreadable", status.path, str(error.args[0]), version)
-        for status, data in self._contents(readable):
+        contents = self._contents(readable)
+        for status, data in self.report.each("log", contents, len(readable)):
             version = versions[status.path]
             try:
                 lines = parse_commit_lines(data, status.path)

@@ -29,6 +29,7 @@ from optimist.core.maintenance.fsck.fsck import check_table, examine
 from optimist.core.maintenance.fsck.saved_files import SavedFiles
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.gates import ensure_writable
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.result import CommitResult
 
@@ -51,7 +52,12 @@ class RepairCommits:
 
 
 def repair_table(
-    table: TableRef, load: Callable[[], Snapshot], commits: RepairCommits, *, deep: bool
+    table: TableRef,
+    load: Callable[[], Snapshot],
+    commits: RepairCommits,
+    *,
+    deep: bool,
+    report: ProgressReport | None = None,
 ) -> CheckedTable:
     """Repair what a check finds, and return what is left, with the steps that were done.
 
@@ -60,12 +66,13 @@ def repair_table(
         load: Returns the newest version.
         commits: The commits that may be needed.
         deep: Whether data files and vectors are read, too, and their statistics made true.
+        report: As of `examine`, for the check before the repair and the one after it.
 
     Raises:
         StorageError: The store failed. Steps that were done stay, and their copies.
         TableError, ProtocolError: The table can't be read, or not be written by this engine.
     """
-    checked, found = examine(table, load, deep=deep)
+    checked, found = examine(table, load, deep=deep, report=report)
     if checked.version is None or not checked.findings.num_rows:
         return checked
     saved = SavedFiles(table)
@@ -73,7 +80,7 @@ def repair_table(
     _repair_data(table, checked.findings, commits, saved)
     if not saved.steps().num_rows:
         return checked
-    return replace(check_table(table, load, deep=deep), steps=saved.steps())
+    return replace(check_table(table, load, deep=deep, report=report), steps=saved.steps())
 
 
 def _repair_log(

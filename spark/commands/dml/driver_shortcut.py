@@ -22,10 +22,10 @@ from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.local.conditions import LocalCondition
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import scheme_of
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot.row_filter import is_exact
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.writing.data_writer import DataWriter

@@ -16,11 +16,11 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.local.compaction import write_bins
 from optimist.core.local.equal_rows import EqualRows
 from optimist.core.local.moved_rows import TrackedRows
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.target import LocalTarget
 from optimist.core.maintenance.optimize.compacted_bin import CompactedBin
 from optimist.core.maintenance.optimize.optimize import ensure_no_clustering, ensure_of_partitions
 from optimist.core.maintenance.optimize.row_order import RowOrder, num_files_of, num_rows_of
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog

@@ -14,10 +14,10 @@ from optimist.core import DeltaLog
 from optimist.core.local import equal_rows
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.equal_rows import EqualRows
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.target import LocalTarget
 from optimist.core.maintenance.optimize.arrangements import Rearrangement
 from optimist.core.maintenance.optimize.optimize import optimize
+from optimist.core.runtime.progress import ProgressReport
 
 VECTORS = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
 FAR = 253_402_300_800_000_000

@@ -31,7 +31,7 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.local import progress as progress_module
-from optimist.core.local.progress import FileProgress
+from optimist.core.runtime.progress import FileProgress
 from optimist.core.testing import ManualClock
 
 

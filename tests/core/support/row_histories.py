@@ -22,10 +22,10 @@ from optimist.core.data.row_tracking import carried_columns
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
 from optimist.core.local.commands import merge as merge_rows
-from optimist.core.local.progress import ProgressReport
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.log.file_table import add_files
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.transaction.conflicts.operations import Operation
 

@@ -246,6 +246,9 @@ ROWS_AND_CONDITIONS = [
     Case("optimize with a flag", lambda log: log.optimize(progress=True), "progress"),
     Case("vacuum with a number", lambda log: log.vacuum(progress=5), "progress"),
     Case("recompute with a text", lambda log: log.recompute_statistics(progress="x"), "progress"),
+    Case("clone with a flag", lambda log: log.clone("memory://x/y", progress=True), "progress"),
+    Case("convert with a flag", lambda log: log.convert(progress=True), "progress"),
+    Case("fsck with a number", lambda log: log.fsck(progress=5), "progress"),
     Case("checkpoint with a flag", lambda log: log.checkpoint(True), "progress"),
     Case("scan changes", lambda log: log.scan_changes(starting_version=0).to_arrow()),
     Case(

@@ -1,11 +1,11 @@
-"""The progress of a command without Spark, for its caller and for the log."""
+"""The progress of long work without Spark, for its caller and for the log."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from optimist.core.runtime.clock import Clock
 
@@ -14,7 +14,9 @@ __all__ = ["FileProgress", "Progress", "ProgressReport", "Step"]
 _LOG = logging.getLogger(__name__)
 _SILENCE_S = 10.0
 
-Step: TypeAlias = Literal["search", "rewrite"]
+_Result = TypeVar("_Result")
+
+Step: TypeAlias = Literal["search", "rewrite", "footers", "copy", "log", "data"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class FileProgress:
     """The progress of a command.
 
     Attributes:
-        step: `search` finds the rows, `rewrite` writes files again.
+        step: `search` finds the rows, `rewrite` writes files again, `footers` reads the footers of
+            Parquet files, `copy` copies files, `log` reads commits, `data` reads data files.
         files_done: The number of files that the step has finished.
         num_files: The number of files of the step.
     """
@@ -61,3 +64,9 @@ class ProgressReport:
             _LOG.info(
                 "%s, %s: %d of %d files", self._command, done.step, done.files_done, done.num_files
             )
+
+    def each(self, step: Step, results: Iterable[_Result], num_files: int) -> Iterator[_Result]:
+        """Yield results, one per file, and report each after its consumer has dealt with it."""
+        for done, result in enumerate(results, 1):
+            yield result
+            self.tell(FileProgress(step, done, num_files))
