@@ -11,9 +11,11 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from optimist.core.data.storage.copied_file import CopyRule, FileCopy
 from optimist.core.maintenance.copies.copied_files import copy_here
+from optimist.core.paths import parent_of
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.spark.commands.maintenance.executors import on_executors
 from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["SparkCopies"]
@@ -47,7 +49,8 @@ class SparkCopies:
         table = pa.table(dict(zip(_COPY_SCHEMA.names, columns, strict=True)))
         num_tasks = -(-len(copies) // _FILES_PER_TASK)
         rows = local_frame(self.spark, table, _COPY_SCHEMA).repartition(num_tasks)
-        rows.mapInArrow(_CopyTask(rule), _COPY_SCHEMA).toArrow()
+        with described(self.spark, "CLONE", parent_of(copies[0].target)):
+            rows.mapInArrow(_CopyTask(rule), _COPY_SCHEMA).toArrow()
 
 
 @dataclass(frozen=True, slots=True)

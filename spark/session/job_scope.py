@@ -1,4 +1,4 @@
-"""The ownership of Spark jobs by the caller, also on a session's clone or in other threads.
+"""The ownership and the description of Spark jobs, also on a session's clone or in other threads.
 
 `interruptAll`, `interruptTag` and `cancelJobGroup` find the jobs to stop by properties of the
 thread that started them, and by the tag of the plan's session. But a clone has its own tag, and a
@@ -18,10 +18,13 @@ from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
+from optimist.core.secrets import without_secrets
 from optimist.spark.session.jvm import iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["in_scope_of_caller", "stopped_with"]
+__all__ = ["described", "in_scope_of_caller", "stopped_with"]
+
+_DESCRIPTION = "spark.job.description"
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -32,6 +35,26 @@ def stopped_with(spark: SparkSession) -> Iterator[None]:
     """Stop the jobs of a session's clones, too, when the session's own are stopped."""
     with _adding_tags(spark, _tags(spark) if _is_pinned(spark) else ()):
         yield
+
+
+@contextmanager
+def described(spark: SparkSession, command: str, path: str) -> Iterator[None]:
+    """Let Spark's UI say which command the jobs of the block serve, unless the caller says it.
+
+    Args:
+        spark: The session.
+        command: The name of the command.
+        path: The path of the table, or of a directory in it.
+    """
+    context = _context(spark) if _is_pinned(spark) else None
+    if context is None or context.getLocalProperty(_DESCRIPTION):
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, f"{command}: {without_secrets(path)}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, None)
 
 
 def in_scope_of_caller(

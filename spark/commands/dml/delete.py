@@ -38,6 +38,7 @@ from optimist.spark.commands.dml.target import Target
 from optimist.spark.conditions.bound_condition import BoundCondition
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import with_new_columns, without_void
+from optimist.spark.session.job_scope import described
 
 __all__ = ["delete", "delete_rows"]
 
@@ -73,7 +74,8 @@ def delete(
             done, None if resolved is None else resolved.text, txn.table, watch
         )
 
-    return run(spark, log, work, pinned.begin).num_affected
+    with described(spark, "DELETE", log.table.table_path):
+        return run(spark, log, work, pinned.begin).num_affected
 
 
 def delete_rows(

@@ -51,6 +51,7 @@ from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import aliased, matches_of
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["update"]
@@ -105,7 +106,8 @@ def update(
         text = None if resolved is None else resolved.text
         return changes_of_update(done, text, txn.table, watch)
 
-    return run(spark, log, work, pinned.begin).num_affected
+    with described(spark, "UPDATE", log.table.table_path):
+        return run(spark, log, work, pinned.begin).num_affected
 
 
 def _resolve_values(

@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 
 from optimist.core.data.parquet.parquet_footers import Footer, FooterWish
 from optimist.core.maintenance.convert.convert import read_footers
+from optimist.core.paths import parent_of
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.sql import parse_command
 from optimist.core.sql.statements import ConvertToDelta
@@ -19,6 +20,7 @@ from optimist.spark.commands.catalog.named_tables import ensure_names_known
 from optimist.spark.commands.maintenance.executors import on_executors
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import sql_of_spark_type
 
@@ -91,7 +93,8 @@ class SparkFooters:
         num_tasks = -(-len(paths) // _FILES_PER_TASK)
         table = pa.table({"number": range(len(paths)), "path": list(paths)})
         rows = local_frame(self.spark, table, _QUESTION).repartition(num_tasks)
-        answers = rows.mapInArrow(_FooterTask(wish), _ANSWER).toArrow().sort_by("number")
+        with described(self.spark, "CONVERT", parent_of(paths[0])):
+            answers = rows.mapInArrow(_FooterTask(wish), _ANSWER).toArrow().sort_by("number")
         return [Footer(**json.loads(text)) for text in answers["footer"].to_pylist()]
 
 

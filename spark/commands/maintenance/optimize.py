@@ -28,7 +28,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.dml.target import Target
 from optimist.spark.commands.maintenance.arranged_rows import arranged
 from optimist.spark.rows.row_shape import without_void
-from optimist.spark.session.job_scope import in_scope_of_caller
+from optimist.spark.session.job_scope import described, in_scope_of_caller
 
 __all__ = ["SparkBins", "files_in_partitions"]
 
@@ -90,7 +90,10 @@ class SparkBins:
                 lambda writer: write_bins(replace(writer, data_change=False), bins, order),
                 is_checked=False,
             )
-        return written if written is not None else _by_jobs(target, bins, pending, order)
+        if written is not None:
+            return written
+        with described(self.spark, "OPTIMIZE", self.log.table_path):
+            return _by_jobs(target, bins, pending, order)
 
 
 def _by_jobs(

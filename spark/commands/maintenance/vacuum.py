@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from optimist.core.maintenance.vacuum.file_deletion import DeletionRule, delete_batch, delete_here
+from optimist.core.paths import parent_of
 from optimist.spark.commands.maintenance.executors import on_executors
 from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["SparkDeletions"]
@@ -41,8 +43,9 @@ class SparkDeletions:
         table = pa.table({"paths": pa.array(batches, pa.list_(pa.string()))})
         num_tasks = min(self.num_tasks or len(batches), len(batches))
         rows = local_frame(self.spark, table, _BATCHES).repartition(num_tasks)
-        counts: list[int] = rows.mapInArrow(_DeletionTask(rule), _COUNT).toArrow()[0].to_pylist()
-        return counts
+        with described(self.spark, "VACUUM", parent_of(batches[0][0])):
+            counts = rows.mapInArrow(_DeletionTask(rule), _COUNT).toArrow()[0]
+        return [int(each) for each in counts.to_pylist()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ from optimist.spark.conditions.subquery_text import (
 from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.touched_files import aliased
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
@@ -77,7 +78,8 @@ def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: s
     if is_connect(spark):
         request = request.expressions_changed(lambda value, _: with_subqueries_marked(value), str)
     command = _Command(spark, log, request, alias)
-    counts = run(spark, log, command.work, command.begin)
+    with described(spark, "MERGE", log.table.table_path):
+        counts = run(spark, log, command.work, command.begin)
     row = {
         "num_affected_rows": counts.num_affected,
         "num_updated_rows": counts.all_updated,

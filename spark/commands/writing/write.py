@@ -55,6 +55,7 @@ from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import reset_session_version, session_zone_name
+from optimist.spark.session.job_scope import described
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["BegunWrite", "write", "write_in", "write_rows"]
@@ -201,7 +202,8 @@ def _write_in_transaction(
         with unchanged_conf(df.sparkSession):
             return command.run(pending)
 
-    return run_command(txn, work, app_txn=request.txn).commit
+    with described(df.sparkSession, "WRITE", log.table.table_path):
+        return run_command(txn, work, app_txn=request.txn).commit
 
 
 def _begin_at_read_version(

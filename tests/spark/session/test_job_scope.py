@@ -6,10 +6,11 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.session.job_scope import in_scope_of_caller, stopped_with
+from optimist.spark.session.job_scope import described, in_scope_of_caller, stopped_with
 
 POOL = "spark.scheduler.pool"
 
@@ -95,3 +96,50 @@ def test_tags_that_were_there_before_stay(spark):
 
 def tags(context):
     return set(context.getJobTags())
+
+
+DESCRIPTION = "spark.job.description"
+
+
+@pytest.fixture
+def descriptions(spark):
+    """The descriptions of the jobs that are started in the block, as a task sees them."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(DESCRIPTION)
+    context.setLocalProperty(DESCRIPTION, None)
+    seen = sf.udf(lambda _: TaskContext.get().getLocalProperty(DESCRIPTION) or "", "string")
+    yield seen
+    assert context.getLocalProperty(DESCRIPTION) is None
+    context.setLocalProperty(DESCRIPTION, before)
+
+
+def test_a_job_says_which_command_of_which_table_it_serves(spark, descriptions, table_path, conf):
+    conf("spark.optimist.spark.driverShortcut.maxBytes", "0")
+    rows = spark.range(0, 2, 1, 1)
+    write(rows.select("id", descriptions("id").alias("d")), table_path)
+    table = DeltaTable.forPath(spark, table_path)
+    table.update("id = 1", {"d": descriptions("id")})
+    found = {row.id: row.d for row in read(spark, table_path).collect()}
+    assert found == {0: f"WRITE: {table_path}", 1: f"UPDATE: {table_path}"}
+    table.delete(descriptions("id") == f"DELETE: {table_path}")
+    assert read(spark, table_path).count() == 0
+    rows = spark.range(0, 2, 1, 1).alias("s")
+    merge = table.alias("t").merge(rows, "t.id = s.id")
+    merge.whenNotMatchedInsert(values={"id": "s.id", "d": descriptions(sf.col("s.id"))}).execute()
+    assert {row.d for row in read(spark, table_path).collect()} == {f"MERGE: {table_path}"}
+
+
+def test_a_description_of_the_callers_own_stays(spark, descriptions):
+    spark.sparkContext.setLocalProperty(DESCRIPTION, "mine")
+    try:
+        with described(spark, "WRITE", "/t"):
+            assert spark.sparkContext.getLocalProperty(DESCRIPTION) == "mine"
+        assert spark.sparkContext.getLocalProperty(DESCRIPTION) == "mine"
+    finally:
+        spark.sparkContext.setLocalProperty(DESCRIPTION, None)
+
+
+def test_a_description_shows_no_secret_and_ends_with_an_error(spark, descriptions):
+    with pytest.raises(ValueError), described(spark, "WRITE", "s3://me:hidden@bucket/t"):
+        assert "hidden" not in spark.sparkContext.getLocalProperty(DESCRIPTION)
+        raise ValueError
