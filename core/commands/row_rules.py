@@ -22,7 +22,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.predicates import Predicate, evaluate
-from optimist.core.predicates.functions.zones import names_times
+from optimist.core.predicates.functions.zones import holds_times, names_times
 from optimist.core.predicates.resolution import ensure_columns, resolve_column
 from optimist.core.predicates.tree import Literal, Opaque
 from optimist.core.protocol.actions import Metadata
@@ -141,7 +141,8 @@ def local_constraint(sql: str, schema: StructType) -> Predicate | None:
         return None
     if any(literal.kind.startswith("timestamp") for literal in _find_literals(predicate)):
         return None
-    if any(isinstance(node, Opaque) and names_times(node.sql) for node in predicate.walk()):
+    computed = [node for node in predicate.walk() if isinstance(node, Opaque)]
+    if computed and (any(map(holds_times, types)) or any(names_times(it.sql) for it in computed)):
         return None
     resolved = ensure_columns(predicate, schema)
     return resolved if is_exact(resolved, schema) else None

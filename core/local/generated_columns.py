@@ -18,14 +18,14 @@ from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.stored_values import Value, stored_as
 from optimist.core.local.values import parse_value
-from optimist.core.predicates.functions.zones import is_bare_name, names_times
+from optimist.core.predicates.functions.zones import holds_times, is_bare_name, names_times
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import DECLARED_TYPE, PrimitiveType, StructField, StructType
 
 __all__ = ["GeneratedColumns", "parse_column_sql", "with_values"]
 
-_TIMESTAMP, _TIMESTAMP_NTZ = PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz")
+_TIMESTAMP = PrimitiveType("timestamp")
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
@@ -85,15 +85,15 @@ def parse_column_sql(sql: str, item: StructField, schema: StructType, what: str)
     parsed = parse_value(sql, schema)
     if item.data_type == _TIMESTAMP and not parsed.columns:
         _refuse(item, sql, what)  # the meaning of its text depends on the zone of Spark's session
-    reads_times = any(_is_time(path, schema) for path in parsed.columns)
+    reads_times = any(_reads_times(path, schema) for path in parsed.columns)
     if (reads_times or names_times(sql)) and not is_bare_name(sql):
         _refuse(item, sql, what)  # so does the day of a time
     return stored_as(parsed, item.data_type, item.name)
 
 
-def _is_time(path: tuple[str, ...], schema: StructType) -> bool:
+def _reads_times(path: tuple[str, ...], schema: StructType) -> bool:
     column = resolve_column(path, schema)
-    return column is not None and column.data_type in (_TIMESTAMP, _TIMESTAMP_NTZ)
+    return column is not None and holds_times(column.data_type)
 
 
 def with_values(rows: pa.Table, values: Mapping[str, Value]) -> pa.Table:

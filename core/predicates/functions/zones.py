@@ -14,8 +14,15 @@ from optimist.core.expressions.tree import (
     Typed,
     walk,
 )
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
-__all__ = ["is_bare_name", "names_times"]
+__all__ = ["holds_times", "is_bare_name", "names_times"]
 
 _TIMES = (
     "timestamp",
@@ -32,6 +39,17 @@ _TIMES = (
     "minute",
     "second",
 )
+
+
+def holds_times(data_type: DataType) -> bool:
+    """Tell whether values of a type are times, or have times in them."""
+    if isinstance(data_type, StructType):
+        return any(holds_times(field.data_type) for field in data_type)
+    if isinstance(data_type, MapType):
+        return holds_times(data_type.key_type) or holds_times(data_type.value_type)
+    if isinstance(data_type, ArrayType):
+        return holds_times(data_type.element_type)
+    return data_type in (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
 
 
 @lru_cache(maxsize=256)

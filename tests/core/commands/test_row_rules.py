@@ -25,6 +25,7 @@ ROWS = pa.table(
         "s": pa.array([{"x y": 3}, {"x y": 4}], pa.struct([("x y", pa.int32())])),
         "day": pa.array([dt.date(2020, 1, 1), None], pa.date32()),
         "t": pa.array([0, None], pa.timestamp("us", "UTC")),
+        "ts": pa.array([[0], None], pa.list_(pa.timestamp("us", "UTC"))),
     }
 )
 
@@ -80,6 +81,7 @@ def refused(log, rows, kind, error=SchemaError):
         "s.`x y` IN (3, 4)",
         "d <=> 1.1 OR d IS NULL",
         "day IS NULL OR day < DATE'2021-01-01'",
+        "ts IS NULL OR id = 1",
         "true",
     ],
 )
@@ -116,6 +118,7 @@ def test_a_row_for_which_a_constraint_is_false_or_null_is_refused_with_its_value
         "id > 0 AND rand() < 2",
         "t > TIMESTAMP'1969-01-01 00:00:00'",
         "t IS NULL OR id > 0",
+        "id > 0 OR year(ts[0]) = 1970",
         "day < TIMESTAMP'2021-01-01 00:00:00'",
         "nothing > 0",
         "id >",

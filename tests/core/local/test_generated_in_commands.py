@@ -128,3 +128,21 @@ def test_what_only_spark_computes_is_refused_before_anything_is_written(tmp_path
     numbered.append(pa.table({"id": [1]}))
     numbered.merge(new, ["id"]).when_matched_update({"id": "s.id + 1"}).execute()
     assert numbered.to_arrow().to_pylist() == [{"id": 2, "n": 1, "g": 2}]
+
+
+@pytest.mark.parametrize("sql", ["year(ts[0])", "coalesce(parts, parts).t IS NULL"])
+def test_a_time_inside_another_value_is_left_to_spark_whose_session_has_the_zone(tmp_path, sql):
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    computed = Column("y", "int" if sql.startswith("year") else "boolean", generated_as=sql)
+    log.create([Column("ts", "array<timestamp>"), Column("parts", "struct<t:timestamp>"), computed])
+    zoned = pa.timestamp("us", "UTC")
+    rows = pa.table(
+        {
+            "ts": pa.array([[0]], pa.list_(zoned)),
+            "parts": pa.array([{"t": 0}], pa.struct([("t", zoned)])),
+        }
+    )
+    with pytest.raises(UsageError) as caught:
+        log.append(rows)
+    assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+    assert log.snapshot().version == 0
