@@ -1,8 +1,8 @@
 """The commit that takes files which are gone out of the table: their rows are lost.
 
 1. The files of the transaction's version are looked for. Files that are there stay.
-2. A repair by `fsck` stops here if not one file of the table is there: the store is more likely
-   away than empty.
+2. A repair by `fsck` stops here if not one file of the table is there, or not one of those outside
+   of its directory, as of a shallow clone: the store is more likely away than empty.
 3. One commit removes the files that are gone. It is an operation `FSCK`, as with other engines, and
    RESTORE can undo it if the files come back before VACUUM.
 """
@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.storage.missing_files import missing_files
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import add_files
+from optimist.core.maintenance.vacuum.kept_paths import relative_paths
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -31,22 +34,38 @@ def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
         txn: A transaction that has just begun.
 
     Raises:
-        TableError: Not one file of the table is there (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
+        TableError: Not one file of the table is there, or not one of those outside of its directory
+            (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
         OptimistError: See `drop_files`.
     """
     table, num_files, gone = txn.table, txn.snapshot.num_files, files_gone(txn)
     if not gone.num_rows:
         return None
     if gone.num_rows == num_files:
-        raise TableError(
-            f"Not one of the {num_files} files of {table.table_path} is there. Nothing was "
-            "committed. Look whether the store or the disk is complete; if the rows are lost, run "
-            "DELETE or TRUNCATE.",
-            kind="DELTA_FILE_NOT_FOUND_DETAILED",
-            path=table.table_path,
-            num_files=num_files,
+        raise _away(table, f"{num_files} files", "run DELETE or TRUNCATE")
+    num_outside = _num_outside(gone, table)
+    if num_outside and num_outside == _num_outside(txn.snapshot.files, table):
+        raise _away(
+            table,
+            f"{num_outside} files outside of the directory",
+            "make the clone anew, or run DeltaTable.repair of optimist.deltalake",
         )
     return drop_files(txn, gone)
+
+
+def _num_outside(files: pa.Table, table: TableRef) -> int:
+    """Return how many files are outside of the table's directory."""
+    return relative_paths(files.column("path").combine_chunks(), table.data_paths).null_count
+
+
+def _away(table: TableRef, files: str, remedy: str) -> TableError:
+    return TableError(
+        f"Not one of the {files} of {shown(table.table_path)} is there. Nothing was committed. "
+        "Look whether the store or the disk is complete. If the rows are lost, "
+        f"{remedy}.",
+        kind="DELTA_FILE_NOT_FOUND_DETAILED",
+        path=table.table_path,
+    )
 
 
 def files_gone(txn: OptimisticTransaction) -> pa.Table:

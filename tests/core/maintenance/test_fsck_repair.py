@@ -326,6 +326,20 @@ def test_not_all_files_of_a_table_are_dropped(tmp_path):
     assert len(opened(tmp_path / "t").history()) == 1
 
 
+def test_the_rows_of_a_clone_stay_while_its_source_is_away(table, tmp_path):
+    opened(table).clone(str(tmp_path / "clone"), is_shallow=True)
+    opened(tmp_path / "clone").append(rows(5000))
+    before = content(tmp_path / "clone")
+    table.rename(tmp_path / "away")
+    with pytest.raises(TableError, match="outside of the directory"):
+        repaired(tmp_path / "clone", drop_missing_files=True)
+    (tmp_path / "away").rename(table)
+    assert content(tmp_path / "clone") == before
+    data_file(table).unlink()
+    assert repaired(tmp_path / "clone", drop_missing_files=True).findings.num_rows == 0
+    assert content(tmp_path / "clone") == [row for row in before if row["p"] != 30]
+
+
 def edited_adds(path: Path, change: Callable[[dict], None]) -> None:
     """Change the adds of all commits, where there is no checkpoint and no checksum."""
     for each in (path / "_delta_log").iterdir():
