@@ -147,7 +147,12 @@ def restore(
 
     Example: optimist restore /data/flights --version 5
     """
-    done = session.open(url).restore(version, timestamp)
+    with by_need.progress_bar("restore") as advance:
+        done = session.open(url).restore(
+            version,
+            timestamp,
+            progress=lambda told: advance(told.files_done, told.num_files),
+        )
     facts = {
         "version": done and done.version,
         "filesRestored": done and done.num_restored_files,

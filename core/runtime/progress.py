@@ -16,7 +16,7 @@ _SILENCE_S = 10.0
 
 _Result = TypeVar("_Result")
 
-Step: TypeAlias = Literal["search", "rewrite", "footers", "copy", "log", "data"]
+Step: TypeAlias = Literal["search", "rewrite", "footers", "copy", "check", "log", "data"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class FileProgress:
 
     Attributes:
         step: `search` finds the rows, `rewrite` writes files again, `footers` reads the footers of
-            Parquet files, `copy` copies files, `log` reads commits, `data` reads data files.
+            Parquet files, `copy` copies files, `check` looks whether
+            files are there, `log` reads commits, `data` reads data files.
         files_done: The number of files that the step has finished.
         num_files: The number of files of the step.
     """

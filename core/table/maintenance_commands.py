@@ -164,16 +164,22 @@ class MaintenanceCommands(TableHandle):
 
     @one_operation
     def restore(
-        self, version: int | None = None, timestamp: Timestamp | None = None
+        self,
+        version: int | None = None,
+        timestamp: Timestamp | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> RestoredTable | MaybeNone:
         """Make the table what it was at an older version or time, in one commit.
 
         No version is lost, so a RESTORE can be undone by another one. Rows are neither read nor
-        written. Only one of the two arguments is given.
+        written. Either a version or a time is given.
 
         Args:
             version: A version number.
             timestamp: A time, as for `snapshot`.
+            progress: Called as it is checked whether the files of the version that the newest one
+                lacks are there; see `FileProgress`.
 
         Returns:
             What was done; None if that is the newest version.
@@ -196,7 +202,9 @@ class MaintenanceCommands(TableHandle):
             if timestamp is None
             else by_need.RestoreTo(None, *_time_and_text(timestamp))
         )
-        return by_need.restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+        ensure_optional_function(progress, "progress")
+        report = by_need.ProgressReport(self.table.clock, progress, "RESTORE")
+        return by_need.restore(self.start_transaction(self.snapshot()), to, self.snapshot, report)
 
     @one_operation
     def clone(  # noqa: PLR0913 - one keyword per part of CLONE

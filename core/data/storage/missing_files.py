@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,7 +23,12 @@ _FEW_DIRECTORIES = 16
 _INVALID_PATH = "OPTIMIST_INVALID_PATH"
 
 
-def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None = None) -> pa.Array:
+def missing_files(
+    paths: pa.ChunkedArray,
+    root: str,
+    access: DataAccess | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> pa.Array:
     """Return the paths at which no file exists, in their order.
 
     A file system is asked for each file. A store is asked for listings of the files' directories,
@@ -33,6 +38,8 @@ def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None =
         paths: Full paths.
         root: The table's directory. Files may also be elsewhere.
         access: The access to data files.
+        tell: Called now and then with how many of the paths are done: asked for one by one, or
+            found in the listings so far.
 
     Raises:
         StorageError: The store or the file system failed.
@@ -43,19 +50,26 @@ def missing_files(paths: pa.ChunkedArray, root: str, access: DataAccess | None =
     directories = pa.array(sorted({parent_of(path) for path in given.to_pylist()}), pa.string())
     is_stored = [store_of(f"{each}/", access) is not None for each in directories.to_pylist()]
     if not all(is_stored):
-        return given.filter(pa.array(list(_check_each(given, access)), pa.bool_()))
+        is_missing = list(_check_each(given, access, tell))
+        return given.filter(pa.array(is_missing, pa.bool_()))
     exists = pa.array([False] * len(given), pa.bool_())
     for page in _list_paths(_directories_to_list(directories.to_pylist(), root), access):
         exists = pc.or_(exists, pc.is_in(given, value_set=page))
+        if tell is not None:
+            tell(exists.true_count)
     return given.filter(pc.invert(exists))
 
 
-def _check_each(paths: pa.Array, access: DataAccess | None) -> Iterator[bool]:
-    for path in paths.to_pylist():
+def _check_each(
+    paths: pa.Array, access: DataAccess | None, tell: Callable[[int], None] | None
+) -> Iterator[bool]:
+    for done, path in enumerate(paths.to_pylist(), 1):
         filesystem, inner = filesystem_for(path, access)
         is_missing = True
         with _ignore_impossible_names(), storage_errors("looked for", path):
             is_missing = filesystem.get_file_info(inner).type != fs.FileType.File
+        if tell is not None:
+            tell(done)
         yield is_missing
 
 

@@ -9,13 +9,20 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.maintenance.vector_files import vector_paths
+from optimist.core.runtime.progress import FileProgress, ProgressReport
 
 __all__ = ["ensure_files_there"]
 
 _NAMED_FILES = 100
 
 
-def ensure_files_there(table: TableRef, version: int, files: pa.Table, way_out: str) -> None:
+def ensure_files_there(
+    table: TableRef,
+    version: int,
+    files: pa.Table,
+    way_out: str,
+    report: ProgressReport | None = None,
+) -> None:
     """Refuse a version whose data files or deletion vectors were deleted.
 
     With `spark.sql.files.ignoreMissingFiles` it checks nothing.
@@ -25,6 +32,7 @@ def ensure_files_there(table: TableRef, version: int, files: pa.Table, way_out: 
         version: The version that has the files.
         files: Rows of `FILES_SCHEMA`.
         way_out: A sentence that says what the caller can do instead.
+        report: Is told of the files, data files and deletion vectors, that are there.
 
     Raises:
         TableError: Files are gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`, fields `version`,
@@ -35,7 +43,12 @@ def ensure_files_there(table: TableRef, version: int, files: pa.Table, way_out: 
     paths = table.data_paths
     data = [paths.full_paths(chunk) for chunk in files["path"].chunks]
     wanted = pa.chunked_array([*data, vector_paths(files, paths)], pa.string())
-    missing = missing_files(wanted, table.table_path, table.data_access())
+
+    def tell(done: int) -> None:
+        if report is not None:
+            report.tell(FileProgress("check", done, len(wanted)))
+
+    missing = missing_files(wanted, table.table_path, table.data_access(), tell)
     if not len(missing):
         return
     named = missing.slice(0, _NAMED_FILES).to_pylist()

@@ -30,6 +30,7 @@ from optimist.core.log.many_files import ManyFiles
 from optimist.core.maintenance.copies.files_there import ensure_files_there
 from optimist.core.maintenance.copies.restored_metadata import restored_domains, restored_metadata
 from optimist.core.maintenance.copies.restored_row_ids import restored_mark, with_restored_ids
+from optimist.core.runtime.progress import ProgressReport
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import earliest_recreatable_version, version_at_timestamp
 from optimist.core.transaction.conflicts.operations import Operation
@@ -91,7 +92,10 @@ class RestoreTo:
 
 
 def restore(
-    txn: OptimisticTransaction, to: RestoreTo, load: Callable[[int], Snapshot]
+    txn: OptimisticTransaction,
+    to: RestoreTo,
+    load: Callable[[int], Snapshot],
+    report: ProgressReport | None = None,
 ) -> RestoredTable | None:
     """Set the table back to a version.
 
@@ -99,6 +103,7 @@ def restore(
         txn: A transaction that has just begun.
         to: The version to go back to.
         load: Loads a version by its number.
+        report: Is told of the files that were looked for; see `ensure_files_there`.
 
     Returns:
         The result; None if the table is already at that version.
@@ -120,7 +125,7 @@ def restore(
     target, current = load(version), txn.snapshot
     to_add, to_remove = _compare_files(target, current)
     to_add = with_restored_ids(to_add, to_remove, target, current)
-    ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
+    ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES, report)
     metadata = restored_metadata(target.metadata, current.metadata)
     txn.update_metadata_for_table_restore(metadata, target.protocol)
     domains = restored_domains(target.domain_metadata, current.domain_metadata)

@@ -1,10 +1,11 @@
-"""The progress of CLONE, CONVERT and fsck."""
+"""The progress of RESTORE, CLONE, CONVERT and fsck."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from optimist.core import DeltaLog
+from optimist.core.data.storage import missing_files
 
 
 class StoppedError(Exception):
@@ -78,3 +79,16 @@ def test_a_check_tells_of_commits_and_a_deep_one_of_files(log):
     assert told(seen) == [*steps("log", 3), *steps("data", 3)]
     with pytest.raises(StoppedError):
         log.fsck(repair=True, progress=stop)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_restore_tells_of_the_files_that_it_looks_for(is_stored, log, monkeypatch):
+    if is_stored:  # files are then found by a listing
+        monkeypatch.setattr(missing_files, "store_of", lambda path, access: path)
+    log.delete("x < 2")
+    with pytest.raises(StoppedError):
+        log.restore(2, progress=stop)
+    assert log.snapshot().version == 3
+    seen = []
+    log.restore(2, progress=seen.append)
+    assert told(seen) == ([("check", 2, 2)] if is_stored else steps("check", 2))

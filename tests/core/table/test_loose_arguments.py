@@ -247,6 +247,7 @@ ROWS_AND_CONDITIONS = [
     Case("vacuum with a number", lambda log: log.vacuum(progress=5), "progress"),
     Case("recompute with a text", lambda log: log.recompute_statistics(progress="x"), "progress"),
     Case("clone with a flag", lambda log: log.clone("memory://x/y", progress=True), "progress"),
+    Case("restore with a flag", lambda log: log.restore(0, progress=True), "progress"),
     Case("convert with a flag", lambda log: log.convert(progress=True), "progress"),
     Case("fsck with a number", lambda log: log.fsck(progress=5), "progress"),
     Case("checkpoint with a flag", lambda log: log.checkpoint(True), "progress"),
