@@ -462,7 +462,13 @@ def _from_checkpoint_alone(
         raise _log_file_not_found(log_path, version)
     _, next_commit = later.commits[0]
     return LogSegment(
-        log_path, version, checkpoint, (), next_commit, listing.checksums.get(version)
+        log_path,
+        version,
+        checkpoint,
+        (),
+        next_commit,
+        listing.checksums.get(version),
+        last_seen=next_commit,
     )
 
 

@@ -63,7 +63,8 @@ class Ours:
         options: The engine's options.
         known_log: The log that it read.
         last_seen: The newest commit of that log that a listing has shown, at most the one before
-            `attempt_version`; None where there is nothing to compare with.
+            `attempt_version`, or at first that version, if the one before is gone; None where there
+            is nothing to compare with.
         files: The files of a commit that can't be rebased, if it brings them as columns; then there
             are none among `actions`.
     """

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.errors import TableError, UsageError
+from optimist.core.errors import StorageError, TableError, UsageError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
@@ -21,6 +21,7 @@ from optimist.core.snapshot.time_travel import (
     version_at_timestamp,
 )
 from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import MemoryLogStore
 from refusals import kind_of
 
@@ -159,6 +160,17 @@ def test_the_earliest_version_can_be_read_although_its_own_commit_is_gone(config
     assert (found.version, found.metadata) == (1, kept.metadata)
     assert found.timestamp_ms == 3, "the time until which nothing of the version was removed"
     assert log.snapshot().version == 2
+    assert found.log_identity == log.snapshot().log_identity, "the same log"
+    assert log.start_transaction(found).commit([], Operation("WRITE")).version == 3
+    late = log.start_transaction(found)
+    last = table.store.read_bytes(commit_path(table.path, 2))
+    for version in (2, 3):
+        table.store.delete(commit_path(table.path, version))
+    table.clock.advance(60)
+    table.store.put_if_absent(commit_path(table.path, 2), last)
+    with pytest.raises(StorageError) as caught:
+        late.commit([], Operation("WRITE"))
+    assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
     table.store.delete(commit_path(table.path, 2))
     assert kind_of(lambda: list_segment(table.store, table.path, version=1)) == (
         "DELTA_LOG_FILE_NOT_FOUND"
