@@ -24,7 +24,8 @@ Read: TypeAlias = tuple[pa.Array, pa.Array]
 """Values that fit, with null for others, and where there was a value that does not fit."""
 Cast: TypeAlias = Callable[[pa.Array], Read]
 
-_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+_BLANKS_OF_JAVA = "".join(map(chr, range(33)))
+_BLANKS = _BLANKS_OF_JAVA + "\x7f"
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _LONGEST = 38
 _INTEGER = rf"^[+-]?[0-9]{{1,{_LONGEST}}}$"
@@ -133,10 +134,10 @@ def _number_of(part: pa.Array) -> pa.Array:
 
 
 def _to_decimals(values: pa.Array, target: DecimalType, text: str) -> Read:
-    plain = _trimmed(values)
+    plain = pc.utf8_trim(values, characters=_BLANKS_OF_JAVA)
     is_number = _is_like(plain, _DECIMAL)
-    # Rare forms: `1e3`, and more digits than a decimal has.
-    _refuse_any(pc.and_not(_is_like(plain, "[0-9]"), is_number), text)
+    # Rare forms: `1e3`, more digits than a decimal has, and digits of other scripts.
+    _refuse_any(pc.and_not(_is_like(plain, r"\p{Nd}"), is_number), text)
     digits = pc.utf8_ltrim(_where(is_number, plain), characters="+")
     wide = digits.cast(pa.decimal256(ROOM, MAX_PRECISION))
     exact = rounded_half_up(wide, target.scale).cast(pa.decimal256(ROOM, target.scale))
@@ -161,8 +162,11 @@ def _to_times(values: pa.Array, target: pa.DataType, text: str) -> Read:
 
 def _to_floats(values: pa.Array, target: pa.DataType, text: str) -> Read:
     # Java's own parser trims fewer characters than Spark does for whole numbers.
-    plain = pc.ascii_lower(pc.utf8_trim(values, characters=_BLANKS.rstrip("\x7f")))
+    trimmed = pc.utf8_trim(values, characters=_BLANKS_OF_JAVA)
+    plain = pc.ascii_lower(trimmed)
     is_number = _is_like(plain, _DOUBLE)
+    # Java reads NaN with a sign only in these letters.
+    plain = pc.if_else(pc.is_in(trimmed, value_set=pa.array(["+NaN", "-NaN"])), "nan", plain)
     is_special = pc.is_in(plain, value_set=pa.array(list(_SPECIAL)))
     # Java also reads forms such as `1d` and `0x1p3`.
     _refuse_any(pc.and_not(_is_like(plain, "[0-9]"), is_number), text)

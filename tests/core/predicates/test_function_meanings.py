@@ -80,6 +80,51 @@ def test_a_list_of_several_types_compares_a_cast_in_their_common_type():
     assert found.to_pylist() == [True, True, True]  # as doubles, which round
 
 
+def _found(sql, texts):
+    value = parse_value(sql, _SCHEMA)
+    answers = []
+    for text in texts:
+        rows = pa.table({"s": [text]})
+        try:
+            answers += value.compute(rows).to_pylist()
+        except UsageError:
+            answers.append("Spark")
+    return answers
+
+
+def test_a_text_is_trimmed_before_a_cast_as_java_does_for_that_type():
+    texts = ["5", "5\x7f", "\x1f5 ", "\u0663", "x"]  # the fourth is a digit to Java's decimals
+    wanted = [Decimal("5.00"), "Spark", Decimal("5.00"), "Spark", None]
+    assert _found("TRY_CAST(s AS DECIMAL(5,2))", texts) == wanted
+    assert _found("TRY_CAST(s AS INT)", texts) == [5, 5, 5, None, None]
+
+
+@pytest.mark.parametrize("target", ["DOUBLE", "FLOAT"])
+def test_a_sign_before_nan_counts_only_in_the_letters_of_java(target):
+    found = _found(f"TRY_CAST(s AS {target}) IS NULL", ["+NaN", "-NaN ", "+nan", "-NAN", "nan"])
+    assert found == [False, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("constant", "wanted"),
+    [
+        # Each is nearer to `wanted`, but its double is just between two floats.
+        ("'1.00000017881393421514957253748434595763683319091796875001'", 1 + 2**-23),
+        ("1.000000178813934215149572537484345957BD", 1 + 2**-23),
+        (str(2**53 + 2**29 + 1), float(2**53 + 2**30)),
+        ("'+1.5\\n'", 1.5),
+        ("'1e39'", float("inf")),
+        ("1e-46", 0.0),
+    ],
+)
+def test_a_constant_is_rounded_to_a_float_only_once(constant, wanted):
+    value = parse_value(f"CAST({constant} AS FLOAT)", _SCHEMA)
+    assert value.compute(_ROWS).to_pylist() == [wanted] * 3
+    rows = pa.table({"f": pa.array([wanted], pa.float32())})
+    predicate = Predicate.parse(f"f = CAST({constant} AS FLOAT)")
+    assert evaluate(predicate, rows).to_pylist() == [True]
+
+
 def test_an_escape_of_several_characters_is_refused():
     with pytest.raises(UsageError):
         parse_value("like(s, 'a%', 'ab')", _SCHEMA)
