@@ -16,7 +16,6 @@ from optimist.core.expressions.tree import Call, Expression, Interval, Name, Ope
 
 __all__ = ["Moment"]
 
-_DAY = dt.timedelta(days=1)
 _MOST_US = 10**17
 _SIGNS = {"+": 1, "-": -1}
 _DATES = ("current_date", "curdate")
@@ -71,8 +70,9 @@ class Moment:
         now = _EPOCH + dt.timedelta(milliseconds=self.epoch_ms)
         if isinstance(node, Operation) and node.operator in _SIGNS:
             first, *others = node.operands
-            step = _SIGNS[node.operator] * (_length(others[0]) or dt.timedelta())
             kind = _function_of(first, columns)
+            length = _length(others[0], only_days=kind in _DATES)
+            step = _SIGNS[node.operator] * (length or dt.timedelta())
             return self._written(kind, now, step) if step and kind in _MOVED else None
         kind = _function_of(node, columns)
         return None if kind is None else self._written(kind, now, dt.timedelta())
@@ -80,8 +80,6 @@ class Moment:
     def _written(self, function: str, now: dt.datetime, step: dt.timedelta) -> str | None:
         """Return the constant; if it is moved, statistics of files can be compared with it."""
         here = now.astimezone(self.zone)
-        if step and (step % _DAY and function in _DATES):
-            return None  # Spark makes a time of a date plus hours
         if step and (self.zone != dt.timezone.utc and function not in _DATES):
             return None
         try:
@@ -100,9 +98,16 @@ def _function_of(node: Expression, columns: Collection[str]) -> str | None:
     return name if name in _CONSTANTS else None
 
 
-def _length(node: Expression) -> dt.timedelta | None:
-    """Return the length of an interval without months, as far as it is known."""
+def _length(node: Expression, *, only_days: bool) -> dt.timedelta | None:
+    """Return the length of an interval without months, as far as it is known.
+
+    Args:
+        node: An operand.
+        only_days: Whether its units must be days: Spark makes a time of a date plus 24 hours.
+    """
     if not isinstance(node, Interval) or node.micros is None:
+        return None
+    if only_days and not node.is_of_days:
         return None
     return dt.timedelta(microseconds=node.micros) if abs(node.micros) < _MOST_US else None
 

@@ -106,6 +106,7 @@ def test_a_moment_less_an_interval_is_a_constant_that_statistics_are_compared_wi
         "now() - INTERVAL 7 DAYS": "TIMESTAMP '2024-02-23 00:00:05.250000Z'",
         "(current_date + INTERVAL 1 WEEK)": "DATE '2024-03-08'",
         "current_date() - INTERVAL 2 HOURS": "DATE '2024-03-01' - INTERVAL 2 HOURS",
+        "current_date + INTERVAL 24 HOURS": "DATE '2024-03-01' + INTERVAL 24 HOURS",  # a time
         "x - now()": "x - TIMESTAMP '2024-03-01 00:00:05.250000Z'",
     }
     for sql, wanted in found.items():
