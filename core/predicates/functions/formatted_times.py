@@ -53,8 +53,8 @@ def _pattern_of(given: Arguments, index: int) -> str | None:
 def formatted(given: Arguments) -> Value | None:
     """Return dates or times as texts by a constant pattern."""
     times, pattern = to_timestamp_value(given, 0), _pattern_of(given, 1)
-    if times is None or pattern is None:
-        return None
+    if times is None or pattern is None or given.zone not in UTC:
+        return None  # a zone may skip the hour of a time without one
     form = pattern
     return computed(STRING, [times], lambda values: _as_texts(values, form, given.text))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 
 import pyarrow as pa
@@ -123,6 +124,15 @@ def test_a_constant_is_rounded_to_a_float_only_once(constant, wanted):
     rows = pa.table({"f": pa.array([wanted], pa.float32())})
     predicate = Predicate.parse(f"f = CAST({constant} AS FLOAT)")
     assert evaluate(predicate, rows).to_pylist() == [True]
+
+
+def test_a_time_without_a_zone_is_written_here_only_where_no_hour_is_skipped():
+    schema = StructType((StructField("w", PrimitiveType("timestamp_ntz")),))
+    sql = "date_format(w, 'HH:mm')"
+    rows = pa.table({"w": pa.array([dt.datetime(2024, 3, 31, 2, 30)], pa.timestamp("us"))})
+    assert parse_value(sql, schema).compute(rows).to_pylist() == ["02:30"]
+    with pytest.raises(UsageError):
+        parse_value(sql, schema, zone="Europe/Berlin")  # Spark writes 03:30
 
 
 def test_an_escape_of_several_characters_is_refused():
