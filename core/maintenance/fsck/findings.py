@@ -121,6 +121,8 @@ class Finding:
         version: The version that it concerns, if it is one.
         size_bytes: The size of the file, if that matters.
         files: The files that a repair takes out of the log: no version needs them.
+        base: The file without which a version does need them. A cleanup removes it before the other
+            files that stand for that version.
     """
 
     kind: str
@@ -129,6 +131,7 @@ class Finding:
     version: int | None = None
     size_bytes: int | None = None
     files: tuple[FileStatus, ...] = ()
+    base: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

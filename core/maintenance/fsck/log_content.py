@@ -19,7 +19,12 @@ from optimist.core.log.compacted import compacted_range
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.limits import LogLimits, ensure_readable_size
-from optimist.core.log.names import LAST_CHECKPOINT, listing_start, parse_log_file_name
+from optimist.core.log.names import (
+    LAST_CHECKPOINT,
+    commit_path,
+    listing_start,
+    parse_log_file_name,
+)
 from optimist.core.log.replay import commit_batch
 from optimist.core.maintenance.fsck.compacted_content import contradiction
 from optimist.core.maintenance.fsck.findings import Finding
@@ -68,7 +73,7 @@ class LogContent:
     _gone: set[str] = field(default_factory=set)
     _sums: dict[int, tuple[int, int]] = field(default_factory=dict)
     _sound: set[int] = field(default_factory=set)
-    _good: set[int] = field(default_factory=set)
+    _good: dict[int, str] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
         """Read the whole log, and yield what is wrong with its content."""
@@ -198,17 +203,17 @@ class LogContent:
                 if not self._is_at_work(checkpoint):
                     bad.append((checkpoint, error))
             elif sums is not None and noted in (None, sums):
-                self._good.add(checkpoint.version)
+                self._good[checkpoint.version] = checkpoint.files[0].path
             elif sums is not None:
                 yield _disagreement(checkpoint, sums, noted)
         for checkpoint, error in bad:
             kind = _KINDS.get(str(error.kind), "unreadable")
             damaged = str(error.fields.get("path", checkpoint.files[0].path))
             # Another engine may read of it what this one can't.
-            is_needed = kind == "unreadable" or not self._is_rebuilt(checkpoint)
-            files = () if is_needed else checkpoint.files
-            version = checkpoint.version
-            yield Finding(kind, damaged, str(error.args[0]), version, files=files)
+            base = None if kind == "unreadable" else self._base_without(checkpoint)
+            files = () if base is None else checkpoint.files
+            version, proof = checkpoint.version, str(error.args[0])
+            yield Finding(kind, damaged, proof, version, files=files, base=base)
 
     def _read_checkpoint(
         self, checkpoint: Checkpoint
@@ -233,10 +238,15 @@ class LogContent:
             return error, None
         return None, (num_files, size_bytes)
 
-    def _is_rebuilt(self, checkpoint: Checkpoint) -> bool:
-        """Return whether the version of a checkpoint can be read without it."""
+    def _base_without(self, checkpoint: Checkpoint) -> str | None:
+        """Return the first file from which a checkpoint's version can be read without it, if any.
+
+        It is a good checkpoint before it, or the first commit.
+        """
         start = max((each for each in self._good if each <= checkpoint.version), default=-1)
-        return self._sound.issuperset(range(start + 1, checkpoint.version + 1))
+        if not self._sound.issuperset(range(start + 1, checkpoint.version + 1)):
+            return None
+        return self._good.get(start) or commit_path(self.log.log_path, 0)
 
     def _is_at_work(self, checkpoint: Checkpoint) -> bool:
         """Return whether a writer may still write a checkpoint, or a cleanup has begun with it."""

@@ -27,6 +27,7 @@ from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.maintenance.fsck.findings import CheckedTable, Finding
 from optimist.core.maintenance.fsck.fsck import check_table, examine
 from optimist.core.maintenance.fsck.saved_files import SavedFiles
+from optimist.core.maintenance.fsck.second_look import is_there
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.gates import ensure_writable
 from optimist.core.runtime.progress import ProgressReport
@@ -94,6 +95,9 @@ def _repair_log(
         table_path=snapshot.table_path,
         version=snapshot.version,
     )
+    # A cleanup may have removed since what makes a file superfluous.
+    store = table.store
+    found = [each for each in found if each.base is None or is_there(store, each.base)]
     wanted = {status.path: status for each in found for status in each.files}
     copies = {path: saved.save(status) for path, status in wanted.items()}
     # A damaged checkpoint of the newest version is in the way of a new one.

@@ -190,13 +190,15 @@ def test_what_can_t_be_repaired_for_certain_stays_as_it_is(table, damage):
     assert state(table) == before
 
 
-def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(table):
-    """Only the tombstones can't be read, and the commits before the checkpoint are gone."""
-    opened(table).checkpoint()
-    for version in range(6):
-        log_file(table, commit_name(version)).unlink()
-        log_file(table, checksum_name(version)).unlink()
-    file = log_file(table, classic_checkpoint_name(9))
+def clean_up(path: Path, before: int) -> None:
+    for version in range(before):
+        for name in (commit_name(version), checksum_name(version)):
+            log_file(path, name).unlink(missing_ok=True)
+
+
+def without_tombstones(path: Path, version: int) -> Path:
+    """Damage a checkpoint where it has the removed files."""
+    file = log_file(path, classic_checkpoint_name(version))
     data, footer = bytearray(file.read_bytes()), pq.ParquetFile(file).metadata
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
@@ -205,6 +207,14 @@ def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(ta
                 start, size = column.data_page_offset, column.total_compressed_size
                 data[start : start + size] = b"\xff" * size
     file.write_bytes(data)
+    return file
+
+
+def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(table):
+    """Only the tombstones can't be read, and the commits before the checkpoint are gone."""
+    opened(table).checkpoint()
+    clean_up(table, 6)
+    file = without_tombstones(table, 9)
     assert found(table) == [("bad-checkpoint", classic_checkpoint_name(9))]
     log_file(table, commit_name(7)).unlink()
     log_file(table, checksum_name(7)).unlink()
@@ -214,13 +224,31 @@ def test_a_checkpoint_that_versions_need_stays_though_a_part_of_it_is_damaged(ta
     assert content(table) == before
 
 
+def test_a_checkpoint_stays_if_a_cleanup_makes_it_the_only_base_meanwhile(table):
+    opened(table).checkpoint()
+    opened(table).append(rows(5000))
+    file = without_tombstones(table, 9)
+    before = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).to_arrow(version=9)
+
+    class Cleaned(LocalLogStore):
+        """A store whose log is cleaned up after fsck has read it."""
+
+        def newest_claimed(self, log_path):
+            clean_up(table, 9)
+            log_file(table, classic_checkpoint_name(6)).unlink(missing_ok=True)
+            return super().newest_claimed(log_path)
+
+    repaired(table, Cleaned())
+    assert file.exists()
+    after = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).to_arrow(version=9)
+    assert after.num_rows == before.num_rows
+
+
 def test_a_damaged_checkpoint_stays_if_it_alone_stands_for_commits_that_are_gone(table):
     """Another engine may read versions 6 to 8 from what this one takes for damaged."""
     opened(table).checkpoint()
     bad_checkpoint(table)
-    for version in range(6):
-        log_file(table, commit_name(version)).unlink()
-        log_file(table, checksum_name(version)).unlink()
+    clean_up(table, 6)
     before = state(table)
     left = repaired(table)
     assert [each["kind"] for each in left.findings.to_pylist()] == ["bad-checkpoint"]
