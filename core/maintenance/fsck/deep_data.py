@@ -17,7 +17,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vectors.deletion_vectors import ensure_rows_exist, read_deletion_vector
 from optimist.core.errors import OptimistError, StorageError, TableError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.log.file_table import add_files, without_vectors
+from optimist.core.log.file_table import add_files
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.openable_files import openable_files
 from optimist.core.predicates import col
@@ -93,31 +93,34 @@ class DeepData:
         if said is not None and said != num_rows:
             proof = f"the log says {said} rows, and the file has {num_rows}"
             return [Finding("swapped-file", path, proof, size_bytes=add.size)]
-        found = list(self._vector_of(add, path, num_rows, without))
-        return [*found, *self._statistics_of(row, path, noted)]
+        error = self._error_of_vector(add, path, num_rows)
+        if error is not None:
+            damaged = str(error.fields.get("path", path))
+            vector = Finding("damaged-vector", damaged, str(error.args[0]))
+            return [] if damaged in without else [vector]
+        return list(self._statistics_of(row, path, noted))
 
-    def _vector_of(
-        self, add: AddFile, path: str, num_rows: int, without: set[str]
-    ) -> Iterator[Finding]:
+    def _error_of_vector(self, add: AddFile, path: str, num_rows: int) -> TableError | None:
         if add.deletion_vector is None:
-            return
+            return None
         try:
             rows = read_deletion_vector(
                 add.deletion_vector, self.table.data_paths, self.table.data_access()
             )
             ensure_rows_exist(rows, num_rows, path)
         except TableError as error:
-            damaged = str(error.fields.get("path", path))
-            if damaged not in without:
-                yield Finding("damaged-vector", damaged, str(error.args[0]))
+            return error
+        return None
 
     def _statistics_of(self, row: pa.Table, path: str, noted: dict[str, Any]) -> Iterator[Finding]:
-        """Compare the bounds and counts of the log with the rows of the file."""
+        """Compare the bounds and counts of the log with the rows of the file.
+
+        Rows that a vector deletes don't count: bounds may be those of the others (spec 9.1).
+        """
         if not noted:
             return
         metadata = replace(self.snapshot.metadata, id=f"{self.snapshot.metadata.id}-fsck")
-        physical = without_vectors(row)
-        view = self.snapshot.with_other_files(metadata, physical)
+        view = self.snapshot.with_other_files(metadata, row)
         try:
             rows = to_arrow(view, access=self.table.data_access())
         except StorageError:

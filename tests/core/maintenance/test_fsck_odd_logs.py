@@ -262,3 +262,18 @@ def test_the_path_of_a_file_that_may_not_be_opened_shows_no_secret(table):
     (row,) = DeltaLog(str(table), LocalLogStore(), clock=LateClock()).fsck().findings.to_pylist()
     assert row["kind"] == "foreign-path"
     assert "hush" not in str(row)
+
+
+def test_bounds_of_the_rows_that_a_vector_leaves_are_true(tmp_path):
+    log = opened(tmp_path / "t", enableDeletionVectors="true")
+    log.append(pa.table({"x": [1, 2, 3, None]}))
+    log.delete("x = 1 OR x IS NULL")
+    log_file(tmp_path / "t", checksum_name(1)).unlink()
+    file = log_file(tmp_path / "t", commit_name(1))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (add,) = (line["add"] for line in lines if "add" in line)
+    for low, kinds in ((2, []), (3, ["untrue-statistics"])):
+        stats = {"numRecords": 4, "minValues": {"x": low}, "maxValues": {"x": 3}}
+        add["stats"] = json.dumps({**stats, "nullCount": {"x": 0}, "tightBounds": True})
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        assert [kind for kind, _ in found(tmp_path / "t")] == kinds
