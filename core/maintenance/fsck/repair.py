@@ -3,8 +3,9 @@
 1. The table is checked. If its newest version can't be read, nothing is done.
 2. Each file that is to leave the log is copied. Which these are is part of the findings: a file is
    among them only if every version that can be read now can also be read without it.
-3. If a checkpoint or the hint was damaged, the newest version is written as a new checkpoint.
-4. The files are removed.
+3. If a checkpoint or the hint was damaged, the newest version is written as a new checkpoint. A
+   damaged one of the same version would be in the way, so the hint and it are removed before.
+4. The other files are removed.
 5. Files with untrue statistics get true ones, in one commit. If the caller asks for that, files
    that are gone are taken out of the table in another one.
 6. The table is checked again.
@@ -14,7 +15,7 @@ If a run is killed, the table is no worse than before, and the next run does the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -22,12 +23,13 @@ import pyarrow.compute as pc
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.checkpoint_kinds import written_checkpoint
-from optimist.core.log.names import parse_log_file_name
+from optimist.core.log.names import LAST_CHECKPOINT, parse_log_file_name
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.maintenance.fsck.findings import CheckedTable, Finding
 from optimist.core.maintenance.fsck.fsck import check_table, examine
 from optimist.core.maintenance.fsck.saved_files import SavedFiles
-from optimist.core.maintenance.fsck.second_look import is_there
+from optimist.core.maintenance.fsck.second_look import is_there, status_now
+from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.gates import ensure_writable
 from optimist.core.runtime.progress import ProgressReport
@@ -96,19 +98,29 @@ def _repair_log(
         version=snapshot.version,
     )
     # A cleanup may have removed since what makes a file superfluous.
-    store = table.store
-    found = [each for each in found if each.base is None or is_there(store, each.base)]
+    found = [each for each in found if each.base is None or is_there(table.store, each.base)]
     wanted = {status.path: status for each in found for status in each.files}
+    writes = any(each.kind in _OF_CHECKPOINTS and each.files for each in found)
+    first = _in_the_way(table, wanted.values(), snapshot.version) if writes else []
+    wanted |= {status.path: status for status in first}
     copies = {path: saved.save(status) for path, status in wanted.items()}
-    # A damaged checkpoint of the newest version is in the way of a new one.
-    first = [each for each in wanted.values() if _is_of(each, snapshot.version)]
     for status in first:
         _remove(status, copies, saved)
-    if any(each.kind in _OF_CHECKPOINTS and each.files for each in found):
+    if writes:
         _write_checkpoint(table, snapshot, saved)
     for status in wanted.values():
         if status not in first:
             _remove(status, copies, saved)
+
+
+def _in_the_way(table: TableRef, wanted: Iterable[FileStatus], version: int) -> list[FileStatus]:
+    """Return the damaged checkpoints of the newest version, behind the hint if there are any.
+
+    Engines that use delta-kernel-rs open no table whose hint names a checkpoint that is gone.
+    """
+    damaged = [status for status in wanted if _is_of(status, version)]
+    hint = status_now(table.store, join(table.log_path, LAST_CHECKPOINT)) if damaged else None
+    return damaged if hint is None else [hint, *damaged]
 
 
 def _is_of(status: FileStatus, version: int) -> bool:

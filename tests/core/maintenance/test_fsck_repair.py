@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -324,6 +325,19 @@ def test_a_repair_that_dies_at_any_step_is_ended_by_the_next(table, tmp_path):
         assert content(path) == before
         assert found(path, deep=False) == []
     assert lives >= 8
+
+
+def test_the_hint_never_names_a_checkpoint_that_a_dead_repair_has_removed(table, tmp_path):
+    """deltalake and DuckDB could then not open the table."""
+    opened(table).checkpoint()
+    bad_newest_checkpoint(table)
+    for lives in range(14):
+        path = tmp_path / f"dies-{lives}"
+        shutil.copytree(table, path)
+        with suppress(StorageError):
+            repaired(path, DyingStore(lives))
+        if not log_file(path, classic_checkpoint_name(9)).exists():
+            assert not log_file(path, "_last_checkpoint").exists()
 
 
 def test_missing_files_are_dropped_only_if_that_is_wanted_and_restore_undoes_it(table):
