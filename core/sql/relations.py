@@ -81,7 +81,7 @@ class PathRelation:
     changes: tuple[SqlText, ...] = ()
     is_target: bool = False
     is_qualifier: bool = False
-    name: tuple[str, ...] = ()
+    name: tuple[str, ...] = field(default=(), compare=False)
     is_bare: bool = field(default=False, compare=False)
 
 
@@ -98,9 +98,9 @@ class _Level:
         is_bare: The relation stands behind TABLE.
         opener: The word before the bracket.
         tables: The common table expressions that are known here.
-        defined: The one that this level defines, or of whose definition the name was read.
-        is_definition: The next bracket holds the definition.
         awaits_name: The name of a common table expression follows.
+        awaits_query: The one whose name was read, and whose query follows in a bracket.
+        defines: The one whose query this level is.
         is_recursive: Its definition may name itself.
     """
 
@@ -112,14 +112,20 @@ class _Level:
     is_bare: bool = False
     opener: str = ""
     tables: set[str] = field(default_factory=set)
-    defined: str | None = None
-    is_definition: bool = False
     awaits_name: bool = False
+    awaits_query: str | None = None
+    defines: str | None = None
     is_recursive: bool = False
 
 
-def names_of_relations(text: str) -> frozenset[tuple[str, ...]]:
+def names_of_relations(
+    text: str, parameters: Parameters | None = None
+) -> frozenset[tuple[str, ...]]:
     """Return the names that may be those of tables which a query reads, without paths.
+
+    Args:
+        text: Any statement.
+        parameters: The values of its parameters.
 
     Raises:
         UsageError: A text, a name or a comment is not closed (kind `PARSE_SYNTAX_ERROR`).
@@ -131,7 +137,7 @@ def names_of_relations(text: str) -> frozenset[tuple[str, ...]]:
     def note(name: tuple[str, ...]) -> None:
         found.add(name)
 
-    for _ in _Walk(Reader(text), note, is_search=True).relations():
+    for _ in _Walk(Reader(text, parameters), note, is_search=True).relations():
         pass  # a path
     return frozenset(found)
 
@@ -202,7 +208,7 @@ class _Walk:
         reader = self.reader
         start = reader.peek()
         if level.is_expected and start.text.lower() in _CHANGES and reader.peek(1).text == "(":
-            return self._changes(start)
+            return self._changes(level, start)
         if start.kind not in ("word", "name"):
             return None
         parts = self._parts()
@@ -269,7 +275,7 @@ class _Walk:
         span = Span(start, max(ends))
         return PathRelation(path, span, version, timestamp, name=name, is_bare=is_bare)
 
-    def _changes(self, start: Token) -> PathRelation | None:
+    def _changes(self, level: _Level, start: Token) -> PathRelation | None:
         """Read `table_changes('name', start[, end])`, or return None for another's name."""
         reader = self.reader
         is_path = reader.advance().text.lower() == _CHANGES[1]
@@ -279,6 +285,8 @@ class _Walk:
         if path is None and self.place_of is not None:
             path = self.place_of(parts_of_name(told))
         if path is None:
+            level.is_expected = False
+            self._open(level)
             return None
         bounds = []
         while reader.take(","):
@@ -341,9 +349,7 @@ class _Walk:
             if is_word and word == "RECURSIVE" and self._is_at_name(0):
                 level.is_recursive = True
                 return
-            level.awaits_name, level.defined = False, read_name(token).lower()
-        elif level.defined is not None and is_word and word == "AS":
-            level.is_definition = True
+            level.awaits_name, level.awaits_query = False, read_name(token).lower()
         elif is_word and word == "WITH" and self._is_at_definition():
             level.awaits_name, level.is_recursive = True, False
 
@@ -367,19 +373,23 @@ class _Walk:
             is_bare=level.is_bare,
             opener=self.before[1].text.upper(),
         )
-        if level.is_definition:
-            inner.defined, level.defined, level.is_definition = level.defined, None, False
-            if level.is_recursive and inner.defined is not None:
-                level.tables.add(inner.defined)
+        if level.awaits_query is not None and not self._is_at_columns():
+            inner.defines, level.awaits_query = level.awaits_query, None
+            if level.is_recursive:
+                level.tables.add(inner.defines)
         level.is_bare = False
         self.levels.append(inner)
+
+    def _is_at_columns(self) -> bool:
+        """Return whether names of columns follow, and no query, for which AS is not needed."""
+        return self.reader.peek().kind in _NAMES and self.reader.peek(1).text in (",", ")")
 
     def _close(self) -> None:
         closed = self.levels.pop() if len(self.levels) > 1 else self.levels[-1]
         level = self.levels[-1]
         level.is_expected = False
-        if closed is not level and closed.defined is not None:
-            level.tables.add(closed.defined)
+        if closed is not level and closed.defines is not None:
+            level.tables.add(closed.defines)
             level.awaits_name = self.reader.peek().text == ","
 
 

@@ -165,7 +165,7 @@ class _Statement:
         """Return the Delta tables that the statement reads."""
         text, takes_names = self.sql.text, has_query(self.sql.text)
         if takes_names:
-            found = names_of_relations(text)
+            found = names_of_relations(text, self._parameters)
             self.names.learn(name for name in found if name[0] not in self.sql.frames)
         if not self._names_delta:
             return ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from optimist.core.errors import UsageError
-from optimist.core.sql import names_of_relations, path_relations, place_of_alias
+from optimist.core.sql import Parameters, names_of_relations, path_relations, place_of_alias
 from sql_statements import conditions
 
 # Each table of the catalog stands between « and », and its name before a column between { and }.
@@ -19,6 +19,10 @@ CASES = [
     "WITH recursive AS (SELECT 1 FROM «n») SELECT * FROM recursive, «n»",
     "(WITH n AS (SELECT 1) SELECT * FROM n) UNION SELECT * FROM «n»",
     "WITH a AS (SELECT 1), n(x) AS (SELECT * FROM «m») SELECT * FROM n JOIN «db.n»",
+    "WITH n AS (SELECT 1 AS a, max(id) AS b FROM «m»), m AS (SELECT 2) SELECT * FROM n, m",
+    "WITH n (SELECT 1 AS a, (2) b), m (x, y) (FROM «m») SELECT * FROM n, m, «db.n»",
+    "WITH m AS (SELECT * FROM table_changes('x', n)), n AS (SELECT 1) SELECT * FROM m, n, «db.n»",
+    "SELECT a IN (SELECT 1 FROM «table_changes('n', 1)», «m») FROM «n»",
     "SELECT * FROM (WITH m AS (SELECT 1) SELECT * FROM m, «n»), «m»",
     "SELECT extract(year FROM n), trim(BOTH 'x' FROM m), a IS NOT DISTINCT FROM n, m FROM «m»",
     "SELECT * FROM a JOIN «n» USING (m, n), «m»",
@@ -73,6 +77,19 @@ def test_a_table_is_told_with_its_place_and_its_name():
     assert (found.path, found.name, found.version.sql) == ("/db/n", ("Db", "n"), "2")
     bare, named = path_relations("SELECT * FROM f(TABLE n), n", None, place_of)
     assert (bare.is_bare, named.is_bare) == (True, False)
+
+
+def test_a_table_is_one_relation_under_its_long_and_its_short_name():
+    short, long = path_relations("SELECT * FROM db.n, cat.db.n", None, place_of)
+    assert short == long
+
+
+def test_the_name_of_a_table_whose_changes_are_read_may_be_a_parameter():
+    given = Parameters(named={"t": "'db.n'"})
+    text = "SELECT * FROM table_changes(:t, 1)"
+    assert names_of_relations(text, given) == {("db", "n")}
+    (found,) = path_relations(text, given, place_of)
+    assert found.path == "/db/n"
 
 
 def test_a_path_is_found_beside_names():
