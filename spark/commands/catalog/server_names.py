@@ -28,6 +28,8 @@ _OWN_CATALOG = "spark_catalog"
 _MAX_PARTS = 3
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 _CASE = "spark.sql.caseSensitive"
+_DROPPED = "TABLE_OR_VIEW_NOT_FOUND"
+_MAX_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,16 @@ def _listed(spark: SparkSession, namespace: Name, tables: Sequence[str]) -> Sequ
     pattern = "|".join(_ODD.sub(".", table) for table in tables)
     # Spark's own `sql`: ours would look for names of tables in the text.
     ask: Any = type(spark).sql
-    try:
-        rows: Sequence[Any] = ask(spark, f"SHOW TABLE EXTENDED {within}LIKE '{pattern}'").collect()
-    except AnalysisException:
-        return ()  # no such database, or a catalog that lists nothing: Spark says so, if asked
-    return rows
+    for _ in range(_MAX_TRIES):
+        try:
+            answer = ask(spark, f"SHOW TABLE EXTENDED {within}LIKE '{pattern}'")
+            rows: Sequence[Any] = answer.collect()
+        except AnalysisException as error:
+            if error.getCondition() != _DROPPED:
+                break  # no such database, or a catalog that lists nothing: Spark says so, if asked
+        else:
+            return rows  # otherwise one was dropped after the server found it
+    return ()
 
 
 def _row_of(spark: SparkSession, rows: Sequence[Any], table: str, *, takes_views: bool) -> Any:

@@ -29,9 +29,13 @@ class Server:
     rows = ()
     is_strict = "false"
     asked = ()
+    drops = 0
 
     def sql(self, text):
         type(self).asked = (*self.asked, text)
+        if type(self).drops:
+            type(self).drops -= 1
+            raise AnalysisException("it was dropped", errorClass="TABLE_OR_VIEW_NOT_FOUND")
         if "nodb" in text:
             raise AnalysisException("no such database", errorClass="SCHEMA_NOT_FOUND")
         return self
@@ -100,6 +104,15 @@ def test_a_name_is_not_known_without_its_database_or_in_another_catalog():
     other = DELTA.replace("spark_catalog", "lakehouse")
     assert server_entry(server(told(other)), ("t",)) is None
     assert server_entry(server(told(other.split("\n", 1)[1])), ("t",)) is None
+
+
+def test_another_table_that_is_dropped_at_that_moment_hides_no_name():
+    client = server(told())
+    type(client).drops = 2
+    assert server_entry(client, ("db", "t")).provider == "delta"
+    type(client).drops = 100
+    assert server_entry(client, ("db", "t")) is None
+    assert len(client.asked) < 10
 
 
 def test_a_comment_can_not_say_where_a_table_is():
