@@ -37,6 +37,7 @@ from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = [
     "TableVersion",
+    "ensure_table_at",
     "epoch_millis",
     "names_older_version",
     "open_rows",
@@ -262,6 +263,20 @@ def open_rows(
         if found is None:
             raise
         return found
+
+
+def ensure_table_at(spark: SparkSession, place: str) -> None:
+    """Refuse a place that a catalog gives, if a reader of paths would find another table there.
+
+    Args:
+        spark: A Spark Connect client.
+        place: The place of an entry, such as `/data/t@v1`: a table of its own, whatever it ends in.
+
+    Raises:
+        TableNotFoundError: The place has no table.
+    """
+    if names_older_version(place) or any(True for _ in partition_paths(place)):
+        open_log(spark, place).snapshot()
 
 
 def _open_partition(

@@ -16,7 +16,7 @@ from optimist.core.requests.arguments import ensure_text
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.catalog.names import is_delta
-from optimist.spark.commands.reading.read import read
+from optimist.spark.commands.reading.read import ensure_table_at, read
 from optimist.spark.drop_in.connect.statement_names import place_of_name
 from optimist.spark.drop_in.shared.options import only_path, read_options, schema_given
 
@@ -81,6 +81,7 @@ def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
     if named.location is None:
         return follow(rows())
     with as_missing_name(str(named)):
+        ensure_table_at(spark, named.path)
         return follow(rows()).alias(named.parts[-1])
 
 

@@ -23,7 +23,13 @@ from optimist.core.sql import Mentions, PathRelation, RowNeeds, SqlText
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.spark.arrow.frame import Needed
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.commands.reading.read import TableVersion, epoch_millis, open_rows, read
+from optimist.spark.commands.reading.read import (
+    TableVersion,
+    ensure_table_at,
+    epoch_millis,
+    open_rows,
+    read,
+)
 from optimist.spark.conditions.connect_condition import sure_predicate
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.drop_in.connect.refusals import refused
@@ -78,6 +84,8 @@ class RelationFrames:
             millis = epoch_millis(self.spark, self._time(relation.timestamp))
         told = as_missing_name(".".join(relation.name)) if relation.name else nullcontext()
         with told:
+            if relation.name:
+                ensure_table_at(self.spark, relation.path)
             return open_rows(self.spark, relation.path, number, millis)
 
     def _changes(self, relation: PathRelation) -> DataFrame:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from pyspark.errors import AnalysisException
 
-from optimist.core.errors import TableError, UsageError
+from optimist.core.errors import TableError, TableNotFoundError, UsageError
+from optimist.core.sql import RowNeeds, path_relations
 from optimist.spark.commands.catalog.names import without_location
 from optimist.spark.commands.catalog.places import Place, is_one_place
 from optimist.spark.commands.catalog.server_names import server_entries, server_entry
+from optimist.spark.drop_in.connect.relations import RelationFrames
 
 DELTA = """Catalog: spark_catalog
 Database: db
@@ -155,3 +159,23 @@ def test_the_place_of_an_entry_is_that_of_a_delta_table():
     with pytest.raises(TableError) as lost:
         Place.of_entry("`t`", "MANAGED", "delta", None, None)
     assert lost.value.kind == without_location("t").kind
+
+
+@pytest.mark.parametrize("place", ["/t@v1", "file:/t/p=1/", "/t@20261120103000000", "/t/p=1@v1"])
+def test_the_place_of_an_entry_is_no_version_and_no_partition_of_another_table(monkeypatch, place):
+    class Log:
+        def __init__(self, _, path, *options):
+            self.path = path
+
+        def table_exists(self):
+            return self.path in ("/t", "file:/t")
+
+        def snapshot(self, *version, **more):
+            if self.table_exists():
+                pytest.fail(f"another table was opened: {self.path}")
+            raise TableNotFoundError("it is gone", kind="DELTA_TABLE_NOT_FOUND")
+
+    monkeypatch.setattr(import_module("optimist.spark.commands.reading.read"), "open_log", Log)
+    (relation,) = path_relations("SELECT * FROM db.t", None, {("db", "t"): place}.get)
+    with pytest.raises(TableNotFoundError, match=r"Delta table db.t doesn't exist. it is gone"):
+        RelationFrames(None, None).frame(relation, RowNeeds())
