@@ -13,6 +13,8 @@ import struct
 from decimal import Decimal, InvalidOperation
 from typing import Literal as OneOf
 
+import pyarrow as pa
+
 from optimist.core.predicates.tree import Literal, LiteralKind
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 from optimist.core.values.time_zones import instant, parse_zone
@@ -84,20 +86,6 @@ def round_to_float32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def _nearest_float32(number: Decimal) -> float:
-    """Return the float that is nearest to a number, without a double between them.
-
-    A double may lie exactly between two floats although the number lies nearer to one of them.
-    """
-    double = float(number)
-    if math.isinf(double) or Decimal.from_float(double) == number or is_float32(double):
-        return round_to_float32(double)
-    below, above = (round_to_float32(math.nextafter(double, end)) for end in (-math.inf, math.inf))
-    if below == above:
-        return below
-    return above if number > Decimal.from_float(double) else below
-
-
 def is_float32(value: float) -> bool:
     """Return whether a float column can hold the number exactly."""
     return math.isnan(value) or round_to_float32(value) == value
@@ -162,10 +150,7 @@ def _cast_text(text: str, target: str) -> Literal | None:
             return None
         return _cast_to_integer(Literal(int(stripped), "integer"), _INTEGER_RANGES[target])
     if target in ("float", "double"):
-        if target == "float" and _NUMBER.match(stripped):
-            return Literal(_nearest_float32(Decimal(stripped)), "float")
-        value = _parse_float(stripped)
-        return None if value is None else _cast_to_float(Literal(value, "double"), target)
+        return _cast_text_to_float(stripped, target)
     if target == "decimal":
         return _parse_decimal(stripped)
     if target == "boolean":
@@ -197,22 +182,26 @@ def _cast_to_float(literal: Literal, target: str) -> Literal | None:
     value = literal.value
     if not isinstance(value, (int, float, Decimal)) or isinstance(value, bool):
         return None
-    kind: LiteralKind = "float" if target == "float" else "double"
+    if target == "float" and not isinstance(value, float):
+        return _cast_text_to_float(str(value), target)
     try:
         number = float(value)
     except OverflowError:
         return None
+    if target == "float":
+        return Literal(round_to_float32(number), "float")
+    return Literal(number, "double")
+
+
+def _cast_text_to_float(text: str, target: str) -> Literal | None:
+    kind: LiteralKind = "float" if target == "float" else "double"
+    if not _NUMBER.match(text):
+        special = _SPECIAL_FLOATS.get(text.lower())
+        return None if special is None else Literal(special, kind)
     if kind == "double":
-        return Literal(number, kind)
-    if isinstance(value, float):
-        return Literal(round_to_float32(number), kind)
-    return Literal(_nearest_float32(Decimal(str(value))), kind)
-
-
-def _parse_float(text: str) -> float | None:
-    if _NUMBER.match(text):
-        return float(text)
-    return _SPECIAL_FLOATS.get(text.lower())
+        return Literal(float(text), kind)
+    # By way of a double, the number would be rounded twice.
+    return Literal(pa.scalar(text.strip().lstrip("+")).cast(pa.float32()).as_py(), kind)
 
 
 def _parse_decimal(text: str) -> Literal | None:

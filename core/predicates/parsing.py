@@ -286,9 +286,9 @@ def _number_literal(node: Number) -> Literal | None:
         is_plain = not any(mark in node.text for mark in "eE")
         found = number_literal(node.text) if is_plain else None
         return found or cast_literal(Literal(node.text, "string"), "decimal")
-    if node.kind == "float":
-        return cast_literal(Literal(node.text, "string"), "float")
-    return cast_literal(Literal(float(node.text), "double"), node.kind)
+    # Of a float, no double is rounded again, but where the exponent is too long for a text.
+    found = cast_literal(Literal(node.text, "string"), "float") if node.kind == "float" else None
+    return found or cast_literal(Literal(float(node.text), "double"), node.kind)
 
 
 def _typed_literal(node: Typed) -> Literal | None:

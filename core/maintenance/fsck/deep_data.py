@@ -93,10 +93,10 @@ class DeepData:
         if said is not None and said != num_rows:
             proof = f"the log says {said} rows, and the file has {num_rows}"
             return [Finding("swapped-file", path, proof, size_bytes=add.size)]
-        error = self._error_of_vector(add, path, num_rows)
-        if error is not None:
-            damaged = str(error.fields.get("path", path))
-            vector = Finding("damaged-vector", damaged, str(error.args[0]))
+        wrong = self._error_of_vector(add, path, num_rows)
+        if wrong is not None:
+            damaged = str(wrong.fields.get("path", path))
+            vector = Finding("damaged-vector", damaged, str(wrong.args[0]))
             return [] if damaged in without else [vector]
         return list(self._statistics_of(row, path, noted))
 

@@ -55,7 +55,7 @@ def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
 
 def _num_outside(files: pa.Table, table: TableRef) -> int:
     """Return how many files are outside of the table's directory."""
-    return relative_paths(files.column("path").combine_chunks(), table.data_paths).null_count
+    return int(relative_paths(files.column("path").combine_chunks(), table.data_paths).null_count)
 
 
 def _away(table: TableRef, files: str, remedy: str) -> TableError:

@@ -149,7 +149,7 @@ def test_an_escape_of_several_characters_is_refused():
         "CAST(substring('x16777217.000000001', 2) AS FLOAT)",
     ],
 )
-def test_a_constant_is_rounded_to_a_float_only_once(sql):
+def test_each_spelling_of_a_float_is_rounded_only_once(sql):
     # Its double lies exactly between two floats; the number lies above.
     assert parse_value(sql, _SCHEMA).compute(_ROWS).to_pylist()[0] == 16777218.0
 

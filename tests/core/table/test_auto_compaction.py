@@ -84,7 +84,7 @@ def test_only_partitions_that_were_changed_and_have_many_are_compacted(tmp_path,
 
 
 def test_files_that_are_large_enough_are_left(tmp_path):
-    log = DeltaLog.for_path(str(tmp_path / "t"), {**ON, f"{PREFIX}autoCompact.minFileSize": "3000"})
+    log = DeltaLog.for_path(str(tmp_path / "t"), {**ON, f"{PREFIX}autoCompact.minFileSize": "2000"})
     append(log, 1000, count=2_000)
     (large,) = log.snapshot().files["path"].to_pylist()
     for number in range(5):
