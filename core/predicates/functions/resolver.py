@@ -166,11 +166,11 @@ class Resolver:
     def _moved(self, operator: str, operands: Sequence[Expression], interval: Interval) -> Value:
         """Return a date or a time plus or minus an interval, which stands behind a minus."""
         others = [item for item in operands if item is not interval]
-        is_known = len(others) == 1 and (operator == "+" or operands[1] is interval)
-        value = self.value(others[0])
-        given = Arguments([value], self.text, self.zone)
-        found = moved_by_interval(1 if operator == "+" else -1, interval, given)
-        if found is None or not is_known:
+        found: Value | None = None
+        if len(others) == 1 and (operator == "+" or operands[1] is interval):
+            given = Arguments([self.value(others[0])], self.text, self.zone)
+            found = moved_by_interval(1 if operator == "+" else -1, interval, given)
+        if found is None:
             raise UnknownMeaningError("moves a value by an interval, as only Spark can do")
         return found
 

@@ -1,4 +1,4 @@
-"""Rounding of numbers: decimals are rounded exactly, doubles only to whole numbers."""
+"""Rounding of numbers: decimals exactly, doubles by their shortest digits, as Spark does."""
 
 from __future__ import annotations
 
