@@ -38,7 +38,8 @@ from optimist.core.transaction.result import CommitResult
 
 __all__ = ["RepairCommits", "repair_table"]
 
-_OF_CHECKPOINTS = frozenset({"bad-checkpoint", "missing-sidecar", "stale-hint"})
+_OF_CHECKPOINTS = frozenset({"bad-checkpoint", "missing-part", "missing-sidecar", "stale-hint"})
+"""The kinds of which the hint may name the damaged checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

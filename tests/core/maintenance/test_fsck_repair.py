@@ -104,6 +104,11 @@ def bad_compacted(path: Path) -> set[str]:
     return {name}
 
 
+def incomplete_and_named(path: Path) -> set[str]:
+    log_file(path, "_last_checkpoint").write_text('{"version":7,"size":1,"parts":2}')
+    return {missing_part(path)[1]}
+
+
 def all_together(path: Path) -> set[str]:
     damages = (bad_checkpoint, torn_hint, incomplete, bad_checksum, bad_compacted)
     return set().union(*(damage(path) for damage in damages))
@@ -111,7 +116,7 @@ def all_together(path: Path) -> set[str]:
 
 DAMAGES = (
     bad_checkpoint, empty_checkpoint, bad_newest_checkpoint, stale_hint, torn_hint, incomplete,
-    bad_checksum, bad_compacted, all_together,
+    incomplete_and_named, bad_checksum, bad_compacted, all_together,
 )  # fmt: skip
 
 
