@@ -124,22 +124,23 @@ def _size_classes(sizes: pa.ChunkedArray) -> pa.Table:
 
 def _partitions(snapshot: Snapshot) -> tuple[pa.Table, int]:
     """Return the largest partitions by bytes, and how many there are."""
-    files = snapshot.files
-    parts: list[Any] = []
-    for item in snapshot.partition_schema:
-        found = pc.map_lookup(files.column("partitionValues"), item.physical_name, "first")
-        values = pc.fill_null(found.cast(pa.large_string()), "NULL")
-        parts += [pa.scalar(f"{', ' if parts else ''}{item.name}=", pa.large_string()), values]
-    if not parts or not files.num_rows:
+    files, items = snapshot.files, list(snapshot.partition_schema)
+    if not items or not files.num_rows:
         empty = [("partition", pa.large_string()), ("files", pa.int64()), ("bytes", pa.int64())]
         return pa.schema(empty).empty_table(), 0
+    values = files.column("partitionValues")
+    keys = [f"value{number}" for number in range(len(items))]
+    columns = [pc.map_lookup(values, item.physical_name, "first") for item in items]
+    sizes = pa.table([*columns, files.column("size")], names=[*keys, "size"])
+    sums = sizes.group_by(keys, use_threads=False).aggregate([("size", "count"), ("size", "sum")])
+    # Names may be alike, as of a text NULL and of a null. So the values make the groups.
+    parts: list[Any] = []
+    for key, item in zip(keys, items, strict=True):
+        parts.append(pa.scalar(f"{', ' if parts else ''}{item.name}=", pa.large_string()))
+        parts.append(pc.fill_null(sums.column(key).cast(pa.large_string()), "NULL"))
     names = pc.binary_join_element_wise(*parts, pa.scalar("", pa.large_string()))
-    sizes = pa.table({"partition": names, "size": files.column("size")})
-    sums = sizes.group_by("partition", use_threads=False).aggregate(
-        [("size", "count"), ("size", "sum")]
-    )
-    found = sums.select(["partition", "size_count", "size_sum"]).rename_columns(
-        ["partition", "files", "bytes"]
+    found = pa.table(
+        {"partition": names, "files": sums.column("size_count"), "bytes": sums.column("size_sum")}
     )
     found = found.sort_by([("bytes", "descending"), ("partition", "ascending")])
     return _with_others(found), found.num_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -129,15 +130,11 @@ def layout_section(snapshot: Snapshot, layout: Layout) -> Section:
     tables = [grid("Files by size", layout.sizes, [text("size", "Size"), *_FILES_AND_BYTES])]
     if layout.partitions.num_rows:
         heading = f"Bytes by partition ({layout.num_partitions:,} in all)"
+        rows = layout.partitions.to_pylist()
+        names = _distinct([shown(row["partition"], 60) for row in rows])
         largest = [
-            {
-                "name": shown(row["partition"], 60),
-                "value": row["bytes"],
-                "kind": "bytes",
-                "rank": 0,
-                "text": _text(row),
-            }
-            for row in layout.partitions.to_pylist()
+            {"name": name, "value": row["bytes"], "kind": "bytes", "rank": 0, "text": _text(row)}
+            for name, row in zip(names, rows, strict=True)
         ]
         parts.append(bars(heading, largest, unit="B"))
         columns = [text("partition", "Partition"), *_FILES_AND_BYTES]
@@ -300,6 +297,16 @@ _QUERY_COLUMNS = (
     size("bytesLeftOut", "Bytes left out"),
     text("share", "Share read"),
 )
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names with numbers where they are alike, since a chart puts these into one bar."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
 
 
 def _text(row: dict[str, int]) -> str:

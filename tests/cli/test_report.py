@@ -14,6 +14,7 @@ import pytest
 from optimist.cli.report import table_report
 from optimist.cli.report.layout import layout_of
 from optimist.cli.report.over_time import table_over_time
+from optimist.cli.report.sections import layout_section
 from optimist.cli.report.texts import bytes_text, plural, share_text, time_text
 from optimist.core import DeltaLog
 
@@ -119,6 +120,18 @@ def test_rows_are_unknown_while_one_file_does_not_tell_them(tmp_path):
     states = table_over_time(log, log.snapshot(), lambda *step: None).states
     assert states.column("rows").to_pylist() == [1, None, 1]
     assert states.column("files").to_pylist() == [1, 2, 1]
+
+
+def test_partitions_whose_names_look_alike_are_not_one(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    rows = {"p": ["NULL", None, "1, q=2", "1"], "q": ["2", "2", "3", "2, q=3"], "a": [1, 2, 3, 4]}
+    log.append(pa.table(rows), partition_by=("p", "q"))
+    version = log.snapshot()
+    layout = layout_of(version, version.pruner(), ())
+    assert layout.num_partitions == 4
+    assert layout.partitions.column("files").to_pylist() == [1, 1, 1, 1]
+    chart = layout_section(version, layout).parts[1]
+    assert len({bar["name"] for bar in chart.spec["data"]["values"]}) == 4
 
 
 def test_files_per_value_counts_the_files_whose_range_holds_a_value(tmp_path):
