@@ -18,7 +18,7 @@ from optimist.spark.commands.catalog.server_names import (
     server_entry,
 )
 
-__all__ = ["StatementNames", "is_free_name", "place_of_name"]
+__all__ = ["StatementNames", "is_free_name", "place_of_name", "saved_table"]
 
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 
@@ -90,6 +90,15 @@ def place_of_name(spark: SparkSession, name: str) -> TableName | None:
     """Return the Delta table that a text names, with its place; None for any other text."""
     parts = parts_of_name(name)
     return StatementNames(spark).known(TableName(parts)) if parts else None
+
+
+def saved_table(spark: SparkSession, name: str) -> TableName | None:
+    """Return the Delta table that a text names for `saveAsTable`, to which views mean nothing."""
+    found, parts = place_of_name(spark, name), parts_of_name(name)
+    if found is not None or len(parts) != 1:
+        return found
+    hidden = TableName((spark.catalog.currentDatabase(), *parts))
+    return StatementNames(spark).known(hidden)
 
 
 def is_free_name(spark: SparkSession, name: str) -> bool:

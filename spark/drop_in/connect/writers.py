@@ -33,7 +33,11 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.drop_in.connect.statement_names import is_free_name, place_of_name
+from optimist.spark.drop_in.connect.statement_names import (
+    is_free_name,
+    place_of_name,
+    saved_table,
+)
 from optimist.spark.drop_in.connect.tables import create_named_as_select
 from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.callback_errors import original_errors
@@ -72,7 +76,7 @@ def _save_as_table(
     **options: Any,
 ) -> None:
     session, given = session_of(writer), {**writer._write.options, **options}
-    named = place_of_name(session, name)
+    named = saved_table(session, name)
     asks = asks_for_delta(writer, format or writer._write.source)
     if named is None and not (asks and is_free_name(session, name)):
         original(name, format, mode, partitionBy, **options)
@@ -99,7 +103,7 @@ def _save_by_name(
     path = None if table is None else table.path
     is_there = path is not None and open_log(session, path).table_exists()
     if path is not None and is_there and request.mode in ("append", "overwrite"):
-        _, entry = named_table(session, name)
+        _, entry = named_table(session, str(table))
         rows = _fitting(writer, path, name, request)
         if request.is_overwrite and entry is not None:
             request = replace(request, saves_managed_table=entry.is_managed)

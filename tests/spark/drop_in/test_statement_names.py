@@ -7,7 +7,7 @@ import pytest
 from optimist.core.sql import TableName
 from optimist.spark.commands.catalog.server_names import ServerEntry
 from optimist.spark.drop_in.connect import statement_names
-from optimist.spark.drop_in.connect.statement_names import StatementNames
+from optimist.spark.drop_in.connect.statement_names import StatementNames, saved_table
 
 ENTRIES = {
     ("t",): ("db", "t", "delta"),
@@ -56,6 +56,15 @@ def test_a_table_of_another_catalog_is_not_the_one_of_a_database_of_its_name(nam
     names.learn([("lake", "t"), ("spark_catalog", "lake", "t")])
     assert names.place_of(("lake", "t")) is None
     assert names.place_of(("spark_catalog", "lake", "t")) == "/t"
+
+
+def test_a_temporary_view_does_not_hide_the_table_of_save_as_table(names):
+    catalog = type("Catalog", (), {"currentDatabase": lambda _: "db"})()
+    spark = type("Session", (), {"catalog": catalog})()
+    table = saved_table(spark, "T")
+    assert (table.parts, table.location) == (("db", "T"), "/t")
+    assert saved_table(spark, "t").parts == ("t",)
+    assert saved_table(spark, "pq") is saved_table(spark, "other.t") is None
 
 
 @pytest.mark.parametrize(
