@@ -27,6 +27,7 @@ __all__ = [
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "EXPLAIN")
 _SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
 _PATH = re.compile(r"delta\s*\.\s*`", re.IGNORECASE)
+_TRUNCATE = re.compile(r"\bTRUNCATE\b", re.IGNORECASE)
 _OTHER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
 _MADE_OF_DELTA = {
     "INSERT OVERWRITE [LOCAL] DIRECTORY": "Use CREATE OR REPLACE TABLE delta.`/path` AS SELECT ...",
@@ -203,6 +204,9 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
     """
     if any(relation.is_target for relation in relations):
         raise refused("INSERT into several tables at once", "Run an INSERT for each of them.")
+    if _truncates_any_name(text):
+        way_out = "Write the name itself into the statement: TRUNCATE TABLE name."
+        raise refused("TRUNCATE of a name that is not in the statement itself", way_out)
     reader = Reader(text)
     first = reader.peek().text.upper()
     if first in _QUERIES:
@@ -225,6 +229,14 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
         )
     if first not in ("CREATE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE"):
         raise refused(f"{first} over a Delta table", _OTHER_WAY)
+
+
+def _truncates_any_name(text: str) -> bool:
+    """Return whether the server may empty the directory of a Delta table, and so remove its log."""
+    reader = Reader(text)
+    if reader.take("TRUNCATE", "TABLE"):
+        return reader.is_at("IDENTIFIER", "(") and not reader.is_at_table()
+    return reader.is_at("EXECUTE", "IMMEDIATE") and _TRUNCATE.search(text) is not None
 
 
 def _makes_of_delta(reader: Reader, words: Sequence[str]) -> bool:

@@ -20,6 +20,8 @@ REFUSED = [
     "CREATE VIEW v AS SELECT * FROM delta.`/t`",
     "BEGIN SELECT * FROM delta.`/t`; END",
     "DESCRIBE delta.`/t`",
+    "TRUNCATE TABLE IDENTIFIER('a' || 'b')",
+    "EXECUTE IMMEDIATE 'truncate table t'",
     "SET VAR x = (SELECT max(id) FROM delta.`/t`)",
 ]
 SENT = [
@@ -31,6 +33,9 @@ SENT = [
     "CACHE TABLE v AS SELECT * FROM delta.`/t`",
     "CREATE TABLE t (id BIGINT) USING parquet",
     "SHOW TABLES",
+    "TRUNCATE TABLE IDENTIFIER('a')",
+    "TRUNCATE TABLE truncate.t",
+    "EXECUTE IMMEDIATE 'SELECT 1'",
 ]
 
 
