@@ -13,7 +13,7 @@ from optimist.core.sql.spark_statements.shows import Show
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.core.statements.shows import CREATE_STATEMENT, shown_rows, statement_text
 from optimist.spark.commands.catalog.names import named_table
-from optimist.spark.commands.reading.read import open_version
+from optimist.spark.commands.reading.read import ensure_table_at, open_version
 from optimist.spark.rows.local_rows import local_frame, spark_columns
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import session_zone_name
@@ -27,6 +27,8 @@ def show(spark: SparkSession, statement: Show) -> DataFrame:
     """Return the rows of a statement, whose path may name a version, as `table@v3`."""
     table = statement.table
     with nullcontext() if table.location is None else as_missing_name(str(table)):
+        if table.location is not None:
+            ensure_table_at(spark, table.location)
         snapshot = open_version(spark, str(table.path)).snapshot
     if table.location is not None and statement.what == "SHOW CREATE TABLE":
         return local_frame(spark, _create_statement(spark, table, snapshot), _STATEMENT)

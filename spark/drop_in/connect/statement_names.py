@@ -101,7 +101,13 @@ def saved_table(spark: SparkSession, name: str) -> TableName | None:
     return StatementNames(spark).known(hidden)
 
 
-def is_free_name(spark: SparkSession, name: str) -> bool:
-    """Return whether no table or view of the catalog has a name; a temporary view may have it."""
+def is_free_name(spark: SparkSession, name: str, *, may_be_hidden: bool) -> bool:
+    """Return whether no table or view of the catalog has a name.
+
+    Args:
+        spark: A Spark Connect client.
+        name: The name.
+        may_be_hidden: A temporary view may have it.
+    """
     entry = server_entry(spark, parts_of_name(name))
-    return entry is None or len(entry.parts) == 1
+    return entry is None or (may_be_hidden and len(entry.parts) == 1)

@@ -121,7 +121,7 @@ def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **nam
     if (
         path is None
         and asks_for_delta(writer, source)
-        and is_free_name(session_of(writer), tableName)
+        and is_free_name(session_of(writer), tableName, may_be_hidden=False)
     ):
         with original_errors():
             _make_table(writer, tableName, args[2:3] or (named.get("partitionBy"),))

@@ -78,7 +78,7 @@ def _save_as_table(
     session, given = session_of(writer), {**writer._write.options, **options}
     named = saved_table(session, name)
     asks = asks_for_delta(writer, format or writer._write.source)
-    if named is None and not (asks and is_free_name(session, name)):
+    if named is None and not (asks and is_free_name(session, name, may_be_hidden=True)):
         original(name, format, mode, partitionBy, **options)
         return
     with original_errors():

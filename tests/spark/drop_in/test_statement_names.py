@@ -7,7 +7,7 @@ import pytest
 from optimist.core.sql import TableName
 from optimist.spark.commands.catalog.server_names import ServerEntry
 from optimist.spark.drop_in.connect import statement_names
-from optimist.spark.drop_in.connect.statement_names import StatementNames, saved_table
+from optimist.spark.drop_in.connect.statement_names import StatementNames, is_free_name, saved_table
 
 ENTRIES = {
     ("t",): ("db", "t", "delta"),
@@ -65,6 +65,15 @@ def test_a_temporary_view_does_not_hide_the_table_of_save_as_table(names):
     assert (table.parts, table.location) == (("db", "T"), "/t")
     assert saved_table(spark, "t").parts == ("t",)
     assert saved_table(spark, "pq") is saved_table(spark, "other.t") is None
+
+
+def test_a_name_that_a_temporary_view_has_is_free_only_for_who_ignores_views(monkeypatch):
+    entries = {("v",): ServerEntry(("v",), "VIEW"), ("t",): ServerEntry(("c", "db", "t"), "VIEW")}
+    monkeypatch.setattr(statement_names, "server_entry", lambda _, name: entries.get(name))
+    assert is_free_name(None, "v", may_be_hidden=True)
+    assert not is_free_name(None, "v", may_be_hidden=False)
+    assert not is_free_name(None, "t", may_be_hidden=True)
+    assert is_free_name(None, "new", may_be_hidden=False)
 
 
 @pytest.mark.parametrize(
