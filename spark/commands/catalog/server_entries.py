@@ -66,7 +66,12 @@ def named_place(
     where = None if location is None else _absolute(spark, location)
     entry = server_entry(spark, full.parts)
     if entry is not None:
-        yield _known_place(spark, entry, where, mode)
+        is_empty = _has_no_table(spark, entry)
+        place = _known_place(entry, where, mode, is_empty=is_empty)
+        yield place
+        if place is not None and is_empty and server_entry(spark, full.parts) is None:
+            # Who made the name has failed meanwhile, and taken it back.
+            full.register(spark, place.path)
     elif mode is CreateMode.REPLACE:
         raise_unknown(spark, name)
     elif where is not None:
@@ -80,10 +85,10 @@ def named_place(
 
 
 def _known_place(
-    spark: SparkSession, entry: ServerEntry, location: str | None, mode: CreateMode
+    entry: ServerEntry, location: str | None, mode: CreateMode, *, is_empty: bool
 ) -> Place | None:
     """Return the place of a name that is there, or None if its table is kept."""
-    if mode.replaces or _has_no_table(spark, entry):
+    if mode.replaces or is_empty:
         return Place.of_entry(entry.name, entry.kind, entry.provider, entry.location, location)
     if mode is CreateMode.CREATE:
         raise AnalysisException(

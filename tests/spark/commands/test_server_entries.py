@@ -1,0 +1,75 @@
+"""How a client makes entries in the catalog of a Spark Connect server, without a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from optimist.core.requests.table_definition import CreateMode
+from optimist.spark.commands.catalog import server_entries
+from optimist.spark.commands.catalog.server_entries import named_place
+from optimist.spark.commands.catalog.server_names import ServerEntry
+
+PARTS = ("spark_catalog", "db", "t")
+
+
+class Catalog:
+    """The entries of a server, by their names, and the statements that it was sent."""
+
+    def __init__(self):
+        self.entries = {PARTS: ServerEntry(PARTS, "MANAGED", "delta", "file:/it's/t")}
+        self.tables, self.sent = set(), []
+
+    def currentCatalog(self):
+        return "SPARK_CATALOG"
+
+    def currentDatabase(self):
+        return "db"
+
+    def entry(self, _, name):
+        return self.entries.get(name)
+
+    def has_no_table(self, _, entry):
+        return entry.location is not None and entry.location not in self.tables
+
+    def run(self, _, text):
+        self.sent.append(text)
+
+
+@pytest.fixture
+def catalog(monkeypatch):
+    found = Catalog()
+    for name, fake in (
+        ("server_entry", found.entry),
+        ("_has_no_table", found.has_no_table),
+        ("_run", found.run),
+        ("ensure_format_known", lambda _: None),
+    ):
+        monkeypatch.setattr(server_entries, name, fake)
+    return found
+
+
+def session(catalog):
+    return type("Session", (), {"catalog": catalog})()
+
+
+@pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
+def test_a_table_keeps_its_name_if_the_first_maker_of_the_name_takes_it_back(catalog, mode):
+    with named_place(session(catalog), "t", None, mode) as place:
+        assert (place.path, place.is_managed) == ("file:/it's/t", True)
+        catalog.tables.add(place.path)
+        catalog.entries.clear()
+    assert catalog.sent == [
+        "CREATE TABLE `spark_catalog`.`db`.`t` USING delta LOCATION 'file:/it\\'s/t'"
+    ]
+
+
+def test_a_name_that_is_there_is_not_made_again(catalog):
+    with named_place(session(catalog), "t", None, CreateMode.CREATE):
+        pass
+    catalog.tables.add("file:/it's/t")
+    with named_place(session(catalog), "db.t", None, CreateMode.CREATE_OR_REPLACE):
+        catalog.entries.clear()  # another client has dropped the table
+    catalog.entries[PARTS] = ServerEntry(PARTS, "VIEW")
+    with named_place(session(catalog), "db.t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
+        assert place is None
+    assert catalog.sent == []
