@@ -37,6 +37,7 @@ PlaceOf: TypeAlias = Callable[[tuple[str, ...]], str | None]
 
 _BEFORE_A_RELATION = ("FROM", "JOIN", "TABLE", "USING")
 _CHANGES = ("table_changes", "table_changes_by_path")
+_MAY_READ_CHANGES = re.compile("table_changes", re.IGNORECASE)
 _MAY_READ = re.compile(rf"\b(?:{'|'.join((*_BEFORE_A_RELATION, *_CHANGES))})\b", re.IGNORECASE)
 _MAKES_A_NAME = ("CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY")
 """What stands before TABLE where the name behind it is made."""
@@ -137,7 +138,9 @@ def names_of_relations(
     def note(name: tuple[str, ...]) -> None:
         found.add(name)
 
-    for _ in _Walk(Reader(text, parameters), note, is_search=True).relations():
+    # Only the name in table_changes may be a parameter, and each value has to become SQL.
+    given = parameters if _MAY_READ_CHANGES.search(text) else None
+    for _ in _Walk(Reader(text, given), note, is_search=True).relations():
         pass  # a path
     return frozenset(found)
 

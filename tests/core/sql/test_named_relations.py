@@ -90,6 +90,7 @@ def test_the_name_of_a_table_whose_changes_are_read_may_be_a_parameter():
     assert names_of_relations(text, given) == {("db", "n")}
     (found,) = path_relations(text, given, place_of)
     assert found.path == "/db/n"
+    assert names_of_relations("SELECT :other FROM n", given) == {("n",)}
 
 
 def test_a_path_is_found_beside_names():
