@@ -26,6 +26,8 @@ Name: TypeAlias = tuple[str, ...]
 _VIEW = "VIEW"
 _OWN_CATALOG = "spark_catalog"
 _MAX_PARTS = 3
+_OF_VIEWS = ((), ("session",))
+"""Before which names temporary views are looked for: in `session.v` by newer versions of Spark."""
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 _CASE = "spark.sql.caseSensitive"
 _DROPPED = "TABLE_OR_VIEW_NOT_FOUND"
@@ -85,8 +87,9 @@ def server_entries(spark: SparkSession, names: Iterable[Name]) -> Mapping[Name, 
     found: dict[Name, ServerEntry] = {}
     for namespace, tables in by_namespace.items():
         rows = _listed(spark, namespace, tables)
+        takes_views = tuple(part.lower() for part in namespace) in _OF_VIEWS
         for table in tables:
-            row = _row_of(spark, rows, table, takes_views=not namespace)
+            row = _row_of(spark, rows, table, takes_views=takes_views)
             entry = None if row is None else _entry(row)
             if entry is not None:
                 name = (*namespace, table)

@@ -94,6 +94,7 @@ def test_a_temporary_view_comes_before_a_table_where_the_name_has_one_part():
     client = server(told(), told("Type: VIEW", namespace="", is_view=True))
     assert server_entry(client, ("t",)).kind == "VIEW"
     assert server_entry(client, ("db", "t")).kind == "EXTERNAL"
+    assert server_entry(client, ("Session", "t")).kind == "VIEW"
 
 
 @pytest.mark.parametrize(("is_strict", "finds"), [("false", True), ("true", False)])
