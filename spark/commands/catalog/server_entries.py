@@ -152,10 +152,17 @@ class _FullName:
             raise
 
     def _forget(self, spark: SparkSession, location: str) -> None:
-        """Drop the name alone: somebody else may make a table at the place at this moment."""
-        nowhere = f"{location.rstrip('/')}__dropped_{uuid4().hex}"
+        """Drop the name alone: somebody else may make a table at the place at this moment.
+
+        A name that somebody else has dropped and made anew since then is left: its files are no
+        longer nowhere, and the catalog would delete them.
+        """
+        mark = f"__dropped_{uuid4().hex}"
+        nowhere = f"{location.rstrip('/')}{mark}"
         _run(spark, f"ALTER TABLE {self.text} SET LOCATION {quote_literal(nowhere, 'string')}")
-        _run(spark, f"DROP TABLE {self.text}")
+        entry = server_entry(spark, self.parts)
+        if entry is not None and entry.location is not None and entry.location.endswith(mark):
+            _run(spark, f"DROP TABLE {self.text}")
 
 
 def _absolute(spark: SparkSession, location: str) -> str:

@@ -73,3 +73,32 @@ def test_a_name_that_is_there_is_not_made_again(catalog):
     with named_place(session(catalog), "db.t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
         assert place is None
     assert catalog.sent == []
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_failed_statement_drops_no_name_that_another_client_has_made_anew(
+    catalog, monkeypatch, is_made_anew
+):
+    made = catalog.entries.pop(PARTS)
+
+    def run(_, text):
+        catalog.sent.append(text.split()[0])
+        if text.startswith("CREATE"):
+            catalog.entries[PARTS] = made
+        elif text.startswith("ALTER") and not is_made_anew:
+            where = text.split("LOCATION ")[1].strip("'").replace("\\'", "'")
+            catalog.entries[PARTS] = ServerEntry(PARTS, "MANAGED", "delta", where)
+
+    class Log:
+        table = None
+
+        def table_exists(self):
+            return False
+
+    monkeypatch.setattr(server_entries, "_run", run)
+    monkeypatch.setattr(server_entries, "open_log", lambda *_: Log())
+    monkeypatch.setattr(server_entries, "is_left_empty", lambda _: True)
+    failing = named_place(session(catalog), "t", None, CreateMode.CREATE)
+    with pytest.raises(ZeroDivisionError), failing:
+        raise ZeroDivisionError
+    assert catalog.sent == ["CREATE", "ALTER"] + ["DROP"] * (not is_made_anew)
