@@ -11,14 +11,16 @@ from optimist.core.errors import StorageError
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.sql import parse_path_statement
 from optimist.spark.drop_in.connect import sql, writers
+from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.value_tables import value_tables
 from optimist.spark.drop_in.connect.variables import with_variables
 from optimist.spark.session.jvm import known_to_spark
 from optimist.spark.sql import connect_sql
 
 NAME = "delta.`/t`"
-ASKED = SimpleNamespace(mode="append", provider=None, source="delta")
-WRITER = SimpleNamespace(_write=ASKED, _table_name=NAME, text="")
+ASKED = SimpleNamespace(mode="append", provider=None, source="delta", options={})
+WRITER = SimpleNamespace(_write=ASKED, _table_name=NAME, text="", _spark=None)
+NAMES = StatementNames(None)  # a path needs no server
 
 
 class _GoneError(PySparkException):
@@ -33,7 +35,7 @@ def gone(*_, **__):
 
 
 def statement(text):
-    return lambda: sql._run(None, parse_path_statement(text, None), None)
+    return lambda: sql._run(None, parse_path_statement(text, None), None, NAMES)
 
 
 def saved(name, *args):
@@ -88,7 +90,7 @@ def test_what_a_server_does_not_answer_is_no_answer(monkeypatch, lost):
 def test_a_server_that_is_gone_is_not_asked_to_drop_views(ends, dropped):
     asked: list[str] = []
     spark = SimpleNamespace(catalog=SimpleNamespace(dropTempView=asked.append))
-    with pytest.raises((PySparkException, ValueError)), value_tables(spark) as tables:
+    with pytest.raises((PySparkException, ValueError)), value_tables(spark, NAMES) as tables:
         tables._views["a relation"] = "v"
         ends()
     assert asked == dropped
