@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import (
@@ -23,10 +24,12 @@ from optimist.core.requests.table_definition import (
     schema_given,
 )
 from optimist.core.runtime.budget import one_operation
-from optimist.core.runtime.progress import Progress
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult, MaybeNone
+
+if TYPE_CHECKING:
+    from optimist.core.runtime.progress import Progress
 
 __all__ = ["TableCommands"]
 

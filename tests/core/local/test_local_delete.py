@@ -30,7 +30,7 @@ from optimist.core.errors import (
     TableError,
     UsageError,
 )
-from optimist.core.local import progress as progress_module
+from optimist.core.runtime import progress as progress_module
 from optimist.core.runtime.progress import FileProgress
 from optimist.core.testing import ManualClock
 
