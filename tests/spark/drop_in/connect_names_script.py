@@ -57,9 +57,11 @@ def tell_sessions(spark: SparkSession) -> None:
     other.sql("ALTER TABLE shared RENAME TO moved")
     spark.sql("CREATE TABLE shared USING delta AS SELECT 3L AS id")
     tell("shared: renamed", [ids(spark.table("moved")), ids(other.table("shared"))])
-    last = spark.newSession()  # which has not met the format
-    enable(last).sql("DROP TABLE names.moved")
+    last = enable(spark.newSession())  # which has not met the format
+    last.sql("DROP TABLE names.moved")
     tell("shared: dropped", spark.catalog.tableExists("names.moved"))
+    for each in (other, last):  # else they ask a server that is gone, when the process ends
+        each.client.close()
 
 
 def tell_refused(spark: SparkSession) -> None:
