@@ -33,19 +33,6 @@ from optimist.core.log.names import checksum_name, classic_checkpoint_name, comm
 DAT = os.environ.get("OPTIMIST_DAT")
 
 
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("healthy") / "t"
-    make(path)
-    return path
-
-
-@pytest.fixture
-def table(healthy: Path, tmp_path: Path) -> Path:
-    shutil.copytree(healthy, tmp_path / "t")
-    return tmp_path / "t"
-
-
 # Healthy tables
 
 

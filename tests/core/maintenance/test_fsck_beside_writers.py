@@ -33,19 +33,6 @@ from optimist.core.runtime.clock import SystemClock
 from optimist.logstores import LocalLogStore
 
 
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("healthy") / "t"
-    make(path)
-    return path
-
-
-@pytest.fixture
-def table(healthy: Path, tmp_path: Path) -> Path:
-    shutil.copytree(healthy, tmp_path / "t")
-    return tmp_path / "t"
-
-
 def test_what_is_written_while_the_log_is_listed_is_no_damage(table):
     class LateStore(LocalLogStore):
         """A store whose first whole listing ends before the newest commit and checkpoint."""

@@ -19,7 +19,6 @@ from checked_tables import (
     data_file,
     found,
     log_file,
-    make,
     opened,
 )
 from optimist.core import DeltaLog
@@ -38,19 +37,6 @@ ADD = {
     "dataChange": True,
 }
 SUMS = '{"tableSizeBytes":1,"numFiles":1,"numMetadata":1,"numProtocol":1,"numTransactions":0}'
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("healthy") / "t"
-    make(path)
-    return path
-
-
-@pytest.fixture
-def table(healthy: Path, tmp_path: Path) -> Path:
-    shutil.copytree(healthy, tmp_path / "t")
-    return tmp_path / "t"
 
 
 def commit(path: Path, version: int, *actions: dict) -> None:

@@ -32,19 +32,6 @@ from optimist.core.plugins.logstore import LogStore
 from optimist.logstores import LocalLogStore
 
 
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("healthy") / "t"
-    make(path)
-    return path
-
-
-@pytest.fixture
-def table(healthy: Path, tmp_path: Path) -> Path:
-    shutil.copytree(healthy, tmp_path / "t")
-    return tmp_path / "t"
-
-
 def repaired(path: Path, store: LogStore | None = None, **how: bool) -> CheckedTable:
     log = DeltaLog(str(path), store or LocalLogStore(), clock=LateClock())
     return log.fsck(repair=True, **how)
