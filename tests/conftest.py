@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from optimist.core import errors
 from optimist.core.data.storage import filesystem
@@ -36,6 +37,15 @@ _UNHURRIED = settings(
 settings.register_profile("thorough", _UNHURRIED, max_examples=100)
 settings.register_profile("brief", _UNHURRIED, max_examples=10)
 settings.load_profile("brief")
+
+
+def pytest_sessionstart() -> None:
+    """Let Hypothesis make its generator of random numbers before the tests are collected.
+
+    At its first example it looks for what holds the generator, and fails the test if it finds
+    nothing. Old versions do not find it once `conftest.py` above has frozen the objects.
+    """
+    given(st.none())(lambda _: None)()
 
 
 @pytest.fixture(autouse=True)
