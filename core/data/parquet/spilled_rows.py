@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
 
-from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.scratch_directory import ScratchDirectory
 
 __all__ = ["SpilledRows"]
 
@@ -25,7 +24,7 @@ class SpilledRows:
     """
 
     def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="optimist-")
+        self._directory = ScratchDirectory()
         self._open: dict[int, tuple[Any, pa.RecordBatchStreamWriter]] = {}
 
     @staticmethod
@@ -39,7 +38,7 @@ class SpilledRows:
         Raises:
             StorageError: The disk is full, or failed.
         """
-        with storage_errors("written", self._directory.name):
+        with self._directory.errors("written"):
             for bucket, parts in rows.items():
                 whole = pa.concat_tables(parts).combine_chunks()
                 if bucket not in self._open:
@@ -52,39 +51,54 @@ class SpilledRows:
         Raises:
             StorageError: The disk is full, or failed.
         """
-        with storage_errors("written", self._directory.name):
+        with self._directory.errors("written"):
             for sink, writer in self._open.values():
                 writer.close()
                 sink.close()
         return tuple(sorted(self._open))
 
     def read(self, bucket: int, max_bytes: int) -> Iterator[pa.Table]:
-        """Yield the rows of a bucket in tables of about a size."""
+        """Yield the rows of a bucket in tables of about a size.
+
+        Raises:
+            StorageError: The disk failed.
+        """
         waiting: list[pa.RecordBatch] = []
         num_bytes = 0
-        with pa.OSFile(str(self._path(bucket))) as source, pa.ipc.open_stream(source) as reader:
-            for batch in reader:
-                waiting.append(batch)
-                num_bytes += batch.nbytes
-                if num_bytes >= max_bytes:
-                    yield pa.Table.from_batches(waiting)
-                    waiting, num_bytes = [], 0
+        for batch in self._batches(bucket):
+            waiting.append(batch)
+            num_bytes += batch.nbytes
+            if num_bytes >= max_bytes:
+                yield pa.Table.from_batches(waiting)
+                waiting, num_bytes = [], 0
         if waiting:
             yield pa.Table.from_batches(waiting)
 
     def close(self) -> None:
         """Remove the rows from the disk."""
         for sink, _ in self._open.values():
-            sink.close()
-        self._directory.cleanup()
+            with suppress(OSError):
+                sink.close()
+        self._directory.close()
+
+    def _batches(self, bucket: int) -> Iterator[pa.RecordBatch]:
+        with self._directory.errors("read"):
+            source = pa.OSFile(self._path(bucket))
+        with source, pa.ipc.open_stream(source) as reader:
+            while True:
+                with self._directory.errors("read"):
+                    batch = next(reader, None)
+                if batch is None:
+                    return
+                yield batch
 
     def _new_bucket(
         self, bucket: int, schema: pa.Schema
     ) -> tuple[pa.OSFile, pa.RecordBatchStreamWriter]:
-        sink = pa.OSFile(str(self._path(bucket)), "wb")
+        sink = pa.OSFile(self._path(bucket), "wb")
         codec = _CODEC if pa.Codec.is_available(_CODEC) else None
         options = pa.ipc.IpcWriteOptions(compression=codec)
         return sink, pa.ipc.new_stream(sink, schema, options=options)
 
-    def _path(self, bucket: int) -> Path:
-        return Path(self._directory.name) / f"{bucket}.arrow"
+    def _path(self, bucket: int) -> str:
+        return self._directory.path(f"{bucket}.arrow")

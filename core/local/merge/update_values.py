@@ -7,22 +7,22 @@ found without reading all of them.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.data.storage.scratch_directory import ScratchDirectory
 
 __all__ = ["UpdateValues"]
 
 _HELD_BYTES = 64 << 20
 """More bytes are written to disk."""
 _BATCH_ROWS = 1 << 14
+_FILE = "values.arrow"
 
 
 class UpdateValues:
@@ -37,7 +37,7 @@ class UpdateValues:
         self._num_batches = 0
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: ScratchDirectory | None = None
         self._sink: Any = None
         self._writer: Any = None
         self._reader: Any = None
@@ -66,6 +66,9 @@ class UpdateValues:
         Args:
             file: The log's name for the file.
             positions: The positions of the rows, in rising order; at least one.
+
+        Raises:
+            StorageError: The disk is full, or failed.
         """
         first, last = positions[0].as_py(), positions[-1].as_py()
         found = [
@@ -88,38 +91,43 @@ class UpdateValues:
     def close(self) -> None:
         """Free the memory, and remove the values from the disk."""
         self._held, self._reader = [], None
+        if self._sink is not None:
+            with suppress(OSError):
+                self._sink.close()
         if self._directory is not None:
-            self._sink.close()
-            self._directory.cleanup()
+            self._directory.close()
 
     def _keep(self, batch: pa.RecordBatch) -> None:
-        if self._writer is not None:
-            self._write([batch])
+        if self._directory is not None:
+            self._write(self._directory, [batch])
             return
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > _HELD_BYTES:
-            self._directory = tempfile.TemporaryDirectory(prefix="optimist-")
-            self._sink = pa.OSFile(self._path, "wb")
-            self._writer = pa.ipc.new_file(self._sink, batch.schema)
-            self._write(self._held)
+            self._directory = ScratchDirectory()
+            self._write(self._directory, self._held)
             self._held = []
 
-    def _write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        with storage_errors("written", self._path):
+    def _write(self, directory: ScratchDirectory, batches: Sequence[pa.RecordBatch]) -> None:
+        with directory.errors("written"):
+            if self._writer is None:
+                self._sink = pa.OSFile(directory.path(_FILE), "wb")
+                self._writer = pa.ipc.new_file(self._sink, batches[0].schema)
             for batch in batches:
                 self._writer.write_batch(batch)
 
     def _batch(self, number: int) -> pa.RecordBatch:
         if self._directory is None:
             return self._held[number]
-        with self._lock, storage_errors("read", self._path):
+        with self._lock:
             if self._reader is None:
-                self._writer.close()
-                self._sink.close()
-                self._reader = pa.ipc.open_file(pa.OSFile(self._path))
-            return self._reader.get_batch(number)
+                self._end_writing(self._directory)
+            with self._directory.errors("read"):
+                return self._reader.get_batch(number)
 
-    @property
-    def _path(self) -> str:
-        return str(Path(self._directory.name) / "values.arrow") if self._directory else ""
+    def _end_writing(self, directory: ScratchDirectory) -> None:
+        with directory.errors("written"):
+            self._writer.close()
+            self._sink.close()
+        with directory.errors("read"):
+            self._reader = pa.ipc.open_file(pa.OSFile(directory.path(_FILE)))
