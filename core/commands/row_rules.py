@@ -23,7 +23,11 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.functions.zones import holds_times, names_times
-from optimist.core.predicates.resolution import ensure_columns, resolve_column
+from optimist.core.predicates.resolution import (
+    ensure_columns,
+    find_bare_columns,
+    resolve_column,
+)
 from optimist.core.predicates.tree import Literal, Opaque
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -132,7 +136,7 @@ def local_constraint(sql: str, schema: StructType) -> Predicate | None:
         schema: The table's schema.
     """
     try:
-        predicate = Predicate.parse(sql)
+        predicate = find_bare_columns(Predicate.parse(sql), schema)
     except UsageError:
         return None
     columns = [resolve_column(path, schema) for path in predicate.columns()]

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, quoted, shown
+from optimist.core.expressions.bare_columns import with_bare_columns
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import (
     And,
@@ -20,6 +21,7 @@ from optimist.core.predicates.tree import (
     Like,
     Not,
     NullSafeEqual,
+    Opaque,
     Operand,
     Or,
     Predicate,
@@ -39,6 +41,7 @@ __all__ = [
     "SplitPredicate",
     "column_not_found",
     "ensure_columns",
+    "find_bare_columns",
     "is_specially_ordered",
     "is_unknown",
     "map_columns",
@@ -126,12 +129,28 @@ def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
         SchemaError: The predicate names a column that the table does not have (kind
             `DELTA_COLUMN_NOT_FOUND`; fields `column`, `candidates`, and `near` for similar names).
     """
+    predicate = find_bare_columns(predicate, schema)
     for path in sorted(predicate.columns()):
         if resolve_column(path, schema) is None:
             raise column_not_found(path, schema, f"The predicate {quoted(predicate)} names it")
     return map_leaves(
         predicate, lambda leaf: map_columns(leaf, lambda column: _respell(column, schema))
     )
+
+
+def find_bare_columns(predicate: Predicate, schema: StructType) -> Predicate:
+    """Return the same predicate, in which `current_date` and its like are columns if there are any.
+
+    The text alone does not tell whether such a name is a column or a function.
+    """
+    return map_leaves(predicate, lambda leaf: _with_bare_columns(leaf, schema))
+
+
+def _with_bare_columns(leaf: Predicate, schema: StructType) -> Predicate:
+    if not isinstance(leaf, Opaque) or not leaf.is_own_text:
+        return leaf
+    found = with_bare_columns(leaf.sql, schema.names)
+    return leaf if found == leaf.sql else Predicate.parse(found)
 
 
 def column_not_found(path: tuple[str, ...], schema: StructType, source: str) -> SchemaError:

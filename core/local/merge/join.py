@@ -22,6 +22,7 @@ from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.merge.keys import ColumnKey, Path, column_key
 from optimist.core.local.merge.scope import Sides
 from optimist.core.predicates import Predicate
+from optimist.core.predicates.resolution import find_bare_columns
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import (
     CastComparison,
@@ -131,7 +132,8 @@ def join_branches(on: str | Sequence[str], sides: Sides) -> tuple[tuple[JoinBran
         aliases = (sides.target_alias, sides.source_alias)
         pairs = [[quote_path((alias, name)) for alias in aliases] for name in on]
         on = " AND ".join(" = ".join(pair) for pair in pairs)
-    parts = Predicate.parse(on).conjuncts()
+    schema = sides.scopes["MATCHED"].schema
+    parts = find_bare_columns(Predicate.parse(on), schema).conjuncts()
     if not _has_key(parts, sides):
         for at, part in enumerate(parts):
             found = [(*parts[:at], *option, *parts[at + 1 :]) for option in _split(part, sides)]

@@ -43,7 +43,6 @@ from optimist.core.predicates.functions.value import (
 )
 from optimist.core.predicates.parsing import (
     NAMES_OF_THE_MOMENT,
-    column_of,
     literal_of,
     type_name_of,
 )
@@ -112,19 +111,19 @@ class Resolver:
             return typed
         if isinstance(node, Cast):
             return self._cast(node)
-        constant, column = literal_of(node), column_of(node)
+        constant = literal_of(node)
         if constant is not None:
             found = constant_of(constant, self.zone)
             return replace(found, is_written=True) if isinstance(node, Number) else found
-        if column is not None:
-            return self._column(column.path)
-        return self._compute(node)
+        return self._column(node) if isinstance(node, Name) else self._compute(node)
 
-    def _column(self, path: tuple[str, ...]) -> Value:
-        found = self.column(path)
-        if found is None:
-            raise UnknownMeaningError("names a column that there is not")
-        return found
+    def _column(self, name: Name) -> Value:
+        found = self.column(name.path)  # before the function of that name, as in Spark
+        if found is not None:
+            return found
+        if name.is_call:
+            raise UnknownMeaningError("calls a function that only Spark has")
+        raise UnknownMeaningError("names a column that there is not")
 
     def _compute(self, node: Expression) -> Value:
         if isinstance(node, Operation):
