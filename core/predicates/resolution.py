@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -31,7 +32,10 @@ from optimist.core.schema.type_widening import has_been
 from optimist.core.schema.types import (
     COLLATIONS,
     DECLARED_TYPE,
+    ArrayType,
     DataType,
+    MapType,
+    PrimitiveType,
     StructField,
     StructType,
 )
@@ -50,6 +54,8 @@ __all__ = [
     "split_conjuncts",
 ]
 
+_CHAR = re.compile(r"\bchar\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedColumn:
@@ -60,7 +66,8 @@ class ResolvedColumn:
         physical_path: The names in statistics, partition values and data files.
         data_type: Its type.
         has_plain_order: Whether values compare byte by byte. False for text with a collation, and
-            for `char(n)`, because Spark pads the values that it compares with.
+            for `char(n)`, also within arrays, maps and structs, because Spark pads the values that
+            it compares with.
         was_float: Whether files may hold values from a time when the column was a float.
     """
 
@@ -205,15 +212,36 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
         tuple(field.name for field in fields),
         tuple(field.physical_name for field in fields),
         level,
-        not any(is_specially_ordered(field) for field in fields),
+        not (
+            any(map(_is_collated, fields)) or (any(map(_holds_char, fields)) and _holds_text(level))
+        ),
         has_been(fields[-1], "float"),
     )
 
 
 def is_specially_ordered(field: StructField) -> bool:
-    """Tell whether texts of a column or a field may not compare byte by byte."""
-    char_type = str(field.metadata.get(DECLARED_TYPE, ""))
-    return bool(field.metadata.get(COLLATIONS)) or char_type.startswith("char")
+    """Tell whether texts of a column or a field, or within it, may not compare byte by byte."""
+    return _is_collated(field) or _holds_char(field)
+
+
+def _is_collated(field: StructField) -> bool:
+    return bool(field.metadata.get(COLLATIONS))
+
+
+def _holds_char(field: StructField) -> bool:
+    """Tell whether a column is declared as `char(n)`, or as a type that has it somewhere within."""
+    return _CHAR.search(str(field.metadata.get(DECLARED_TYPE, ""))) is not None
+
+
+def _holds_text(data_type: DataType) -> bool:
+    """Tell whether values of a type are texts, or have texts in them."""
+    if isinstance(data_type, StructType):
+        return any(_holds_text(field.data_type) for field in data_type)
+    if isinstance(data_type, MapType):
+        return _holds_text(data_type.key_type) or _holds_text(data_type.value_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_text(data_type.element_type)
+    return data_type == PrimitiveType("string")
 
 
 def _respell(column: Column, schema: StructType) -> Column:

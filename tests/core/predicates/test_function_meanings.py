@@ -13,6 +13,8 @@ from optimist.core.local.values import parse_value
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.schema.types import (
     COLLATIONS,
+    DECLARED_TYPE,
+    ArrayType,
     DecimalType,
     PrimitiveType,
     StructField,
@@ -180,3 +182,39 @@ def _answer(value, row):
         return value.compute(_ROWS.slice(row, 1)).to_pylist()[0]
     except SchemaError:
         return "error"
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_known"),
+    [
+        ("words[0] = 'a'", False),
+        ("array_contains(words, 'a')", False),
+        ("element_at(words, 1)", False),
+        ("parts.c = 'a'", False),
+        ("parts.c", True),
+        ("words IS NULL", True),
+        ("parts.n = 1", True),
+        ("long[0] = 'a'", True),
+    ],
+)
+def test_texts_of_a_char_within_another_type_are_compared_only_by_spark(sql, is_known):
+    # Spark pads them when it reads them, so that 'a' is never equal to one.
+    texts = ArrayType(_STRING)
+    parts = StructType((StructField("c", _STRING), StructField("n", PrimitiveType("long"))))
+    declared = {
+        "words": (texts, "array<char(3)>"),
+        "long": (texts, "array<varchar(3)>"),
+        "parts": (parts, "struct<c:char(3),n:bigint>"),
+    }
+    schema = StructType(
+        tuple(
+            StructField(name, kind, metadata={DECLARED_TYPE: text})
+            for name, (kind, text) in declared.items()
+        )
+    )
+    if is_known:
+        assert parse_value(sql, schema) is not None
+        return
+    with pytest.raises(UsageError) as raised:
+        parse_value(sql, schema)
+    assert raised.value.kind == "OPTIMIST_NEEDS_SPARK"

@@ -335,6 +335,23 @@ def test_text_with_a_collation_and_padded_text_never_prune():
     assert not one_file("s = 'z'", text)
 
 
+def test_padded_text_within_a_struct_never_prunes_and_its_numbers_do():
+    # Spark pads such texts when it reads them; a foreign writer may have stored 'a' for 'a  '.
+    kinds = (("c", "string"), ("v", "string"), ("n", "long"))
+    inner = StructType(tuple(field(name, kind) for name, kind in kinds))
+    bounds = {"s": {"c": "a", "v": "a", "n": 1}}
+    text = stats(bounds, bounds, {"s": dict.fromkeys("cvn", 0)})
+
+    def keeps(sql, declared):
+        metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared}
+        return one_file(sql, text, StructType((StructField("s", inner, metadata=metadata),)))
+
+    padded = "struct<c:char(3),v:varchar(3),n:bigint>"
+    assert keeps("s.c = 'a  '", padded)
+    assert not keeps("s.n = 2", padded)
+    assert not keeps("s.c = 'z'", padded.replace("char(3)", "varchar(3)", 1))
+
+
 def test_mapped_and_nested_columns_are_found_by_their_physical_names():
     inner = StructType((mapped("q", "long", "col-2"),))
     schema = StructType(
