@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,12 +12,15 @@ from pyarrow import fs
 
 from optimist.core.data.storage.filesystem import filesystem_for
 from optimist.core.data.storage.storage_errors import storage_errors
-from optimist.core.data.storage.stored_files import files_below, store_of
-from optimist.core.errors import StorageError
+from optimist.core.data.storage.stored_files import files_below, files_in, store_of
+from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.paths import parent_of
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.runtime.read_ahead import read_ahead
 
-__all__ = ["missing_files"]
+__all__ = ["certainly_missing_files", "missing_files"]
+
+_READERS = 8
 
 _AT_A_TIME = 1 << 16
 _FEW_DIRECTORIES = 16
@@ -32,7 +36,9 @@ def missing_files(
     """Return the paths at which no file exists, in their order.
 
     A file system is asked for each file. A store is asked for listings of the files' directories,
-    or of the whole table if these are many. So one request covers a thousand files.
+    or of the whole table if these are many. So one request covers a thousand files. Outside of the
+    table only the directory itself is listed, and not what is below it: a log may name a file in
+    the root of a large bucket.
 
     Args:
         paths: Full paths.
@@ -53,11 +59,43 @@ def missing_files(
         is_missing = list(_check_each(given, access, tell))
         return given.filter(pa.array(is_missing, pa.bool_()))
     exists = pa.array([False] * len(given), pa.bool_())
-    for page in _list_paths(_directories_to_list(directories.to_pylist(), root), access):
+    for page in _pages_of_paths(_listed_paths(directories.to_pylist(), root, access)):
         exists = pc.or_(exists, pc.is_in(given, value_set=page))
         if tell is not None:
             tell(exists.true_count)
     return given.filter(pc.invert(exists))
+
+
+def certainly_missing_files(
+    paths: pa.ChunkedArray, root: str, access: DataAccess | None = None
+) -> pa.Array:
+    """Return the paths at which no file exists, as `missing_files`, before files are given up.
+
+    What a listing does not show is not gone for certain. So a store is also asked for each of the
+    files by its name.
+
+    Raises:
+        StorageError: The store or the file system failed.
+    """
+    unlisted = missing_files(paths, root, access)
+    is_gone = read_ahead(
+        lambda path: not _can_be_read(path, access),
+        unlisted.to_pylist(),
+        threads=_READERS,
+        ahead=2 * _READERS,
+    )
+    return unlisted.filter(pa.array(is_gone, pa.bool_()))
+
+
+def _can_be_read(path: str, access: DataAccess | None) -> bool:
+    store = store_of(path, access)
+    if store is None:
+        return False  # the file system was asked by this name
+    with _ignore_impossible_names(), suppress(LogFileNotFoundError):
+        with store.open_read(path) as file:
+            file.read(1)
+        return True
+    return False
 
 
 def _check_each(
@@ -73,28 +111,32 @@ def _check_each(
         yield is_missing
 
 
-def _directories_to_list(directories: list[str], root: str) -> list[str]:
-    """Return directories that hold all of these, none of which is below another."""
+def _listed_paths(
+    directories: list[str], root: str, access: DataAccess | None
+) -> Iterator[str]:
+    """Yield the paths of the files in these directories, and of some more below the table's."""
     inside = [each for each in directories if f"{each}/".startswith(f"{root}/")]
-    if len(inside) > _FEW_DIRECTORIES:
-        directories = [*(each for each in directories if each not in set(inside)), root]
+    for each in _tops([root] if len(inside) > _FEW_DIRECTORIES else inside):
+        with _ignore_impossible_names():
+            yield from (status.path for status in files_below(each, access))
+    for each in directories:
+        if not f"{each}/".startswith(f"{root}/"):
+            with _ignore_impossible_names():
+                yield from files_in(each, access)
+
+
+def _tops(directories: list[str]) -> list[str]:
+    """Return those of the directories that are not below another."""
     found: list[str] = []
-    for each in sorted(directories):
-        if not any(f"{each}/".startswith(f"{above}/") for above in found):
+    for each in sorted(directories, key=lambda path: f"{path}/"):
+        if not found or not f"{each}/".startswith(f"{found[-1]}/"):
             found.append(each)
     return found
 
 
-def _list_paths(directories: list[str], access: DataAccess | None) -> Iterator[pa.Array]:
-    page: list[str] = []
-    for directory in directories:
-        with _ignore_impossible_names():
-            for status in files_below(directory, access):
-                page.append(status.path)
-                if len(page) >= _AT_A_TIME:
-                    yield pa.array(page, pa.string())
-                    page = []
-    yield pa.array(page, pa.string())
+def _pages_of_paths(paths: Iterator[str]) -> Iterator[pa.Array]:
+    while page := list(islice(paths, _AT_A_TIME)):
+        yield pa.array(page, pa.string())
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from optimist.core.data.storage.filesystem import filesystem_for, is_reached_by_arrow
 from optimist.core.data.storage.storage_errors import storage_errors
-from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError
 from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.paths import join, name_of
 from optimist.core.plugins.data_access import DataAccess
@@ -28,6 +28,7 @@ from optimist.core.plugins.logstore_registry import find_store
 
 __all__ = [
     "files_below",
+    "files_in",
     "names_in",
     "remove_directory",
     "remove_file",
@@ -59,6 +60,21 @@ def files_below(directory: str, access: DataAccess | None = None) -> Iterator[Fi
         if info.type == fs.FileType.File:
             path = join(directory, info.path[len(inner.rstrip("/")) + 1 :])
             yield FileStatus(path, info.size, (info.mtime_ns or 0) // 1_000_000)
+
+
+def files_in(directory: str, access: DataAccess | None = None) -> Iterator[str]:
+    """Yield the full paths of the files in a directory, or none if it is absent.
+
+    Raises:
+        StorageError: The store or the file system failed.
+    """
+    store = store_of(directory, access)
+    if store is None:
+        names = names_in(directory, access)
+        yield from (join(directory, name) for name in names)
+        return
+    with suppress(LogFileNotFoundError):
+        yield from (status.path for status in store.list_from(join(directory, "")))
 
 
 def names_in(directory: str, access: DataAccess | None = None) -> list[str]:

@@ -1,32 +1,45 @@
-"""Whether compacted commits say the same of the table's files as the commits themselves."""
+"""Whether compacted commits say the same of the table as the commits themselves."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.log.commit_lines import CommitLines
-from optimist.core.log.file_table import file_actions_batch, file_keys, last_per_key
+from optimist.core.log.file_table import file_actions_batch
+from optimist.core.maintenance.fsck.committed_actions import (
+    CommittedActions,
+    facts_differ,
+    keys_of,
+    last_of_each,
+    state_facts,
+)
 
 __all__ = ["contradiction"]
 
 
-def contradiction(compacted: CommitLines, commits: Iterable[CommitLines]) -> str | None:
+def contradiction(
+    compacted: CommitLines, commits: CommittedActions, first: int, last: int
+) -> str | None:
     """Describe how compacted commits contradict the commits, or return None.
 
     A file that came and went within the commits may be left out: it is not in the table either way.
 
     Args:
         compacted: The content of the compacted file.
-        commits: The content of each commit that it stands for, in order.
+        commits: The commits.
+        first: The first version for which the file stands.
+        last: The last one.
     """
-    bodies = [body for lines in commits for body in lines.file_actions]
-    actions = file_actions_batch(bodies)
-    last, told = last_per_key(actions), file_actions_batch(compacted.file_actions)
-    added, told_added = _keys(last, is_add=True), _keys(told, is_add=True)
-    removed, told_removed = _keys(last, is_add=False), _keys(told, is_add=False)
+    if facts_differ(state_facts(compacted.actions), commits.facts_between(first, last)):
+        return "protocol, metadata or transactions are not those of the commits"
+    actions = commits.files_between(first, last)
+    told = file_actions_batch(compacted.file_actions)
+    now = last_of_each(actions)
+    added, removed = _keys(now, is_add=True), _keys(now, is_add=False)
+    told_keys, is_told_add = keys_of(told), told.column("isAdd")
+    told_added = told_keys.filter(is_told_add)
+    told_removed = told_keys.filter(pc.invert(is_told_add))
     came = _keys(actions, is_add=True)
     wrong = (
         (_without(added, told_added), "it does not add"),
@@ -38,10 +51,9 @@ def contradiction(compacted: CommitLines, commits: Iterable[CommitLines]) -> str
     return "; ".join(found) or None
 
 
-def _keys(actions: pa.RecordBatch, *, is_add: bool) -> pa.Array:
-    is_wanted = pc.equal(actions.column("isAdd"), is_add)
-    return file_keys(actions.filter(is_wanted))
+def _keys(actions: pa.Table, *, is_add: bool) -> pa.ChunkedArray:
+    return actions.column("key").filter(pc.equal(actions.column("isAdd"), is_add))
 
 
-def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+def _without(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
     return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))

@@ -38,6 +38,9 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "duplicate-commit": "Look which of the two is right, and move the other out of the log.",
         "overwritten-commit": "Restore the first commit of that version from a backup.",
         "bad-checkpoint": f"{_REPAIR} If it stays, versions need it: restore it from a backup.",
+        "untrue-checkpoint": "Look which of the two is right. If it is the commits: copy the "
+        "checkpoint away, delete _last_checkpoint and then the checkpoint, and write a new one: "
+        "optimist checkpoint URL.",
         "missing-part": _REPAIR,
         "missing-sidecar": f"Restore the sidecar from a backup. Or: {_REPAIR}",
         "stale-hint": _REPAIR,
@@ -53,6 +56,8 @@ REPAIRS: Mapping[str, str] = MappingProxyType(
         "truncated-file": _RESTORE,
         "swapped-file": _RESTORE,
         "damaged-file": _RESTORE,
+        "bad-change-file": "Restore the file from a backup. Without it the change data feed of "
+        "that version can't be read; the table itself is whole.",
         "missing-vector": _RESTORE,
         "truncated-vector": _RESTORE,
         "damaged-vector": _RESTORE,

@@ -24,6 +24,7 @@ from optimist.core.log.integrity import differences
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
+from optimist.core.maintenance.fsck.change_files import ChangeFiles
 from optimist.core.maintenance.fsck.deep_data import DeepData
 from optimist.core.maintenance.fsck.findings import (
     DATA_KINDS,
@@ -82,7 +83,8 @@ def examine(
     log, now_ms = ListedLog.of(table.store, table.log_path), table.clock.now_ms()
     stored = None if snapshot is None else StoredData(table, snapshot)
     note = ignore_named if stored is None else stored.unnamed.note
-    content = LogContent(table.store, log, LogLimits.of(table.options), now_ms, note, report)
+    limits, changes = LogLimits.of(table.options), ChangeFiles(_young_since(snapshot, now_ms))
+    content = LogContent(table.store, log, limits, now_ms, note, report, changes)
     found = [*log.findings(table.store, now_ms), *content.findings()]
     versions = (*log.commits, *(each.version for each in log.checkpoints))
     found += lost_claims(table, max(versions, default=-1))
@@ -92,13 +94,20 @@ def examine(
         return CheckedTable(None, len(log.commits), None, deep, findings_table(found)), found
     found = _without_unfinished(found, snapshot.version, load)
     found += _checksum_findings(table, snapshot, {each.version for each in found})
-    tables = [findings_table(found), *stored.findings(), findings_table(stale_intents(table))]
+    tables = [findings_table(found), *stored.findings(), *stored.change_findings(changes.table())]
+    tables.append(findings_table(stale_intents(table)))
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
         tables.append(findings_table(DeepData(table, snapshot, report).findings(set(known))))
     rows = _without_removed(pa.concat_tables(tables).cast(FINDINGS), table, snapshot, load)
     counts = (snapshot.version, len(log.commits), snapshot.num_files)
     return CheckedTable(*counts, deep, rows), found
+
+
+def _young_since(snapshot: Snapshot | None, now_ms: int) -> int:
+    if snapshot is None:
+        return now_ms
+    return now_ms - snapshot.properties.deleted_file_retention_ms // 2
 
 
 def _without_unfinished(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
+from optimist.core.log.compacted import compacted_range
 from optimist.core.log.names import (
     LogFileKind,
     commit_path,
@@ -126,14 +127,16 @@ class ListedLog:
         return is_there(store, commit_path(self.log_path, one))
 
     def _lost_at_the_end(self, store: LogStore) -> Iterator[Finding]:
-        """Find versions above the newest commit that left a checksum or a checkpoint behind."""
+        """Find versions above the newest commit that left another file behind."""
         newest = max(self.commits, default=-1)
         known = {version: status.name for version, status in self.checksums.items()}
+        known |= {compacted_range(status)[1]: status.name for status in self.compacted}
         known |= {each.version: each.files[0].name for each in self.checkpoints}
-        later = sorted(version for version in known if version > newest)
-        if later and self.commits and not is_there(store, commit_path(self.log_path, newest + 1)):
-            proof = f"the newest commit is {newest}, but {known[later[-1]]} is there"
-            yield Finding("gap", self.log_path, proof, newest + 1)
+        last = max(known, default=-1)
+        if newest < last and self.commits:
+            if not is_there(store, commit_path(self.log_path, newest + 1)):
+                proof = f"the newest commit is {newest}, but {known[last]} is there"
+                yield Finding("gap", self.log_path, proof, newest + 1)
 
     def _incomplete_checkpoints(self, store: LogStore, now_ms: int) -> Iterator[Finding]:
         """Find empty checkpoints and those that lack a part, unless they may be in the making."""

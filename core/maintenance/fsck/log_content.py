@@ -26,6 +26,13 @@ from optimist.core.log.names import (
     parse_log_file_name,
 )
 from optimist.core.log.replay import commit_batch
+from optimist.core.maintenance.fsck.change_files import ChangeFiles
+from optimist.core.maintenance.fsck.checkpoint_content import CheckpointContent, untruth_of
+from optimist.core.maintenance.fsck.committed_actions import (
+    CommittedActions,
+    keys_of,
+    state_facts,
+)
 from optimist.core.maintenance.fsck.compacted_content import contradiction
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.listed_log import ListedLog
@@ -40,6 +47,10 @@ __all__ = ["NAMED", "LogContent", "ignore_named"]
 
 NAMED = pa.schema([("path", pa.string()), ("deletionVector", DELETION_VECTOR_TYPE)])
 """One row per file that the log names: an add, a remove or a change file of any version."""
+_COMMITTED = pa.schema([("isAdd", pa.bool_()), *NAMED])
+_MOST_TIMES = 16
+"""How often compacted commits may stand for the same commits: a hostile log has many such files."""
+_ALWAYS_COMPARED = 100_000
 _KINDS = {
     MISSING_PART_FILES: "missing-sidecar",
     MALFORMED_CHECKPOINT: "bad-checkpoint",
@@ -62,6 +73,7 @@ class LogContent:
         now_ms: The time, in epoch milliseconds.
         note: Called with the files that the log names, in batches of `NAMED`.
         report: Is told of each commit.
+        changes: Keeps the change files whose absence would be a damage.
     """
 
     store: LogStore
@@ -70,6 +82,8 @@ class LogContent:
     now_ms: int
     note: Callable[[pa.RecordBatch], None]
     report: ProgressReport
+    changes: ChangeFiles
+    _commits: CommittedActions = field(default_factory=CommittedActions)
     _gone: set[str] = field(default_factory=set)
     _sums: dict[int, tuple[int, int]] = field(default_factory=dict)
     _sound: set[int] = field(default_factory=set)
@@ -102,23 +116,24 @@ class LogContent:
     def _read_commits(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
         seen: dict[str, int] = {}
         versions = {status.path: version for version, status in self.log.commits.items()}
-        readable = []
-        for version, status in self.log.commits.items():
-            try:
-                ensure_readable_size(status, self.limits)
-                readable.append(status)
-            except TableError as error:
-                yield Finding("unreadable", status.path, str(error.args[0]), version)
+        compared = [checkpoint.version for checkpoint in self.log.checkpoints]
+        compared += [compacted_range(status)[1] for status in self.log.compacted]
+        newest_compared = max(compared, default=-1)
+        readable, too_large = self._readable(self.log.commits.values())
+        yield from too_large
         contents = self._contents(readable)
         for status, data in self.report.each("log", contents, len(readable)):
             version = versions[status.path]
             try:
                 lines = parse_commit_lines(data, status.path)
-                self._note_named(lines, status)
+                files = self._note_named(lines, status)
             except TableError as error:
                 yield _unparsable(version, status, data, error)
                 continue
+            if version <= newest_compared:
+                self._commits.note(version, files, lines.actions)
             info = next((each for each in lines.actions if isinstance(each, CommitInfo)), None)
+            self.changes.note(version, status, info, lines.actions)
             if info is not None and info.txn_id:
                 txn_ids[version] = info.txn_id
             # Without a commitInfo, two transactions may write the same bytes.
@@ -131,23 +146,41 @@ class LogContent:
             else:
                 self._sound.add(version)
 
-    def _note_named(self, lines: CommitLines, status: FileStatus) -> None:
-        """Note the files of a commit.
+    def _readable(self, statuses: Iterable[FileStatus]) -> tuple[list[FileStatus], list[Finding]]:
+        """Return the files that may be read as a whole, and what is wrong with the others."""
+        readable, found = [], []
+        for status in statuses:
+            try:
+                ensure_readable_size(status, self.limits)
+                readable.append(status)
+            except TableError as error:
+                name = parse_log_file_name(status.name)
+                version = None if name is None else name.version
+                found.append(Finding("unreadable", status.path, str(error.args[0]), version))
+        return readable, found
+
+    def _note_named(self, lines: CommitLines, status: FileStatus) -> pa.RecordBatch | None:
+        """Note the files of a commit, and return its adds and removes, rows of `_COMMITTED`.
 
         Raises:
             TableError: A field has the wrong type (kind `OPTIMIST_MALFORMED_COMMIT`).
         """
+        files = None
         if lines.file_actions:
-            self.note(commit_batch(lines.file_actions, (status,), NAMED))
+            files = commit_batch(lines.file_actions, (status,), _COMMITTED)
+            self.note(files.select(NAMED.names))
         changes = [each.path for each in lines.actions if isinstance(each, AddCDCFile)]
         if changes:
             vectors = pa.nulls(len(changes), DELETION_VECTOR_TYPE)
             columns = [pa.array(changes, pa.string()), vectors]
             self.note(pa.RecordBatch.from_arrays(columns, schema=NAMED))
+        return files
 
     def _read_checksums(self, txn_ids: dict[int, str]) -> Iterator[Finding]:
         versions = {status.path: version for version, status in self.log.checksums.items()}
-        for status, data in self._contents(self.log.checksums.values()):
+        readable, too_large = self._readable(self.log.checksums.values())
+        yield from too_large
+        for status, data in self._contents(readable):
             version = versions[status.path]
             try:
                 noted = VersionChecksum.from_json(data.decode("utf-8"))
@@ -170,65 +203,87 @@ class LogContent:
 
     def _read_compacted(self) -> Iterator[Finding]:
         old = [status for status in self.log.compacted if not is_young(status, self.now_ms)]
-        for status, data in self._contents(old):
+        readable, too_large = self._readable(old)
+        yield from too_large
+        allowed = _ALWAYS_COMPARED + _MOST_TIMES * self._commits.num_actions
+        for status, data in self._contents(readable):
+            wrong = None
             try:
                 lines = parse_commit_lines(data, status.path)
                 self._note_named(lines, status)
-                wrong = self._contradiction_of(status, lines)
+                first, last = compacted_range(status)
+                if self._sound_are(first, last):
+                    allowed -= last - first + self._commits.files_between(first, last).num_rows
+                    if allowed < 0:
+                        proof = "it was not compared: too many files stand for the same commits"
+                        yield Finding("unreadable", status.path, proof)
+                        continue
+                    wrong = contradiction(lines, self._commits, first, last)
             except TableError as error:
                 wrong = str(error.args[0])
             if wrong is not None:
                 yield Finding("bad-compacted", status.path, wrong, files=(status,))
 
-    def _contradiction_of(self, status: FileStatus, compacted: CommitLines) -> str | None:
-        """Hold compacted commits against the commits, if these are all there and sound."""
-        first, last = compacted_range(status)
-        if last - first >= len(self.log.commits) or not self._sound.issuperset(
-            range(first, last + 1)
-        ):
-            return None
-        commits = [self.log.commits[version] for version in range(first, last + 1)]
-        contents = self._contents(commits)
-        lines = [parse_commit_lines(data, commit.path) for commit, data in contents]
-        return contradiction(compacted, lines) if len(lines) == len(commits) else None
+    def _sound_are(self, first: int, last: int) -> bool:
+        """Return whether all commits of a range were read and are sound."""
+        return last - first < len(self._sound) and self._sound.issuperset(range(first, last + 1))
 
     def _read_checkpoints(self) -> Iterator[Finding]:
         bad = []
+        base = CheckpointContent(-1, {}, pa.chunked_array([], pa.large_string()), 0)
         for checkpoint in self.log.checkpoints:
-            error, sums = self._read_checkpoint(checkpoint)
+            error, content = self._read_checkpoint(checkpoint)
             if error is not None:  # a connection may have been cut
-                error, sums = self._read_checkpoint(checkpoint)
-            noted = self._sums.get(checkpoint.version)
-            if error is not None:
-                if not self._is_at_work(checkpoint):
-                    bad.append((checkpoint, error))
-            elif sums is not None and noted in (None, sums):
+                error, content = self._read_checkpoint(checkpoint)
+            if error is not None and not self._is_at_work(checkpoint):
+                bad.append((checkpoint, error))
+            if content is None:
+                continue
+            wrong = self._untruth_of(content, base)
+            if wrong is None:
                 self._good[checkpoint.version] = checkpoint.files[0].path
-            elif sums is not None:
-                yield _disagreement(checkpoint, sums, noted)
+                base = content
+            else:
+                kind, proof = wrong
+                yield Finding(kind, checkpoint.files[0].path, proof, checkpoint.version)
         for checkpoint, error in bad:
             kind = _KINDS.get(str(error.kind), "unreadable")
             damaged = str(error.fields.get("path", checkpoint.files[0].path))
             # Another engine may read of it what this one can't.
-            base = None if kind == "unreadable" else self._base_without(checkpoint)
-            files = () if base is None else checkpoint.files
+            without = None if kind == "unreadable" else self._base_without(checkpoint)
+            files = () if without is None else checkpoint.files
             version, proof = checkpoint.version, str(error.args[0])
-            yield Finding(kind, damaged, proof, version, files=files, base=base)
+            yield Finding(kind, damaged, proof, version, files=files, base=without)
+
+    def _untruth_of(
+        self, content: CheckpointContent, base: CheckpointContent
+    ) -> tuple[str, str] | None:
+        """Return the kind and the proof of what a readable checkpoint says wrongly, if anything."""
+        sums = (len(content.keys), content.size_bytes)
+        noted = self._sums.get(content.version)
+        if noted not in (None, sums):
+            proof = f"its files and bytes are {sums}, but by the checksum of the version {noted}"
+            return "checksum-mismatch", proof
+        if not self._sound_are(base.version + 1, content.version):
+            return None
+        proof = untruth_of(content, base, self._commits)
+        return None if proof is None else ("untrue-checkpoint", proof)
 
     def _read_checkpoint(
         self, checkpoint: Checkpoint
-    ) -> tuple[TableError | None, tuple[int, int] | None]:
-        """Return what is wrong with a checkpoint, or how many files and bytes it says are live.
+    ) -> tuple[TableError | None, CheckpointContent | None]:
+        """Return what is wrong with a checkpoint, or what it holds.
 
         Both are None if it is gone.
         """
         reader = checkpoint.open(self.store, self.limits)
+        keys: list[pa.Array] = []
+        size_bytes = 0
         try:
-            reader.state_actions()
-            num_files = size_bytes = 0
+            facts = state_facts(reader.state_actions())
             for batch in reader.live_files():
                 self.note(batch.select(NAMED.names))
-                num_files += batch.num_rows
+                keys.append(keys_of(batch))
                 size_bytes += exact_sum(batch.column("size"))
             for batch in reader.tombstones():
                 self.note(batch.select(NAMED.names))
@@ -236,7 +291,8 @@ class LogContent:
             return None, None  # a cleanup removed it
         except TableError as error:
             return error, None
-        return None, (num_files, size_bytes)
+        found = pa.chunked_array(keys, pa.large_string())
+        return None, CheckpointContent(checkpoint.version, facts, found, size_bytes)
 
     def _base_without(self, checkpoint: Checkpoint) -> str | None:
         """Return the first file from which a checkpoint's version can be read without it, if any.
@@ -291,14 +347,6 @@ class LogContent:
             if name is not None and name.version == version and name.kind.is_checkpoint:
                 return True
         return False
-
-
-def _disagreement(
-    checkpoint: Checkpoint, sums: tuple[int, int], noted: tuple[int, int] | None
-) -> Finding:
-    proof = f"its files and bytes are {sums}, but by the checksum of the version {noted}"
-    path = checkpoint.files[0].path
-    return Finding("checksum-mismatch", path, proof, checkpoint.version)
 
 
 def _digest(data: bytes) -> str:

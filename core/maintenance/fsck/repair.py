@@ -4,7 +4,9 @@
 2. Each file that is to leave the log is copied. Which these are is part of the findings: a file is
    among them only if every version that can be read now can also be read without it.
 3. If a checkpoint or the hint was damaged, the newest version is written as a new checkpoint. A
-   damaged one of the same version would be in the way, so the hint and it are removed before.
+   damaged one of the same version would be in the way, so the hint and it are removed before. None
+   of this is done if something contradicts the newest version: a checkpoint would fix its content,
+   and hide what it lacks.
 4. The other files are removed.
 5. Files with untrue statistics get true ones, in one commit. If the caller asks for that, files
    that are gone are taken out of the table in another one.
@@ -40,6 +42,8 @@ __all__ = ["RepairCommits", "repair_table"]
 
 _OF_CHECKPOINTS = frozenset({"bad-checkpoint", "missing-part", "missing-sidecar", "stale-hint"})
 """The kinds of which the hint may name the damaged checkpoint."""
+_IN_DOUBT = frozenset({"checksum-mismatch", "overwritten-commit", "untrue-checkpoint"})
+"""The kinds that mean that the newest version may lack rows that the log still has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ def _repair_log(
         table_path=snapshot.table_path,
         version=snapshot.version,
     )
+    if any(each.kind in _IN_DOUBT for each in found):
+        found = [each for each in found if each.kind not in _OF_CHECKPOINTS]
     # A cleanup may have removed since what makes a file superfluous.
     found = [each for each in found if each.base is None or is_there(table.store, each.base)]
     wanted = {status.path: status for each in found for status in each.files}

@@ -12,7 +12,7 @@ from optimist.core.data.storage.listed_files import LISTED_SCHEMA, listed_pages
 from optimist.core.data.storage.missing_files import missing_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vectors.deletion_vectors import deletion_vector_path
-from optimist.core.log.file_table import deletion_vector_of
+from optimist.core.log.file_table import DELETION_VECTOR_TYPE, deletion_vector_of
 from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS, findings_table
 from optimist.core.maintenance.fsck.log_content import NAMED
 from optimist.core.maintenance.fsck.openable_files import openable_files
@@ -29,6 +29,7 @@ from optimist.core.snapshot import Snapshot
 
 __all__ = ["StoredData", "full_paths_of"]
 
+_OF_DATA = ("missing-file", "truncated-file", "swapped-file")
 _FRAME_BYTES = 8  # the length before a vector, and the checksum behind it
 
 
@@ -64,15 +65,38 @@ class StoredData:
         yield from self._compare_vectors(files)
         yield self._orphans()
 
-    def _compare_sizes(self, files: pa.Table) -> Iterator[pa.Table]:
+    def change_findings(self, changes: pa.Table) -> Iterator[pa.Table]:
+        """Yield rows of `FINDINGS` for change files.
+
+        Args:
+            changes: The change files that must be there: `path`, `size` and `version`.
+        """
+        vectors = pa.nulls(changes.num_rows, DELETION_VECTOR_TYPE)
+        named = changes.append_column("deletionVector", vectors)
+        files, foreign = openable_files(named, self._table.data_paths)
+        yield findings_table(foreign)
+        versions = pa.table(
+            [self._full_paths(files.column("path")), files.column("version")],
+            names=["path", "version"],
+        )
+        for found in self._compare_sizes(files, ("bad-change-file",) * 3):
+            of = versions.column("version").take(
+                pc.index_in(found.column("path"), value_set=versions.column("path"))
+            )
+            yield found.set_column(2, "version", of)
+
+    def _compare_sizes(
+        self, files: pa.Table, kinds: tuple[str, str, str] = _OF_DATA
+    ) -> Iterator[pa.Table]:
+        """Yield the files that are gone, shorter and longer than the log says, by these kinds."""
         below = _relative(files, self._table)
         at = pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
-        yield self._missing("missing-file", files.filter(pc.is_null(at)).column("path"))
+        yield self._missing(kinds[0], files.filter(pc.is_null(at)).column("path"))
         known = files.filter(pc.is_valid(at))
         found = self._listed.column("size").take(at.drop_null())
         for kind, is_so in (
-            ("truncated-file", pc.less(found, known.column("size"))),
-            ("swapped-file", pc.greater(found, known.column("size"))),
+            (kinds[1], pc.less(found, known.column("size"))),
+            (kinds[2], pc.greater(found, known.column("size"))),
         ):
             wrong, sizes = known.filter(is_so), found.filter(is_so)
             proof = pc.binary_join_element_wise(

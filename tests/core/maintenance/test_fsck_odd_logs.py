@@ -185,18 +185,6 @@ def test_variants_that_only_spark_can_reassemble_are_no_damage(tmp_path):
     assert found(tmp_path / "t") == []
 
 
-def test_a_checkpoint_that_lacks_files_is_found_by_the_checksum_of_its_version(table):
-    opened(table).checkpoint()
-    file = log_file(table, classic_checkpoint_name(6))
-    whole = pq.read_table(file)
-    paths = whole["add"].combine_chunks().field("path").to_pylist()
-    lost = next(at for at, path in enumerate(paths) if path is not None)
-    pq.write_table(pa.concat_tables([whole.slice(0, lost), whole.slice(lost + 1)]), file)
-    assert found(table) == [("checksum-mismatch", file.name)]
-    log_file(table, checksum_name(6)).unlink()
-    assert found(table) == []
-
-
 def test_compacted_commits_are_held_against_the_commits(table):
     log = opened(table)
     log.delete("p = 1000")

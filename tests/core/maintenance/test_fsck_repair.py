@@ -127,6 +127,19 @@ def test_a_repair_leaves_nothing_to_find_and_the_same_rows(table, damage):
     assert len(content(table)) == len(before) + 4
 
 
+@pytest.mark.parametrize("damage", [bad_checkpoint, bad_checksum, bad_compacted, incomplete])
+def test_a_repair_can_be_undone_by_copying_the_saved_files_back(table, damage):
+    damage(table)
+    before, rows_before = found(table), content(table)
+    assert repaired(table).findings.num_rows == 0
+    for name, data in saved(table).items():
+        assert not log_file(table, name).exists()
+        log_file(table, name).write_bytes(data)
+    assert found(table) == before
+    assert content(table) == rows_before
+    assert repaired(table).findings.num_rows == 0
+
+
 def test_a_missing_sidecar_is_repaired(tmp_path):
     log = make(tmp_path / "t", checkpointPolicy="v2")
     log.checkpoint()
@@ -372,6 +385,33 @@ def test_the_rows_of_a_clone_stay_while_its_source_is_away(table, tmp_path):
     data_file(table).unlink()
     assert repaired(tmp_path / "clone", drop_missing_files=True).findings.num_rows == 0
     assert content(tmp_path / "clone") == [row for row in before if row["p"] != 30]
+
+
+def test_the_rows_of_one_of_two_sources_stay_while_that_one_is_away(table, tmp_path):
+    """The clone of a clone names the files of both."""
+    opened(table).clone(str(tmp_path / "clone"), is_shallow=True)
+    opened(tmp_path / "clone").append(rows(5000), partition_by=("p",))
+    opened(tmp_path / "clone").clone(str(tmp_path / "second"), is_shallow=True)
+    before = content(tmp_path / "second")
+    for away in (table, tmp_path / "clone"):
+        away.rename(tmp_path / "away")
+        with pytest.raises(TableError, match=f"outside of the directory, in {away},"):
+            repaired(tmp_path / "second", drop_missing_files=True)
+        (tmp_path / "away").rename(away)
+    assert content(tmp_path / "second") == before
+
+
+def test_the_rows_behind_a_link_stay_while_its_target_is_away(table, tmp_path):
+    (folder,) = table.glob("**/p=60")
+    folder.rename(tmp_path / "p=60")
+    folder.symlink_to(tmp_path / "p=60")
+    before = content(table)
+    assert found(table) == []
+    (tmp_path / "p=60").rename(tmp_path / "away")
+    with pytest.raises(TableError, match="outside of the directory"):
+        repaired(table, drop_missing_files=True)
+    (tmp_path / "away").rename(tmp_path / "p=60")
+    assert content(table) == before
 
 
 def edited_adds(path: Path, change: Callable[[dict], None]) -> None:

@@ -1,0 +1,170 @@
+"""The command line on every kind of store: each command that looks, and fsck with its repairs.
+
+The names of the table and of its partitions are odd, since each store spells them in its own way,
+and fsck compares what the log names with what a listing shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from checked_tables import LateClock
+from optimist.cli.app import run
+from optimist.core import DeltaLog
+from optimist.core.data.storage.stored_files import remove_file
+from optimist.core.log.names import classic_checkpoint_name, commit_name
+from optimist.core.paths import join
+
+FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
+PARTITIONS = ["a b", "x%y/z", "é+ü", "q?&#[1]"]
+
+
+@pytest.fixture
+def s3(s3_server, fresh_name):
+    s3_server.client("s3").create_bucket(Bucket=fresh_name)
+    return f"s3a://{fresh_name}", {**s3_server.s3a_options, "delta.logStore.s3a.impl": "s3"}
+
+
+@pytest.fixture
+def azure(azure_server, container):
+    url = f"abfss://{container.container_name}@devstoreaccount1.dfs.core.windows.net"
+    return url, {"optimist.store.azure.connectionString": azure_server.connection_string}
+
+
+@pytest.fixture
+def gcs(gcs_server, bucket):
+    return f"gs://{bucket.name}", {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
+
+
+@pytest.fixture
+def hdfs(hdfs_server, fresh_name):
+    return f"{hdfs_server.endpoint}/{fresh_name}", {"optimist.store.hdfs.client": "native"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table in a directory of a store."""
+
+    directory: str
+    options: Mapping[str, str]
+    capsys: pytest.CaptureFixture[str]
+
+    @property
+    def url(self) -> str:
+        return join(self.directory, "ta ble%20")
+
+    def log(self) -> DeltaLog:
+        return DeltaLog.for_path(self.url, {**self.options, **FEED})
+
+    def __call__(self, command: str, *arguments: object, status: int = 0) -> dict[str, Any]:
+        """The answer of a command as JSON."""
+        confs = [f"--conf={key}={value}" for key, value in self.options.items()]
+        self.capsys.readouterr()
+        given = [command, *map(str, arguments), *confs, "--output", "json"]
+        done, written = run(given), self.capsys.readouterr()
+        assert (done, written.err) == (status, "")
+        answer: dict[str, Any] = json.loads(written.out)
+        return answer
+
+    def fsck(self, *how: str, status: int = 1) -> list[str]:
+        found = self("fsck", self.url, *how, status=status)["findings"]
+        return [each["kind"] for each in found]
+
+
+@pytest.fixture(params=["s3", "azure", "gcs", "hdfs"])
+def place(request, capsys):
+    """Five commits: one file in each of the odd partitions, rows updated and deleted."""
+    place = Place(*request.getfixturevalue(request.param), capsys)
+    numbers = range(len(PARTITIONS) * 3)
+    rows = pa.table({"id": numbers, "p": [PARTITIONS[n % len(PARTITIONS)] for n in numbers]})
+    log = place.log()
+    log.append(rows, partition_by=("p",))
+    log.update(set={"id": "100"}, predicate="id = 1")
+    log.delete("id = 2")
+    return place
+
+
+def test_every_command_that_looks_tells_the_same_of_every_store(place):
+    url = place.url
+    assert [each["version"] for each in place("history", url)["commits"]] == [2, 1, 0]
+    assert place("conflicts", url)["numCommits"] == 3
+    assert place("detail", url)["numFiles"] == len(PARTITIONS)
+    assert [each["name"] for each in place("schema", url)["columns"]] == ["id", "p"]
+    assert place("count", url)["rows"] == 11
+    assert [each["id"] for each in place("head", url, "--where", "id > 9")["rows"]] == [100, 10, 11]
+    for partition in PARTITIONS:
+        told = place("files", url, "--where", f"p = '{partition}'")
+        assert (told["filesRead"], told["filesLeftOut"]) == (1, len(PARTITIONS) - 1)
+    assert place("log", url, 2)["operation"] == "DELETE"
+    assert place("diff", url, 0, 2, status=1)["rowsAfter"] == 11
+    assert len(place("changes", url, "--from", 1)["rows"]) == 3
+    (found,) = place("tables", place.directory)["tables"]
+    assert (found["table"], found["version"], found["error"]) == (url, 2, None)
+    assert place("sql", "SELECT count(*) AS n FROM this", "--table", url)["rows"] == [{"n": 11}]
+    assert place("watch", url, "--from", 2, "--limit", 1)["version"] == 2
+    checks = place("doctor", url)["checks"]
+    assert [each for each in checks if not each["ok"]] == []
+
+
+def test_fsck_finds_nothing_in_a_healthy_table(place):
+    assert place.fsck("--deep", status=0) == []
+    assert place.fsck("--repair", status=0) == []
+
+
+def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
+    log = place.log()
+    files = log.snapshot().files.column("path").combine_chunks()
+    for number, path in enumerate(log.table.data_paths.full_paths(files).to_pylist()[:-1], 1):
+        remove_file(path, log.table.data_access())
+        assert place.fsck() == ["missing-file"] * number
+    assert place.fsck("--repair", "--drop-missing-files", status=0) == []
+    left = place.log().to_arrow().column("p")
+    assert pc.count_distinct(left).as_py() == 1
+    assert place.fsck("--deep", status=0) == []
+
+
+def test_fsck_finds_a_lost_change_file(place):
+    log = place.log()
+    (changed,) = (each for each in log.table.store.list_below(place.url) if _is_of_feed(each.path))
+    remove_file(changed.path, log.table.data_access())
+    assert place.fsck() == ["bad-change-file"]
+
+
+def _is_of_feed(path: str) -> bool:
+    return "/_change_data/" in path
+
+
+def damaged(place: Place, name: str, change: Callable[[bytes], bytes]) -> None:
+    log = place.log()
+    path = join(log.log_path, name)
+    log.table.store.put_overwrite(path, change(log.table.store.read_bytes(path)))
+
+
+def test_fsck_names_a_torn_commit_and_repairs_nothing_of_it(place):
+    damaged(place, commit_name(1), lambda data: data[:-20])
+    assert place.fsck() == ["torn-commit"]
+    assert place.fsck("--repair") == ["torn-commit"]
+
+
+def test_a_damaged_checkpoint_is_saved_and_replaced(place):
+    before = place.log().to_arrow().sort_by("id")
+    place.log().checkpoint(1)
+    place.log().checkpoint()
+    name = classic_checkpoint_name(2)
+    damaged(place, name, lambda data: data[:-100])
+    log = DeltaLog(place.url, place.log().table.store, clock=LateClock())
+    checked = log.fsck(repair=True)
+    assert checked.findings.to_pylist() == []
+    copies = [each for each in checked.steps.column("savedAs").to_pylist() if each is not None]
+    assert copies
+    for each in copies:
+        assert log.table.store.read_bytes(each)
+    assert place.fsck("--deep", status=0) == []
+    assert place.log().to_arrow().sort_by("id") == before
