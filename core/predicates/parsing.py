@@ -13,7 +13,7 @@ from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, SqlType, parse_expression
 from optimist.core.expressions.functions import ROW_FUNCTIONS
 from optimist.core.expressions.names import free_names
-from optimist.core.expressions.plain_text import plain_text
+from optimist.core.expressions.plain_text import plain_text, tokens_between
 from optimist.core.expressions.tree import (
     Call,
     Cast,
@@ -207,7 +207,7 @@ class _SqlText(Translation[Expression]):
         is_opaque = isinstance(found, Not) and isinstance(found.child, Opaque)
         # The text of `x` in `x NOT IN (...)` has the NOT in it, and that of `x <=> y` is that of
         # `x IS DISTINCT FROM y`. So the whole is the leaf.
-        is_whole = is_opaque and (_is_negated_inside(term) or _is_distinct(term))
+        is_whole = is_opaque and (self._is_negated_inside(term) or _is_distinct(term))
         return self.opaque(term) if is_whole else found
 
     def converted(
@@ -219,12 +219,12 @@ class _SqlText(Translation[Expression]):
         column, target, is_try = cast
         return reduce(or_, [CastComparison(op, column, target, item, is_try) for item in values])
 
-
-def _is_negated_inside(term: Expression) -> bool:
-    """Tell whether a NOT stands within the text of what it negates: `x IS NOT NULL`."""
-    if not isinstance(term, Operation) or term.operator != "NOT":
-        return False
-    return (term.start, term.end) == (term.operands[0].start, term.operands[0].end)
+    def _is_negated_inside(self, term: Expression) -> bool:
+        """Tell whether a NOT stands within the text of what it negates: `(x IS NOT NULL)`."""
+        if not isinstance(term, Operation) or term.operator != "NOT":
+            return False
+        before = tokens_between(self._sql, term.start, term.operands[0].start)
+        return not any(token.text.upper() in ("NOT", "!") for token in before)
 
 
 def _is_nondeterministic(node: Expression) -> bool:

@@ -218,3 +218,19 @@ def test_texts_of_a_char_within_another_type_are_compared_only_by_spark(sql, is_
     with pytest.raises(UsageError) as raised:
         parse_value(sql, schema)
     assert raised.value.kind == "OPTIMIST_NEEDS_SPARK"
+
+
+@pytest.mark.parametrize("brackets", ["{}", "({})", "(({}))", "NOT (NOT {})", "(NOT (NOT ({})))"])
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("coalesce(s) IS NOT NULL", [True, True, False]),
+        ("coalesce(i) NOT IN (0, i + 1)", [True, False, None]),
+        ("coalesce(s) NOT LIKE 'a%'", [True, False, None]),
+        ("(coalesce(i) > 0) IS NOT TRUE", [False, True, True]),
+    ],
+)
+def test_a_negated_condition_means_the_same_in_brackets(brackets, condition, wanted):
+    text = brackets.format(condition)
+    assert evaluate(Predicate.parse(text), _ROWS).to_pylist() == wanted
+    assert parse_value(text, _SCHEMA).compute(_ROWS).to_pylist() == wanted
