@@ -39,6 +39,7 @@ settings.register_profile("brief", _UNHURRIED, max_examples=10)
 settings.load_profile("brief")
 
 
+@pytest.hookimpl(trylast=True)  # Hypothesis itself starts in this hook
 def pytest_sessionstart() -> None:
     """Let Hypothesis make its generator of random numbers before the tests are collected.
 
