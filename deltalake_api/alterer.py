@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optimist.core import ColumnChange, TableChanges
+from optimist.core import ColumnChange, NewColumn, TableChanges
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ProtocolError, UsageError
 from optimist.core.errors.argument_types import ensure_kind, ensure_mapping, ensure_text, flag
@@ -14,6 +14,8 @@ from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import with_features
 from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.requests.columns import new_columns
+from optimist.core.schema import types as core
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -90,10 +92,11 @@ class TableAlterer:
         commit_properties: _Commit = None,
         post_commithook_properties: _Hooks = None,
     ) -> None:
-        """Add nullable columns.
+        """Add nullable columns, or fields to structs that the table has.
 
         Args:
-            fields: One or several columns.
+            fields: One or several columns. A struct of the table's is given with its new fields,
+                and may have those that are there.
             *args: The properties of the commit, by position.
             commit_properties: How the commit is made.
             post_commithook_properties: What happens after it.
@@ -102,8 +105,10 @@ class TableAlterer:
         columns = core_schema(StructType([fields] if isinstance(fields, Field) else fields))
         if any(GENERATION_EXPRESSION in item.metadata for item in columns):
             raise not_supported("A generated column in add_columns", "Make a new table with it.")
-        if len(columns):
-            self._change(call, lambda alter: alter.add_columns(columns))
+        with errors_translated():
+            found = list(_new_fields((), columns, self.table._log.snapshot().schema))
+        if found:
+            self._change(call, lambda alter: alter.add_columns(found))
 
     def add_constraint(
         self,
@@ -286,6 +291,20 @@ def _call(method: str, args: tuple[Any, ...], commit: _Commit, hooks: _Hooks) ->
     return call_of(
         method, args, COMMIT_FIRST, commit_properties=commit, post_commithook_properties=hooks
     )
+
+
+def _new_fields(
+    parents: tuple[str, ...], given: core.StructType, known: core.StructType
+) -> Iterator[NewColumn]:
+    """Yield the columns, and the fields that structs of the table lack, with the way to each."""
+    for item in given:
+        path, found = (*parents, item.name), known.find(item.name)
+        wanted, there = item.data_type, None if found is None else found.data_type
+        if isinstance(wanted, core.StructType) and isinstance(there, core.StructType):
+            yield from _new_fields(path, wanted, there)
+        elif not parents or wanted != there:
+            (column,) = new_columns([item])
+            yield replace(column, column=path)
 
 
 def _wrong(argument: str, told: str) -> UsageError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from optimist.core import LocalMerge
+from optimist.core import FileProgress, LocalMerge, Snapshot
 from optimist.core.errors.argument_types import ensure_mapping
 from optimist.core.predicates.text import quote_path
 from optimist.core.requests.arguments import names
@@ -80,6 +80,34 @@ class MergeColumns:
         if not self.is_lenient:
             return dict(found)
         return null_where_unfit(found, self.table, self.aliases[1])
+
+
+class FilesSearched:
+    """Counts the files that a MERGE searches, as its progress."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, progress: FileProgress) -> None:
+        """Note a step of the MERGE; a rerun after a conflict begins anew."""
+        if progress.step == "search":
+            self._count = progress.num_files
+
+    def metrics(self, after: Snapshot, told: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Return how many files were searched and how many were not.
+
+        Args:
+            after: The version after the MERGE.
+            told: The other metrics.
+        """
+        added, removed = told["num_target_files_added"], told["num_target_files_removed"]
+        skipped = None
+        if added is not None and removed is not None:
+            skipped = max(0, after.num_files - added + removed - self._count)
+        return {
+            "num_target_files_scanned": self._count,
+            "num_target_files_skipped_during_scan": skipped,
+        }
 
 
 class TableMerger:
@@ -175,7 +203,9 @@ class TableMerger:
             CommitFailedError: Another commit changed what this one read; nothing was written.
             DeltaError: A row breaks a rule, or an expression can't be evaluated here.
         """
+        searched = FilesSearched()
         with errors_translated():
-            done = self._merge.execute(txn=self._call.app_txn)
+            done = self._merge.execute(txn=self._call.app_txn, progress=searched)
         self._table._catch_up()
-        return metrics.merged(self._table._log, done)
+        told = metrics.merged(self._table._log, done)
+        return told | searched.metrics(self._table._snapshot, told)

@@ -1,7 +1,7 @@
 """Casts of nested values to column types: the fields of structs are found by their names.
 
-The types inside must be the same on both sides, or the column's must be wider; every other cast is
-left to `stored_values`.
+The types inside must be the same on both sides, or the column's must be wider, or both must be
+integers; every other cast is left to `stored_values`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def shaped_as(value: Value, target: DataType, what: str, *, may_lack_fields: boo
 
 
 def _fits(source: DataType, target: DataType, may_lack_fields: bool) -> bool:
-    """Check whether only the fields differ, or a type inside is wider."""
+    """Check whether only the fields differ, or types inside between which values are exact."""
     if isinstance(source, StructType) and isinstance(target, StructType):
         if not may_lack_fields and len(source) < len(target):
             return False
@@ -67,13 +67,14 @@ def _fits(source: DataType, target: DataType, may_lack_fields: bool) -> bool:
     if isinstance(source, MapType) and isinstance(target, MapType):
         keys = _fits(source.key_type, target.key_type, may_lack_fields)
         return keys and _fits(source.value_type, target.value_type, may_lack_fields)
-    return source == target or _is_wider(source, target)
+    return source == target or _is_exact(source, target)
 
 
-def _is_wider(source: DataType, target: DataType) -> bool:
+def _is_exact(source: DataType, target: DataType) -> bool:
+    """Check whether a value stays the same or, among integers, does not fit."""
     names = (str(source), str(target))
     if set(names) <= set(INTEGERS):
-        return INTEGERS.index(names[0]) < INTEGERS.index(names[1])
+        return True
     if isinstance(source, DecimalType) and isinstance(target, DecimalType):
         whole = target.precision - target.scale >= source.precision - source.scale
         return whole and target.scale >= source.scale

@@ -17,10 +17,13 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates.constants import cast_literal, round_to_float32
+from optimist.core.predicates.functions.casts import cast_value
 from optimist.core.predicates.functions.failures import does_not_fit
 from optimist.core.predicates.functions.value import (
     INTEGERS,
+    STRING,
     VOID,
+    Arguments,
     Value,
     fits_type,
     type_of_literal,
@@ -42,6 +45,8 @@ __all__ = ["Value", "stored_as"]
 
 _EXACT_IN_DOUBLE = 2**53
 _LONG_DIGITS = 19
+_ONE_ROW = pa.table({"none": [None]})
+_READ_FROM_TEXT = (*INTEGERS, "float", "double", "boolean", "date")
 
 
 def stored_as(value: Value, target: DataType, what: str) -> Value:
@@ -60,9 +65,15 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
     if value.data_type == target or _without_mapping(value.data_type) == _without_mapping(target):
         return value
     arrow_type = to_arrow_type(target)
+    read = _read_from_text(value, target, what)
     if value.literal is not None:
-        constant = pa.scalar(_cast_constant(value.literal, target, what), arrow_type)
+        if read is not None:
+            constant = read.compute(_ONE_ROW)[0]
+        else:
+            constant = pa.scalar(_cast_constant(value.literal, target, what), arrow_type)
         return Value(target, lambda rows: pa.repeat(constant, rows.num_rows))
+    if read is not None:
+        return read
     if not _is_exact_cast(value.data_type, target):
         raise _needs_spark(value.data_type, target, what)
 
@@ -84,6 +95,14 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
 def _without_mapping(data_type: DataType) -> StructType:
     """Remove the ids and physical names of fields, which values do not have."""
     return without_mapping(StructType((StructField("value", data_type),)))
+
+
+def _read_from_text(value: Value, target: DataType, what: str) -> Value | None:
+    """Return what a text means as another type, or None if that depends on more than the text."""
+    is_known = isinstance(target, DecimalType) or str(target) in _READ_FROM_TEXT
+    if value.data_type != STRING or not is_known:
+        return None
+    return cast_value(Arguments([value], what), target)
 
 
 def _is_exact_cast(source: DataType, target: DataType) -> bool:

@@ -275,6 +275,39 @@ def test_parquet_files_become_a_table(tmp_path: Path) -> None:
         ours.convert_to_deltalake(tmp_path, partition_by=schema)
 
 
+@pytest.mark.parametrize(
+    ("module", "schema"), [(real, real_schema), (ours, our_schema)], ids=["real", "ours"]
+)
+def test_fields_are_added_to_a_struct_that_is_there(
+    tmp_path: Path, module: Any, schema: Any
+) -> None:
+    module.write_deltalake(tmp_path, pa.table({"k": [1], "s": [{"x": 1}]}))
+    table = module.DeltaTable(tmp_path)
+    inner = schema.StructType([schema.Field("y", "string")])
+    new = schema.StructType([schema.Field("x", "long"), schema.Field("deep", inner)])
+    table.alter.add_columns([schema.Field("s", new), schema.Field("n", "long")])
+    more = schema.StructType([schema.Field("z", "date")])
+    table.alter.add_columns(schema.Field("s", schema.StructType([schema.Field("deep", more)])))
+    assert rows_of(tmp_path) == [
+        {"k": 1, "s": {"x": 1, "deep": None}, "n": None},
+    ]
+    (_, struct, _) = table.schema().fields
+    assert [field.name for field in struct.type.fields[1].type.fields] == ["y", "z"]
+
+
+def test_a_merge_tells_how_many_files_it_searched(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, ROWS, partition_by="p")
+    ours.write_deltalake(tmp_path, MORE, mode="append")
+    table, found = ours.DeltaTable(tmp_path), []
+    for on in ("t.k = s.k AND t.p = 'b'", "t.k = s.k AND t.p = 'none'"):
+        merge = table.merge(MORE, on, source_alias="s", target_alias="t")
+        told = merge.when_matched_update({"v": "s.v"}).execute()
+        found.append(
+            (told["num_target_files_scanned"], told["num_target_files_skipped_during_scan"])
+        )
+    assert found == [(2, 2), (0, 3)]  # the first makes one file of two
+
+
 def test_generated_columns_of_a_schema_are_computed(tmp_path: Path) -> None:
     fields = [
         our_schema.Field("k", "long"),

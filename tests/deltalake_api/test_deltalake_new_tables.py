@@ -17,6 +17,7 @@ from optimist.core import DeltaLog
 from optimist.deltalake.exceptions import (
     DeltaError,
     DeltaUsageError,
+    NotSupportedError,
     SchemaMismatchError,
 )
 
@@ -181,3 +182,16 @@ def test_what_is_no_batches_makes_no_table(tmp_path: Path, batches: Any) -> None
         ours.write_deltalake(tmp_path, batches)
     assert not ours.DeltaTable.is_deltatable(str(tmp_path))
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_the_rule_of_a_generated_column_is_not_lost_in_a_write(tmp_path: Path) -> None:
+    rule = {"delta.generationExpression": "5"}
+    schema = pa.schema([pa.field("k", pa.int64()), pa.field("g", pa.int64(), metadata=rule)])
+    rows = pa.table([[1], [5]], schema=schema)
+    with pytest.raises(NotSupportedError, match="generated columns"):
+        ours.write_deltalake(tmp_path, rows)
+    table = ours.DeltaTable.create(tmp_path, ours.Schema.from_arrow(schema))
+    ours.write_deltalake(table, rows, mode="append")
+    with pytest.raises(NotSupportedError, match="generated columns"):
+        ours.write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
+    assert table.to_pyarrow_table().to_pylist() == [{"k": 1, "g": 5}]
