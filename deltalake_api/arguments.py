@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import wrong_type
+from optimist.core.errors.foreign_text import listed
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.handles import Call
 
-__all__ = ["COMMIT_FIRST", "HOOKS_FIRST", "by_position", "call_of", "deprecated", "rows_given"]
+__all__ = [
+    "COMMIT_FIRST",
+    "HOOKS_FIRST",
+    "by_position",
+    "call_of",
+    "deprecated",
+    "ensure_no_new_rule",
+    "rows_given",
+]
+
+_RULE = GENERATION_EXPRESSION.encode()
 
 COMMIT_FIRST = ("commit_properties", "post_commithook_properties")
 HOOKS_FIRST = ("post_commithook_properties", "commit_properties")
@@ -81,6 +94,26 @@ def rows_given(data: Any, argument: str) -> pa.RecordBatchReader | pa.Table:
     if hasattr(data, "scanner"):  # a dataset of pyarrow
         return data.scanner().to_reader()
     raise wrong_type(argument, data, "rows of Arrow, such as a pyarrow.Table")
+
+
+def ensure_no_new_rule(schema: pa.Schema, known: Callable[[], Iterable[str]]) -> None:
+    """Refuse a generated column of rows that would be a new column: its rule would be lost.
+
+    Args:
+        schema: The rows' columns.
+        known: Returns the names of the table's columns that stay.
+
+    Raises:
+        NotSupportedError: There is such a column.
+    """
+    generated = [item.name for item in schema if _RULE in (item.metadata or {})]
+    there = {name.lower() for name in known()} if generated else set()
+    lost = [name for name in generated if name.lower() not in there]
+    if lost:
+        raise not_supported(
+            f"A write that makes generated columns ({listed(lost)})",
+            "Make the table with DeltaTable.create, or take the metadata from the fields.",
+        )
 
 
 def _stream_of(batches: Sequence[Any], argument: str) -> pa.RecordBatchReader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +9,8 @@ import pyarrow.compute as pc
 
 from optimist.core import Snapshot
 from optimist.core.data.partition_values import partition_columns_of
-from optimist.core.schema.types import StructType
+from optimist.core.data.statistics.stats_columns import stats_columns
+from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.deltalake.filters import Filters, predicate_of
 
@@ -58,16 +58,20 @@ def _partition_values(files: pa.Table, snapshot: Snapshot) -> pa.Table:
 def add_actions(snapshot: Snapshot, *, flatten: bool) -> pa.Table:
     """Return a row for each file: its path, size, time, rows, statistics and partition.
 
+    Statistics are those of the columns that the table's properties name for them.
+
     Args:
         snapshot: The version.
         flatten: Whether structs become columns such as `min.x`, instead of one struct each.
     """
     files = snapshot.files
     statistics = FileStatistics(files, snapshot.schema)
-    data_columns = StructType(
-        tuple(item for item in snapshot.schema if item.name not in snapshot.partition_columns)
+    paths = stats_columns(
+        snapshot.schema,
+        snapshot.partition_columns,
+        snapshot.properties,
+        clustering_columns(snapshot.domain_metadata, snapshot.schema),
     )
-    paths = list(_leaves(data_columns))
     statistics.load(paths)
     columns: dict[str, Any] = {
         "path": files["path"],
@@ -99,15 +103,6 @@ def _known(statistics: FileStatistics, path: _Path) -> Any:
     if found is None:
         raise LookupError(path)  # the paths are those of the schema's leaves
     return found
-
-
-def _leaves(struct: StructType, above: _Path = ()) -> Iterator[_Path]:
-    for item in struct:
-        path = (*above, item.name)
-        if isinstance(item.data_type, StructType):
-            yield from _leaves(item.data_type, path)
-        else:
-            yield path
 
 
 def _flat(group: str, found: dict[_Path, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:

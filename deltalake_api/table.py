@@ -34,6 +34,7 @@ from optimist.deltalake.arguments import (
     by_position,
     call_of,
     deprecated,
+    ensure_no_new_rule,
     rows_given,
 )
 from optimist.deltalake.dialect import optional_same_meaning, same_meaning, stored_meaning
@@ -324,6 +325,8 @@ class DeltaTable(TableUpkeep):
                 evolves=flag(merge_schema, "merge_schema"),
                 is_lenient=not flag(error_on_type_mismatch, "error_on_type_mismatch"),
             )
+            if columns.evolves:
+                ensure_no_new_rule(rows.schema, lambda: columns.table.names)
             condition = same_meaning(predicate, columns.of_both)
             merge = call.handle(self._log).merge(
                 rows, condition, source_alias=aliases[0], target_alias=aliases[1]

@@ -9,16 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from optimist.core import DeltaLog
-from optimist.core.errors.foreign_text import listed
 from optimist.core.local.write import write
 from optimist.core.local.write_request import LocalWrite
 from optimist.core.options.handles import options_given
 from optimist.core.requests.arguments import arrow_stream, names
 from optimist.core.runtime.budget import one_operation
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
-from optimist.deltalake.arguments import rows_given
+from optimist.deltalake.arguments import ensure_no_new_rule, rows_given
 from optimist.deltalake.dialect import optional_same_meaning
-from optimist.deltalake.exceptions import errors_translated, not_supported
+from optimist.deltalake.exceptions import errors_translated
 from optimist.deltalake.handles import Call, open_log
 from optimist.deltalake.table import DeltaTable
 from optimist.deltalake.transaction import CommitProperties, PostCommitHookProperties
@@ -28,7 +26,6 @@ from optimist.deltalake.writer.properties import WriterProperties
 __all__ = ["write_deltalake"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
-_RULE = GENERATION_EXPRESSION.encode()
 
 
 def write_deltalake(
@@ -99,26 +96,15 @@ def write_deltalake(
             keeps_not_null=True,
         )
         rows = rows_given(data, "data")
-        _ensure_no_new_rule(rows.schema, log, request)
+        ensure_no_new_rule(rows.schema, lambda: _columns_that_stay(log, request))
         _write(call.handle(log), rows, request)
     if table is not None:
         table._catch_up()
 
 
-def _ensure_no_new_rule(schema: pa.Schema, log: DeltaLog, request: LocalWrite) -> None:
-    """Refuse a generated column of the data that the table lacks: its rule would be lost."""
-    generated = [item.name for item in schema if _RULE in (item.metadata or {})]
-    if not generated:
-        return
-    known = ()
-    if not request.overwrites_schema and log.table_exists():
-        known = log.snapshot().schema.names
-    lacking = {name.lower() for name in generated} - {name.lower() for name in known}
-    if lacking:
-        raise not_supported(
-            f"A write that makes generated columns ({listed(sorted(lacking))})",
-            "Make the table with DeltaTable.create, or take the metadata from the fields.",
-        )
+def _columns_that_stay(log: DeltaLog, request: LocalWrite) -> list[str]:
+    is_there = not request.overwrites_schema and log.table_exists()
+    return log.snapshot().schema.names if is_there else []
 
 
 @one_operation

@@ -195,3 +195,7 @@ def test_the_rule_of_a_generated_column_is_not_lost_in_a_write(tmp_path: Path) -
     with pytest.raises(NotSupportedError, match="generated columns"):
         ours.write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
     assert table.to_pyarrow_table().to_pylist() == [{"k": 1, "g": 5}]
+    ours.write_deltalake(tmp_path / "plain", pa.table({"k": [1]}))
+    plain = ours.DeltaTable(tmp_path / "plain")
+    with pytest.raises(NotSupportedError, match="generated columns"):
+        plain.merge(rows, "source.k = target.k", merge_schema=True)

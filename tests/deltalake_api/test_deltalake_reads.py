@@ -255,3 +255,15 @@ def test_the_old_names_of_arguments_warn(place: Path) -> None:
         ours.DeltaTable(place, without_files=True)
     with pytest.raises(ValueError, match="alone"):
         table.file_uris([("p", "=", "b")], file_pruning_predicate="x = 1")
+
+
+@pytest.mark.parametrize("module", [real, ours], ids=["real", "ours"])
+def test_statistics_are_those_of_the_columns_that_the_table_names(
+    tmp_path: Path, module: Any
+) -> None:
+    rows = pa.table({"a": ["x", None], "b": [1, 2], "c": [3, 4]})
+    wanted = {"delta.dataSkippingStatsColumns": "c,a"}
+    module.write_deltalake(tmp_path, rows, configuration=wanted)
+    actions = pa.table(module.DeltaTable(tmp_path).get_add_actions(flatten=True))
+    names = [name for name in actions.column_names if "." in name]
+    assert sorted(names) == ["max.a", "max.c", "min.a", "min.c", "null_count.a", "null_count.c"]
