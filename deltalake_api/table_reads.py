@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from optimist.core import ChangeScan, CommitRecord, DeltaLog, RowScan, Snapshot
 from optimist.core.errors import TableError
-from optimist.core.errors.argument_types import ensure_optional_function, ensure_text, flag
+from optimist.core.errors.argument_types import (
+    ensure_kind,
+    ensure_optional_function,
+    ensure_text,
+    flag,
+)
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.timestamps import epoch_ms
 from optimist.core.paths import scheme_of, strip_file_scheme
@@ -206,18 +211,22 @@ class TableReads:
             partitions: Deprecated; `file_pruning_predicate`.
             filesystem: Not supported.
             parquet_read_options: Not supported.
-            schema: Not supported.
-            as_large_types: Not supported.
+            schema: Columns of the table in the types of Arrow that they get; None for all.
+            as_large_types: Whether texts, binaries and lists have 64-bit offsets, unless `schema`
+                says it.
             file_pruning_predicate: As for `file_uris`; rows that do not match are left out, too.
         """
         refuse_given("filesystem", filesystem, "Give storage_options to DeltaTable.")
         refuse_given("parquet_read_options", parquet_read_options, "Leave it out.")
-        refuse_given("schema", schema, "Cast what you have read.")
-        refuse_given("as_large_types", as_large_types, "Cast what you have read.")
         wanted = _chosen(partitions, file_pruning_predicate, "partitions")
         with errors_translated():
+            if schema is not None:
+                ensure_kind(schema, "schema", pa.Schema, "a schema of pyarrow")
+            elif flag(as_large_types, "as_large_types"):
+                schema = self.schema().to_arrow(as_large_types=True)
             predicate = predicate_of(wanted, self._snapshot.schema)
-            return self._snapshot.scan_rows(predicate, in_order=True).to_dataset()
+            columns = None if schema is None else schema.names
+            return self._snapshot.scan_rows(predicate, columns, in_order=True).to_dataset(schema)
 
     def to_pyarrow_table(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -136,15 +137,31 @@ class RowScan:
         """
         return lazy_frame(self.schema, self._view.schema, self._narrowed)
 
-    def to_dataset(self) -> RowDataset:
+    def to_dataset(self, schema: pa.Schema | None = None) -> RowDataset:
         """Return a dataset of pyarrow, to which DuckDB and Polars pass filters and columns.
 
         Like the lazy frame it reads only the columns that a query uses, and skips files that its
         filter leaves out. It stands for the rows, not for the files: it has no fragments.
+
+        Args:
+            schema: Columns of the scan, in other types of Arrow; None for all as they are. A value
+                that does not fit its type is an `ArrowInvalid` where it is read.
         """
         by_need = import_by_need("optimist.core.snapshot.row_dataset")  # Arrow's dataset is heavy
-        dataset: RowDataset = by_need.RowDataset(self.schema, self._view.schema, self._narrowed)
+        shown, read = self.schema, self._narrowed
+        if schema is not None:
+            shown, read = schema, partial(self._in_types, schema)
+        dataset: RowDataset = by_need.RowDataset(shown, self._view.schema, read)
         return dataset
+
+    def _in_types(
+        self, schema: pa.Schema, columns: list[str] | None, predicate: Predicate, limit: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Return rows as `_narrowed` does, in other types."""
+        wanted = [item for item in schema if columns is None or item.name in columns]
+        target = pa.schema(wanted)
+        for batch in self._narrowed(target.names, predicate, limit):
+            yield batch.select(target.names).cast(target)
 
     def _narrowed(
         self, columns: list[str] | None, predicate: Predicate, limit: int | None

@@ -416,7 +416,7 @@ def test_what_is_not_there_says_so_before_anything_is_written(tmp_path: Path) ->
     zip_them = ours.WriterProperties(statistics_truncate_length=9)
     calls: list[Callable[[], Any]] = [
         lambda: table.alter.set_column_metadata("k", {"other": "x"}),
-        lambda: table.to_pyarrow_dataset(as_large_types=True),
+        lambda: table.to_pyarrow_dataset(parquet_read_options=1),
         lambda: table.delete(writer_properties=zip_them),
         lambda: ours.convert_to_deltalake(tmp_path, partition_strategy="directory"),
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import deltalake as real
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import optimist.deltalake as ours
@@ -267,3 +268,33 @@ def test_statistics_are_those_of_the_columns_that_the_table_names(
     actions = pa.table(module.DeltaTable(tmp_path).get_add_actions(flatten=True))
     names = [name for name in actions.column_names if "." in name]
     assert sorted(names) == ["max.a", "max.c", "min.a", "min.c", "null_count.a", "null_count.c"]
+
+
+def test_a_dataset_has_the_types_of_arrow_that_are_asked_for(tmp_path: Path) -> None:
+    texts = pa.array([["q"], None, []], pa.list_(pa.string()))
+    rows = pa.table({"p": ["a", "b", "b"], "n": [1, 2, 3], "s": ["x", None, "z"], "l": texts})
+    ours.write_deltalake(tmp_path, rows, partition_by=["p"])
+    table = ours.DeltaTable(tmp_path)
+    large = table.to_pyarrow_dataset(as_large_types=True)
+    assert large.schema.field("s").type == large.schema.field("p").type == pa.large_string()
+    assert large.schema.field("l").type == pa.large_list(pa.large_string())
+    found = large.to_table(columns=["s", "l"], filter=pc.field("p") == "b")
+    assert found.schema == pa.schema([large.schema.field("s"), large.schema.field("l")])
+    assert found.sort_by("s").to_pylist() == [{"s": "z", "l": []}, {"s": None, "l": None}]
+    chosen = pa.schema({"n": pa.int64(), "s": pa.large_string()})
+    dataset = table.to_pyarrow_dataset(schema=chosen, as_large_types=True)
+    assert dataset.to_table(filter=pc.field("n") == 3).cast(chosen).to_pylist() == [
+        {"n": 3, "s": "z"}
+    ]
+    assert dataset.schema == chosen
+
+
+def test_a_dataset_refuses_types_that_hold_not_all_values(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, pa.table({"n": [1, 300]}))
+    table = ours.DeltaTable(tmp_path)
+    small = table.to_pyarrow_dataset(schema=pa.schema({"n": pa.int8()}))
+    assert small.to_table(filter=pc.field("n") == 1)["n"].to_pylist() == [1]
+    with pytest.raises(pa.ArrowInvalid, match="300"):
+        small.to_table()
+    with pytest.raises(ours.exceptions.DeltaError, match="no column 'x'"):
+        table.to_pyarrow_dataset(schema=pa.schema({"x": pa.int8()}))
