@@ -153,8 +153,13 @@ class Reader:
     def is_at_table(self) -> bool:
         """Return whether a table's name follows, for statements that may be Spark's."""
         if self.is_at("IDENTIFIER", "("):
-            return self.peek(2).kind in ("text", "marker") and self.peek(3).text == ")"
+            return self.is_at_identifier()
         return self.peek().kind in ("word", "name")
+
+    def is_at_identifier(self) -> bool:
+        """Return whether `IDENTIFIER('name')` follows, with a constant."""
+        is_constant = self.peek(2).kind in ("text", "marker") and self.peek(3).text == ")"
+        return self.is_at("IDENTIFIER", "(") and is_constant
 
     def table(self, *, takes_text: bool = False) -> TableName:
         """Read a table: a name, ``delta.`/path` ``, `IDENTIFIER('name')`, or a path in quotes."""

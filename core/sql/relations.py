@@ -37,7 +37,7 @@ PlaceOf: TypeAlias = Callable[[tuple[str, ...]], str | None]
 
 _BEFORE_A_RELATION = ("FROM", "JOIN", "TABLE", "USING")
 _CHANGES = ("table_changes", "table_changes_by_path")
-_MAY_READ_CHANGES = re.compile("table_changes", re.IGNORECASE)
+_MAY_BE_COMPUTED = re.compile("table_changes|identifier", re.IGNORECASE)
 _MAY_READ = re.compile(rf"\b(?:{'|'.join((*_BEFORE_A_RELATION, *_CHANGES))})\b", re.IGNORECASE)
 _MAKES_A_NAME = ("CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY")
 """What stands before TABLE where the name behind it is made."""
@@ -138,8 +138,8 @@ def names_of_relations(
     def note(name: tuple[str, ...]) -> None:
         found.add(name)
 
-    # Only the name in table_changes may be a parameter, and each value has to become SQL.
-    given = parameters if _MAY_READ_CHANGES.search(text) else None
+    # Only these names may be parameters, and each value has to become SQL.
+    given = parameters if _MAY_BE_COMPUTED.search(text) else None
     for _ in _Walk(Reader(text, given), note, is_search=True).relations():
         pass  # a path
     return frozenset(found)
@@ -214,6 +214,8 @@ class _Walk:
             return self._changes(level, start)
         if start.kind not in ("word", "name"):
             return None
+        if level.is_expected and not level.is_target and reader.is_at_identifier():
+            return self._identified(level)
         parts = self._parts()
         path = TableName(parts[:2]).path
         if path is not None and reader.peek(2).kind == "name":
@@ -222,6 +224,18 @@ class _Walk:
                 return self._read(path, 2, is_qualifier=is_longer)
             return None
         return self._named(level, parts)
+
+    def _identified(self, level: _Level) -> PathRelation | None:
+        """Read `IDENTIFIER('name')`, or go past it if it is none of a Delta table."""
+        table = self.reader.table()
+        path, name = table.path, () if table.path is not None else table.parts
+        is_name = level.takes_names and not self.reader.is_at("(") and self._is_no_query(name)
+        if name and is_name and self.place_of is not None:
+            path = self.place_of(name)
+        if path is None:
+            level.is_expected = False
+            return None
+        return self._travelled(path, table.span, name=name, is_bare=level.is_bare)
 
     def _parts(self) -> tuple[str, ...]:
         """Return the parts of the name that follows, without going past it."""
@@ -253,11 +267,13 @@ class _Walk:
         """Return whether a name can be a table's, and not a function's or one of the query's."""
         if len(parts) > _MAX_PARTS or self.reader.peek(2 * len(parts) - 1).text in (".", "("):
             return False
-        if len(parts) > 1:
-            return True
         is_keyword = self.reader.peek().kind == "word" and parts[0].upper() in _NO_NAMES
-        name = parts[0].lower()
-        return not is_keyword and not any(name in level.tables for level in self.levels)
+        return len(parts) > 1 or (not is_keyword and self._is_no_query(parts))
+
+    def _is_no_query(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a name is not that of a common table expression."""
+        name = parts[0].lower() if len(parts) == 1 else None
+        return not any(name in level.tables for level in self.levels)
 
     def _read(
         self,
@@ -273,9 +289,15 @@ class _Walk:
             end = self.reader.advance().end
         if is_qualifier:
             return PathRelation(path, Span(start, end), is_qualifier=True, name=name)
+        return self._travelled(path, Span(start, end), name=name, is_bare=is_bare)
+
+    def _travelled(
+        self, path: str, named: Span, *, name: tuple[str, ...], is_bare: bool
+    ) -> PathRelation:
+        """Return a relation with the version that may stand behind it."""
         version, timestamp = travel_of_relation(self.reader)
-        ends = [end, *(sql.span.end for sql in (version, timestamp) if sql is not None)]
-        span = Span(start, max(ends))
+        ends = [named.end, *(sql.span.end for sql in (version, timestamp) if sql is not None)]
+        span = Span(named.start, max(ends))
         return PathRelation(path, span, version, timestamp, name=name, is_bare=is_bare)
 
     def _changes(self, level: _Level, start: Token) -> PathRelation | None:

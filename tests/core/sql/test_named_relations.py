@@ -45,6 +45,10 @@ CASES = [
     "SELECT a.n, a.db.n.id FROM a, b.m, x.db.n, w.x.y.n, delta.m, «n TIMESTAMP AS OF now()» AS m",
     "VALUES (1, 2), (n, m)",
     "UPDATE x SET a = 1, m = (SELECT max(id) FROM «n»), n = 2 WHERE n = m",
+    "SELECT * FROM «IDENTIFIER('n')» JOIN IDENTIFIER('x') USING (m), «identifier ( 'db.n' )»",
+    "WITH n AS (SELECT 1) SELECT * FROM IDENTIFIER('n'), «IDENTIFIER('`m`')»",
+    "SELECT IDENTIFIER('n'), identifier FROM IDENTIFIER('n')(1), identifier(m), «m»",
+    "INSERT INTO IDENTIFIER('n') SELECT * FROM «IDENTIFIER('m') VERSION AS OF 1» x, «n»",
     "DESCRIBE QUERY SELECT * FROM «n» WHERE EXISTS (SELECT 1 FROM «m» WHERE m.id = n.id)",
 ]
 KNOWN = {("n",): "/n", ("m",): "/m", ("db", "n"): "/db/n", ("cat", "db", "n"): "/db/n"}
