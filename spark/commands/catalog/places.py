@@ -10,7 +10,7 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.spark.commands.catalog.names import is_delta, without_location
 
-__all__ = ["Place", "is_one_place"]
+__all__ = ["Place", "is_below", "is_one_place"]
 
 _VIEW = "VIEW"
 _PATH = re.compile(
@@ -89,6 +89,16 @@ def is_one_place(one: str, other: str) -> bool:
         return False
     pairs = ((first[part], second[part]) for part in ("scheme", "host"))
     return all(not (here and there) or here == there for here, there in pairs)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Return whether a path is in a directory, or deeper, where Spark may have added the scheme."""
+    first, second = _PATH.fullmatch(path), _PATH.fullmatch(directory)
+    if first is None or second is None:
+        return False
+    within = f"{_plain(second['path'])}/"
+    is_in = _plain(first["path"]).startswith(within)
+    return is_in and is_one_place(path[: first.start("path")], directory[: second.start("path")])
 
 
 def _plain(path: str) -> str:

@@ -31,6 +31,7 @@ _OF_VIEWS = ((), ("session",))
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 _CASE = "spark.sql.caseSensitive"
 _DROPPED = "TABLE_OR_VIEW_NOT_FOUND"
+_NO_DATABASE = ("SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 _MAX_TRIES = 4
 
 
@@ -115,21 +116,44 @@ def not_of_session(name: str) -> UsageError:
 
 
 def _listed(spark: SparkSession, namespace: Name, tables: Sequence[str]) -> Sequence[Any]:
-    """Return the rows about some names, and perhaps about others that are much like them."""
+    """Return the rows about some names, and perhaps about others that are much like them.
+
+    Raises:
+        AnalysisException: The session catalog does not tell. That is no answer: a statement over
+            the name of a Delta table would reach the server as one over another table.
+    """
     within = f"IN {'.'.join(map(quoted, namespace))} " if namespace else ""
     pattern = "|".join(_ODD.sub(".", table) for table in tables)
+    for tries_left in reversed(range(_MAX_TRIES)):
+        try:
+            return _rows(spark, f"SHOW TABLE EXTENDED {within}LIKE '{pattern}'")
+        except AnalysisException as error:
+            if error.getCondition() == _DROPPED and tries_left:
+                continue  # one was dropped after the server found it
+            if error.getCondition() in _NO_DATABASE or not _is_of_session(spark, namespace):
+                break
+            raise
+    return ()
+
+
+def _is_of_session(spark: SparkSession, namespace: Name) -> bool:
+    """Return whether names are in the session catalog, and not in one of which we know nothing."""
+    first = namespace[0].lower() if namespace else None
+    if len(namespace) > 1:
+        return first == _OWN_CATALOG
+    if first is not None and first != _OWN_CATALOG:
+        catalogs = {str(row["catalog"]).lower() for row in _rows(spark, "SHOW CATALOGS")}
+        if first in catalogs:
+            return False
+    current: str = spark.catalog.currentCatalog()
+    return current.lower() == _OWN_CATALOG
+
+
+def _rows(spark: SparkSession, text: str) -> Sequence[Any]:
     # Spark's own `sql`: ours would look for names of tables in the text.
     ask: Any = type(spark).sql
-    for _ in range(_MAX_TRIES):
-        try:
-            answer = ask(spark, f"SHOW TABLE EXTENDED {within}LIKE '{pattern}'")
-            rows: Sequence[Any] = answer.collect()
-        except AnalysisException as error:
-            if error.getCondition() != _DROPPED:
-                break  # no such database, or a catalog that lists nothing: Spark says so, if asked
-        else:
-            return rows  # otherwise one was dropped after the server found it
-    return ()
+    rows: Sequence[Any] = ask(spark, text).collect()
+    return rows
 
 
 def _row_of(spark: SparkSession, rows: Sequence[Any], table: str, *, takes_views: bool) -> Any:

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from optimist.core.errors import TableError, TableNotFoundError, UsageError
 from optimist.core.sql import RowNeeds, path_relations
 from optimist.spark.commands.catalog.names import without_location
-from optimist.spark.commands.catalog.places import Place, is_one_place
+from optimist.spark.commands.catalog.places import Place, is_below, is_one_place
 from optimist.spark.commands.catalog.server_names import server_entries, server_entry
 from optimist.spark.drop_in.connect.relations import RelationFrames
 
@@ -116,8 +116,41 @@ def test_another_table_that_is_dropped_at_that_moment_hides_no_name():
     type(client).drops = 2
     assert server_entry(client, ("db", "t")).provider == "delta"
     type(client).drops = 100
-    assert server_entry(client, ("db", "t")) is None
+    with pytest.raises(AnalysisException, match="it was dropped"):
+        server_entry(client, ("db", "t"))
     assert len(client.asked) < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "current", "is_unknown"),
+    [
+        (("t",), "spark_catalog", False),
+        (("t",), "lakehouse", True),
+        (("db", "t"), "spark_catalog", False),
+        (("Lakehouse", "t"), "spark_catalog", True),
+        (("db", "t"), "lakehouse", True),
+        (("spark_catalog", "db", "t"), "lakehouse", False),
+        (("lakehouse", "db", "t"), "spark_catalog", True),
+    ],
+)
+def test_an_error_of_the_server_is_no_answer_about_a_name(name, current, is_unknown):
+    class Failing(Server):
+        rows = ()
+
+        def sql(self, text):
+            if text == "SHOW CATALOGS":
+                return type("Catalogs", (), {"collect": lambda _: [{"catalog": "lakehouse"}]})()
+            raise AnalysisException("you may not look", errorClass="UNCLASSIFIED")
+
+        @property
+        def catalog(self):
+            return type("Catalog", (), {"currentCatalog": lambda _: current})()
+
+    if is_unknown:
+        assert server_entry(Failing(), name) is None
+        return
+    with pytest.raises(AnalysisException, match="you may not look"):
+        server_entry(Failing(), name)
 
 
 def test_a_comment_can_not_say_where_a_table_is():
@@ -144,6 +177,21 @@ def test_a_comment_can_not_say_where_a_table_is():
 )
 def test_two_paths_are_one_place(one, other, same):
     assert is_one_place(one, other) is is_one_place(other, one) is same
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "is_in"),
+    [
+        ("file:///a/b/p=1/x", "file:/a/b", True),
+        ("/a/b/x", "file:/a/b/", True),
+        ("file:/a/bc/x", "file:/a/b", False),
+        ("file:/a/b", "file:/a/b", False),
+        ("s3://x/a/b/c", "s3://y/a/b", False),
+        ("s3://x/a/b c/c%20", "s3://x/a/b c", True),
+    ],
+)
+def test_a_path_is_below_a_directory(path, directory, is_in):
+    assert is_below(path, directory) is is_in
 
 
 def test_the_place_of_an_entry_is_that_of_a_delta_table():
