@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import wraps
 from typing import Any, TypeVar
 
-from optimist.core.errors.foreign_text import bounded, shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.size_text import bytes_text
 
 __all__ = ["field_html", "html_page", "or_no_html", "rows_html"]
@@ -66,12 +66,15 @@ def rows_html(headings: Sequence[str], rows: Iterable[Sequence[object]], more: i
 def field_html(value: Any) -> str:
     """Return the fields of a dataclass as HTML. Set it as `_repr_html_ = field_html`.
 
-    A field that is a table in memory is shown with its first rows.
+    A field that is a table in memory is shown with its first rows, and one whose name begins with
+    `_` is not shown.
     """
     facts: dict[str, object] = {}
     tables = []
     for each in fields(value):
         held = getattr(value, each.name)
+        if each.name.startswith("_"):
+            continue
         if hasattr(held, "to_pylist") and hasattr(held, "column_names"):
             first = held.slice(0, _MOST_ROWS)
             cells = [list(row.values()) for row in first.to_pylist()]
@@ -106,4 +109,4 @@ def _text(value: object, name: str, limit: int) -> str:
     if isinstance(value, int):
         is_size = "size" in name or "bytes" in name
         return f"{bytes_text(value)} ({value:,} bytes)" if is_size else f"{value:,}"
-    return shown(value if isinstance(value, str) else bounded(repr(value), limit), limit)
+    return shown(value if isinstance(value, str) else repr(value), limit)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from optimist.core.errors.foreign_text import bounded, quoted
+from optimist.core.errors.foreign_text import quoted, shown
 
 __all__ = ["REPR_LIMIT", "path_in_repr", "short_repr"]
 
@@ -56,4 +56,4 @@ def _shortened(held: object) -> str:
         return f"<{held.num_rows} rows>"
     if isinstance(held, Mapping | list | tuple) and len(held) > _MANY:
         return f"<{len(held)} items>"
-    return bounded(repr(held), _FIELD_LIMIT)
+    return shown(repr(held), _FIELD_LIMIT)

@@ -12,6 +12,7 @@ import pytest
 
 from optimist.core import DeltaLog, Operation
 from optimist.core.errors import ConcurrentDeleteReadException, StorageError
+from optimist.core.errors.html_repr import field_html
 from optimist.deltalake import DeltaTable
 from optimist.logstores import LocalLogStore
 
@@ -72,11 +73,20 @@ def test_results_show_their_fields_and_rows(tmp_path: Path) -> None:
     assert facts_of(log.delete("id = 1"))["num_deleted"] == "1"
     assert facts_of(log.detail())["size_in_bytes"].endswith(" bytes)")
     assert facts_of(log.scan("id = 2", limit=5))["only where"] == "id = 2"
+    assert set(facts_of(next(iter(log.follow())))) == {"version", "position", "num_files"}
     for value in (log.optimize(), log.vacuum(dry_run=True), log.fsck(), log.restore(0)):
         html_of(value)
     rows = html_of(log.sql("DESCRIBE HISTORY this"))
     assert rows.count("<tr>") == 4 + log.version()
     assert "DELETE" in rows
+
+
+def test_no_password_is_shown_where_a_fact_is_cut() -> None:
+    source = f"s3://key:{'pa55word' * 10}@bucket/{'y' * 400}"
+    page = field_html(Operation("CLONE", {"note": "x" * 280, "source": source}))
+    assert page is not None
+    assert "s3://" in page
+    assert "pa55" not in page
 
 
 def test_an_error_of_conflict_says_who_won_and_what_to_do(tmp_path: Path) -> None:

@@ -115,3 +115,4 @@ def test_a_repr_shows_no_secret() -> None:
         path=link, partition_values={}, size=1, modification_time=1, data_change=True
     )
     assert "abcdefgh" not in repr(made)
+    assert "sig=***" in repr(Operation("CLONE", {"source": link}))
