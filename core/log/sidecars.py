@@ -6,7 +6,7 @@ A checkpoint's top-level file, JSON or Parquet, names the sidecars that it needs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,19 +27,22 @@ class Sidecar:
         name: Its name in the directory of sidecars, or another reference that another writer chose.
         size_bytes: Its size.
         modified_ms: The time when it was written.
+        tags: What its writer says about it, as texts.
     """
 
     name: str
     size_bytes: int
     modified_ms: int
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the body of the action that names it in the checkpoint's top-level file."""
-        return {
+        body = {
             "path": self.name,
             "sizeInBytes": self.size_bytes,
             "modificationTime": self.modified_ms,
         }
+        return {**body, "tags": dict(self.tags)} if self.tags else body
 
     @classmethod
     def of(cls, body: object) -> Sidecar:
@@ -53,7 +56,10 @@ class Sidecar:
         size, modified = body.get("sizeInBytes") or 0, body.get("modificationTime") or 0
         if not (_is_count(size) and _is_long(modified)):
             raise ValueError("the size or the time of a sidecar is not a whole number of 64 bits")
-        sidecar = cls(body["path"], size, modified)
+        tags = body.get("tags")
+        known = tags.items() if isinstance(tags, Mapping) else ()
+        texts = {str(key): str(value) for key, value in known}
+        sidecar = cls(body["path"], size, modified, texts)
         name = sidecar.file_name
         if name in ("", ".", "..") or "::" in name:  # fsspec reads `::` as a chain of drivers
             raise ValueError("a sidecar has no name")

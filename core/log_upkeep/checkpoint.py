@@ -21,8 +21,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,29 +29,34 @@ import pyarrow as pa
 from optimist.core.errors import (
     LogFileNotFoundError,
     OptimistError,
-    StorageError,
     TableError,
     TableNotFoundError,
 )
 from optimist.core.errors.kinds import (
     MALFORMED_CHECKPOINT,
+    MALFORMED_COMMIT,
     MALFORMED_PARTITION_VALUE,
     MISSING_PART_FILES,
+    PREDECESSOR_MISSING,
 )
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
+from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import (
     LogFileKind,
     classic_checkpoint_name,
     listing_start,
     v2_checkpoint_name,
 )
-from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
-from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, state_actions
-from optimist.core.log_upkeep.spooled_parquet import SpooledParquet, ensure_created
+from optimist.core.log.sidecars import Manifest, Sidecar
+from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY, Layout
+from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, Way, rows_of, state_actions
+from optimist.core.log_upkeep.sidecar_plan import plan_sidecars
+from optimist.core.log_upkeep.sidecar_writer import SidecarWriter
+from optimist.core.log_upkeep.spooled_parquet import SpooledParquet, put_once
 from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
-from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.gates import ensure_writable, supports
 from optimist.core.runtime.clock import Clock
 from optimist.core.schema.arrow_types import from_arrow_schema
@@ -69,9 +73,7 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
-_BATCH_ROWS = 65_536
-_SIDECAR_ACTIONS = 50_000
-_SECOND_WAY = frozenset({MALFORMED_PARTITION_VALUE, MALFORMED_CHECKPOINT, MISSING_PART_FILES})
+_UNREADABLE = frozenset({MALFORMED_CHECKPOINT, MALFORMED_COMMIT, MISSING_PART_FILES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class CheckpointProgress:
 
     Attributes:
         version: The version of the checkpoint.
-        actions_written: The number of live files and tombstones that are encoded.
+        files_done: The number of live files that are encoded.
         num_files: The number of live files; None if it is unknown until all are read.
     """
 
@@ -93,17 +95,35 @@ Progress = Callable[[CheckpointProgress], None]
 """Called after each batch; if it raises, the checkpoint ends and nothing is published."""
 
 
-def write_checkpoint(
+def _ensure_nothing() -> None:
+    """Stand for a caller that has just read the version from the log."""
+
+
+def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
     store: LogStore,
     snapshot: Snapshot,
     *,
     options: EngineOptions,
     clock: Clock,
     progress: Progress | None = None,
+    continues: bool = True,
+    ensure_still_there: Callable[[], None] = _ensure_nothing,
 ) -> LastCheckpoint:
     """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
 
     The head of this module lists the steps.
+
+    Args:
+        store: The store of the log.
+        snapshot: The version.
+        options: The engine's options.
+        clock: The source of time.
+        progress: Called after each batch of files.
+        continues: Whether to read the commits since the checkpoint before again, and the rest from
+            that checkpoint. False is cheaper if the files are in memory anyway.
+        ensure_still_there: Raises an error if the version is no longer in the log, because the
+            table was dropped and perhaps made anew. Called before something is created, before the
+            checkpoint is published, and once more after that: then the checkpoint is deleted.
 
     Raises:
         TableNotFoundError: The snapshot has no table.
@@ -129,9 +149,9 @@ def write_checkpoint(
         version=snapshot.version,
     )
     start_s = clock.monotonic_s()
-    job = _Job(store, snapshot, options, clock, progress)
+    job = _Job(store, snapshot, options, clock, progress, ensure_still_there)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
-    last = _write_with_fallback(snapshot, write)
+    last = _write_in_some_way(write, Way(continues=continues))
     write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
     _LOG.info(
@@ -168,13 +188,13 @@ def write_compatibility_checkpoint(
     for item in found:
         if item.kind is not LogFileKind.V2_CHECKPOINT:
             return item.files[0].path  # it has the protocol that those engines must see
-    job = _Job(store, snapshot, options, clock, None)
+    job = _Job(store, snapshot, options, clock)
     path = join(snapshot.log_path, classic_checkpoint_name(snapshot.version))
     manifest = found[-1].open(store).manifest() if found else None
     if manifest is not None:
-        job.write_top_level(CheckpointRows(snapshot), path, manifest)
+        job.write_top_level(Layout.of(snapshot, is_large=False), path, manifest)
     else:
-        _write_with_fallback(snapshot, lambda rows: job.write_v2(rows, path))
+        _write_in_some_way(lambda way: job.write_v2(way, path), Way())
     return path
 
 
@@ -193,50 +213,78 @@ class _Job:
         snapshot: Snapshot,
         options: EngineOptions,
         clock: Clock,
-        progress: Progress | None,
+        progress: Progress | None = None,
+        ensure_still_there: Callable[[], None] = _ensure_nothing,
     ) -> None:
+        self._ensure_still_there = ensure_still_there
         self._store = store
         self._snapshot = snapshot
         self._options = options
         self._clock = clock
         self._progress = progress
-        self._written = 0
+        self._limits = LogLimits.of(options)
 
-    def write_classic(self, rows: CheckpointRows) -> LastCheckpoint:
-        schema = rows.classic_schema
+    def write_classic(self, way: Way) -> LastCheckpoint:
+        most = self._options.checkpoint_row_group_rows
+        rows = rows_of(self._store, self._snapshot, most, self._limits, way)
+        schema = rows.layout.classic_schema
         path = join(self._snapshot.log_path, classic_checkpoint_name(self._snapshot.version))
         with SpooledParquet(schema, self._snapshot.properties) as file:
+            if rows.is_large:
+                file.add_metadata({LAYOUT_KEY: rows.layout.digest})
             file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
-            for batch in self._report_batches(rows, schema, _BATCH_ROWS):
+            for batch in rows.file_batches(schema):
                 file.write(batch)
+                self._report(rows)
             self._ensure_complete(rows, file.finish())
-            file.publish(self._store, path)
+            self._publish(path, lambda: file.publish(self._store, path))
             body = self._short_schema(schema)
             hint = {} if body is None else {"checkpointSchema": body}
             return self._make_hint(rows, file.num_rows, file.size_bytes, hint)
 
-    def write_v2(self, rows: CheckpointRows, path: str | None = None) -> LastCheckpoint:
+    def write_v2(self, way: Way, path: str | None = None) -> LastCheckpoint:
         """Write sidecars, then the top-level file at `path`, or under a V2 name without it."""
-        sidecars: list[Sidecar] = []
+        most = self._options.checkpoint_part_size or self._options.checkpoint_row_group_rows
+        rows = rows_of(self._store, self._snapshot, most, self._limits, way)
+        writer = SidecarWriter(self._store, self._snapshot, self._clock, rows, most)
+        self._ensure_still_there()
         try:
-            counted = self._write_sidecars(rows, sidecars)
-            self._ensure_complete(rows, counted)
+            for _ in self._write_sidecars(writer, rows, way, most):
+                self._report(rows)
+            self._ensure_complete(rows, writer.counted)
         except BaseException:  # whatever the error is, nobody will ever name these files
-            self._delete_sidecars(sidecars)
+            writer.take_back()
             raise
         if path is None:
             extension = self._options.checkpoint_v2_top_level_format
             name = v2_checkpoint_name(self._snapshot.version, self._clock.new_uuid(), extension)
             path = join(self._snapshot.log_path, name)
-        manifest = Manifest(tuple(sidecars), self._make_tags(rows, sidecars))
-        size_bytes, actions = self.write_top_level(rows, path, manifest)
+        manifest = Manifest(tuple(writer.sidecars), self._make_tags(rows, writer))
+        size_bytes, actions = self.write_top_level(rows.layout, path, manifest)
         hint = self._make_v2_hint(path, size_bytes, actions, manifest.sidecars)
-        num_actions = self._written + len(actions) + len(sidecars)
-        size_bytes += sum(item.size_bytes for item in sidecars)
+        num_actions = writer.num_actions + len(actions) + len(manifest.sidecars)
+        size_bytes += sum(item.size_bytes for item in manifest.sidecars)
         return self._make_hint(rows, num_actions, size_bytes, hint)
 
+    def _write_sidecars(
+        self, writer: SidecarWriter, rows: CheckpointRows, way: Way, most: int
+    ) -> Iterator[int]:
+        if not rows.is_large:
+            return writer.write_few()
+        plan = None
+        if way.continues:
+            plan = plan_sidecars(
+                self._store,
+                self._snapshot,
+                rows.layout,
+                most_rows=most,
+                limits=self._limits,
+                now_ms=self._clock.now_ms(),
+            )
+        return writer.write_many(plan)
+
     def write_top_level(
-        self, rows: CheckpointRows, path: str, manifest: Manifest
+        self, layout: Layout, path: str, manifest: Manifest
     ) -> tuple[int, list[dict[str, Any]]]:
         """Write the top-level file of sidecars, and return its size and its other actions."""
         body = {"version": self._snapshot.version, "tags": dict(manifest.tags)}
@@ -244,69 +292,49 @@ class _Job:
         named = [{"sidecar": item.to_dict()} for item in manifest.sidecars]
         if path.endswith(".json"):
             return self._publish_json(path, [*actions, *named]), actions
-        schema = rows.top_level_schema
+        schema = layout.top_level_schema
         with SpooledParquet(schema, self._snapshot.properties) as file:
             file.write(pa.RecordBatch.from_pylist([*actions, *named], schema=schema))
             file.finish()
-            file.publish(self._store, path)
+            self._publish(path, lambda: file.publish(self._store, path))
             return file.size_bytes, actions
-
-    def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
-        """Append to `sidecars` as they are created, and return the number of adds in them."""
-        limit = self._options.checkpoint_part_size or _SIDECAR_ACTIONS
-        batches = self._report_batches(rows, rows.file_schema, min(limit, _BATCH_ROWS))
-        directory = sidecar_directory(self._snapshot.log_path)
-        self._store.ensure_directory(directory)
-        counted = 0
-        for number, take_run in enumerate(_split_batches(batches, limit), start=1):
-            unique = self._clock.new_uuid()
-            name = f"{self._snapshot.version:020d}.checkpoint.{number:010d}.{unique}.parquet"
-            with SpooledParquet(rows.file_schema, self._snapshot.properties) as file:
-                for batch in take_run:
-                    file.write(batch)
-                counted += file.finish()
-                file.publish(self._store, join(directory, name))
-                sidecars.append(Sidecar(name, file.size_bytes, self._clock.now_ms()))
-        return counted
-
-    def _delete_sidecars(self, sidecars: list[Sidecar]) -> None:
-        for item in sidecars:
-            with suppress(
-                StorageError
-            ):  # cleanup finds it later; the first error is the one to raise
-                self._store.delete(join(sidecar_directory(self._snapshot.log_path), item.name))
 
     def _publish_json(self, path: str, actions: list[dict[str, Any]]) -> int:
         lines = (json.dumps(item, separators=(",", ":"), ensure_ascii=False) for item in actions)
         data = "".join(f"{line}\n" for line in lines).encode()
-        outcome = self._store.put_if_absent(path, data)
-        # The same bytes again: if the lost request did arrive, the answer is EXISTS.
-        if outcome is PutOutcome.UNKNOWN:
-            outcome = self._store.put_if_absent(path, data)
-        ensure_created(outcome, path)
+        self._publish(path, lambda: put_once(lambda: self._store.put_if_absent(path, data), path))
         return len(data)
 
-    def _report_batches(
-        self, rows: CheckpointRows, schema: pa.Schema, max_rows: int
-    ) -> Iterator[pa.RecordBatch]:
-        known = self._snapshot.checksum
-        self._written = 0
-        for batch in rows.file_batches(schema, max_rows):
-            yield batch
-            self._written += batch.num_rows
-            if self._progress is not None:
-                num_files = known.num_files if known else None
-                # Not the tombstones that follow the files: nobody knows how many there are.
-                done = CheckpointProgress(self._snapshot.version, rows.num_files, num_files)
-                self._progress(done)
+    def _publish(self, path: str, put: Callable[[], bool]) -> None:
+        """Create the file from which readers find the checkpoint, if the table is still there.
 
-    def _make_tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
+        The timeline that the second look guards against: we look -> the table is dropped and made
+        anew -> we create the file, which the new log takes for its own.
+        """
+        self._ensure_still_there()
+        is_created = put()
+        try:
+            self._ensure_still_there()
+        except OptimistError as error:
+            if is_created and error.kind == PREDECESSOR_MISSING:
+                self._store.delete(path)
+            raise
+
+    def _report(self, rows: CheckpointRows) -> None:
+        if self._progress is None:
+            return
+        known = self._snapshot.checksum
+        num_files = known.num_files if known else None
+        # Not the tombstones that follow the files: nobody knows how many there are.
+        self._progress(CheckpointProgress(self._snapshot.version, rows.num_files, num_files))
+
+    def _make_tags(self, rows: CheckpointRows, writer: SidecarWriter) -> dict[str, str]:
         tags = {
-            "sidecarNumActions": str(self._written),
-            "sidecarSizeInBytes": str(sum(item.size_bytes for item in sidecars)),
+            "sidecarNumActions": str(writer.num_actions),
+            "sidecarSizeInBytes": str(sum(item.size_bytes for item in writer.sidecars)),
             "numOfAddFiles": str(rows.num_files),
         }
-        schema = self._short_schema(rows.file_schema)
+        schema = self._short_schema(rows.layout.file_schema)
         return tags if schema is None else {**tags, "sidecarFileSchema": json.dumps(schema)}
 
     def _make_hint(
@@ -358,53 +386,33 @@ class _Job:
         self._snapshot.ensure_agrees(num_files=rows.num_files, size_bytes=rows.size_bytes)
 
 
-def _write_with_fallback(
-    snapshot: Snapshot, write: Callable[[CheckpointRows], LastCheckpoint]
-) -> LastCheckpoint:
-    """Write the checkpoint, or try a second way that may succeed."""
-    try:
-        return write(CheckpointRows(snapshot))
-    except LogFileNotFoundError as error:
-        reason: OptimistError = error
-    except TableError as error:
-        if error.kind not in _SECOND_WAY:
-            raise
-        reason = error
-    if reason.kind == MALFORMED_PARTITION_VALUE:
+def _write_in_some_way(write: Callable[[Way], LastCheckpoint], way: Way) -> LastCheckpoint:
+    """Write the checkpoint, or try other ways that may succeed."""
+    while True:
+        try:
+            return write(way)
+        except (LogFileNotFoundError, TableError) as error:
+            following = _next_way(way, error)
+            if following is None:
+                raise
+            way = following
+
+
+def _next_way(way: Way, error: OptimistError) -> Way | None:
+    """Return another way to find the rows, or None if none can help against the error."""
+    if error.kind == MALFORMED_PARTITION_VALUE and way.typed_partitions:
         # The texts are always written, so this only costs time for readers.
-        _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", reason)
-        return write(CheckpointRows(snapshot, typed_partitions=False))
-    # The base could not be read batch by batch; a read as a whole can fall back on another one.
+        _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", error)
+        return replace(way, typed_partitions=False)
+    if not isinstance(error, LogFileNotFoundError) and error.kind not in _UNREADABLE:
+        return None
+    if way.continues:
+        _LOG.info("The checkpoint before can't be continued, so all files are read: %s", error)
+        return replace(way, continues=False)
+    if way.in_memory:
+        return None
     _LOG.debug(
         "The checkpoint can't be written batch by batch, so the files are read into memory: %s",
-        reason,
+        error,
     )
-    _ = snapshot.files, snapshot.tombstones
-    return write(CheckpointRows(snapshot))
-
-
-def _split_batches(
-    batches: Iterator[pa.RecordBatch], limit: int
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Split batches into runs of `limit` rows.
-
-    Consume the runs in order.
-    """
-    waiting: list[pa.RecordBatch] = []
-
-    def take_run() -> Iterator[pa.RecordBatch]:
-        left = limit
-        while left and (batch := waiting.pop() if waiting else next(batches, None)) is not None:
-            taken = batch.slice(0, left)
-            if taken.num_rows < batch.num_rows:
-                waiting.append(batch.slice(left))
-            left -= taken.num_rows
-            yield taken
-
-    while True:
-        if not waiting:
-            first = next(batches, None)
-            if first is None:
-                return
-            waiting.append(first)
-        yield take_run()
+    return replace(way, in_memory=True)

@@ -1,122 +1,158 @@
 """A version's state as the rows of a checkpoint, batch by batch (spec 5.8).
 
-It makes no Python object per file of the table, and keeps no batch.
+It makes no Python object per file of the table, and keeps no batch beyond those that it sorts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from optimist.core.log.file_sizes import ensure_possible
-from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA
-from optimist.core.log_upkeep.struct_columns import StructColumns
+from optimist.core.log.file_table import TOMBSTONES_SCHEMA
+from optimist.core.log.limits import LogLimits
+from optimist.core.log_upkeep.base_checkpoint import (
+    base_rows,
+    changes_since_checkpoint,
+    sorted_base,
+)
+from optimist.core.log_upkeep.checkpoint_layout import Layout
+from optimist.core.log_upkeep.external_sort import (
+    ExternalSort,
+    filled,
+    merged,
+    regrouped,
+    sorted_batch,
+)
+from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import Action, action_to_dict
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["CheckpointRows", "state_actions"]
+__all__ = ["CheckpointRows", "Way", "rows_of", "sorted_rows", "state_actions", "with_struct"]
 
-_STATE_TYPES: Mapping[str, pa.DataType] = {
-    "txn": pa.struct(
-        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
-    ),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("name", pa.string()),
-            ("description", pa.string()),
-            (
-                "format",
-                pa.struct([("provider", pa.string()), ("options", STRING_MAP_TYPE)]),
-            ),
-            ("schemaString", pa.string()),
-            ("partitionColumns", pa.list_(pa.string())),
-            ("configuration", STRING_MAP_TYPE),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "protocol": pa.struct(
-        [
-            ("minReaderVersion", pa.int32()),
-            ("minWriterVersion", pa.int32()),
-            ("readerFeatures", pa.list_(pa.string())),
-            ("writerFeatures", pa.list_(pa.string())),
-        ]
-    ),
-    "domainMetadata": pa.struct(
-        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
-    ),
-}
-_V2_TYPES: Mapping[str, pa.DataType] = {
-    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", STRING_MAP_TYPE)]),
-    "sidecar": pa.struct(
-        [
-            ("path", pa.string()),
-            ("sizeInBytes", pa.int64()),
-            ("modificationTime", pa.int64()),
-            ("tags", STRING_MAP_TYPE),
-        ]
-    ),
-}
+_Rows: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the rows of a checkpoint are found. If one way fails, another may succeed.
+
+    Attributes:
+        typed_partitions: Whether partition values are also written with their types.
+        continues: Whether rows are taken over from the checkpoint before, if it is of this engine.
+        in_memory: Whether all files are read into memory first. If the checkpoint before is
+            damaged, only such a read finds a replacement.
+    """
+
+    typed_partitions: bool = True
+    continues: bool = True
+    in_memory: bool = False
 
 
 class CheckpointRows:
-    """The layout of a snapshot's state in Parquet.
+    """The rows of a checkpoint. Single use.
 
     Args:
-        snapshot: The version.
-        typed_partitions: Whether partition values are also written with their types, if the table
-            wants struct columns.
+        layout: The columns of the rows.
+        adds: Yields the live files as row groups, in the columns of `layout.add_schema`.
+        tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
+        is_large: Whether the files fill more than one row group.
 
     Attributes:
-        file_schema: The columns of a sidecar: `add` and `remove`.
-        classic_schema: The columns of a classic checkpoint.
-        top_level_schema: The columns of a V2 checkpoint's top-level file.
-        num_files: The number of live files in the batches so far.
+        layout: The columns of the rows.
+        adds: Yields the live files as row groups, in the columns of `layout.add_schema`.
+        tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
+        is_large: Whether the files fill more than one row group.
+        num_files: The number of live files so far.
         size_bytes: The sum of their sizes.
     """
 
-    def __init__(self, snapshot: Snapshot, *, typed_partitions: bool = True) -> None:
-        self._snapshot = snapshot
-        properties = snapshot.properties
-        self._structs = StructColumns()
-        if properties.checkpoint_write_stats_as_struct:
-            self._structs = StructColumns.of(snapshot, typed_partitions=typed_partitions)
-        self._add_schema = FILES_SCHEMA
-        if not properties.checkpoint_write_stats_as_json:
-            self._add_schema = FILES_SCHEMA.remove(FILES_SCHEMA.get_field_index("stats"))
-        add_type = pa.struct([*self._add_schema, *self._structs.fields])
-        file_types = {"add": add_type, "remove": pa.struct(list(TOMBSTONES_SCHEMA))}
-        self.file_schema = pa.schema(list(file_types.items()))
-        types = {"txn": _STATE_TYPES["txn"], **file_types, **_STATE_TYPES}
-        self.classic_schema = pa.schema(list(types.items()))
-        self.top_level_schema = pa.schema(list({**types, **_V2_TYPES}.items()))
+    def __init__(
+        self, layout: Layout, adds: _Rows, tombstones: _Rows, *, is_large: bool = False
+    ) -> None:
+        self.layout = layout
+        self.is_large = is_large
+        self.adds = adds
+        self.tombstones = tombstones
         self.num_files = 0
         self.size_bytes = 0
 
-    def file_batches(self, schema: pa.Schema, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield live files, then tombstones, in the columns of `schema`.
-
-        Other columns are null.
+    def file_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield live files, then tombstones, in the columns of `schema`. Other columns are null.
 
         Raises:
             TableError: A partition value does not fit its type, and the table wants typed ones
                 (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
         """
-        for batch in self._snapshot.iter_files(max_rows):
-            self.num_files += batch.num_rows
-            self.size_bytes += exact_sum(batch.column("size"))
-            ensure_possible(self.size_bytes)
-            columns = [*batch.select(self._add_schema.names).columns, *self._structs.columns(batch)]
-            fields = list(schema.field("add").type)
-            yield _with_column(schema, "add", pa.StructArray.from_arrays(columns, fields=fields))
-        for batch in self._snapshot.iter_tombstones(max_rows):
-            columns = batch.select(TOMBSTONES_SCHEMA.names).columns
-            fields = list(TOMBSTONES_SCHEMA)
-            yield _with_column(schema, "remove", pa.StructArray.from_arrays(columns, fields=fields))
+        for batch in self.adds():
+            self.count(batch.num_rows, exact_sum(batch.column("size")))
+            yield with_struct(schema, "add", batch)
+        for batch in self.tombstones():
+            yield with_struct(schema, "remove", batch.select(TOMBSTONES_SCHEMA.names))
+
+    def count(self, num_files: int, size_bytes: int) -> None:
+        """Count live files that are in the checkpoint.
+
+        Raises:
+            TableError: The sizes are impossible (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
+        """
+        self.num_files += num_files
+        self.size_bytes += size_bytes
+        ensure_possible(self.size_bytes)
+
+
+def rows_of(
+    store: LogStore, snapshot: Snapshot, group_rows: int, limits: LogLimits, way: Way
+) -> CheckpointRows:
+    """Return the rows of a version's checkpoint.
+
+    Args:
+        store: The store of the log.
+        snapshot: The version.
+        group_rows: The most rows of a row group.
+        limits: The most that is read of the log.
+        way: How to find them.
+
+    Raises:
+        TableError, LogFileNotFoundError: The log is damaged.
+    """
+    if way.in_memory:
+        _ = snapshot.files, snapshot.tombstones
+    few = _all_or_none(snapshot.iter_files(group_rows), group_rows)
+    is_large = few is None
+    layout = Layout.of(snapshot, is_large=is_large, typed_partitions=way.typed_partitions)
+
+    def tombstones() -> Iterator[pa.RecordBatch]:
+        return regrouped(snapshot.iter_tombstones(group_rows), group_rows)
+
+    if few is not None:
+        batches = few
+        return CheckpointRows(
+            layout, lambda: regrouped(map(layout.rows, batches), group_rows), tombstones
+        )
+
+    def adds() -> Iterator[pa.RecordBatch]:
+        continued = _continued(store, snapshot, layout, limits) if way.continues else None
+        if continued is not None:
+            return regrouped(continued, group_rows)
+        files = snapshot.iter_files(group_rows)
+        return sorted_rows(map(layout.rows, files), layout, group_rows)
+
+    return CheckpointRows(layout, adds, tombstones, is_large=True)
+
+
+def sorted_rows(
+    rows: Iterable[pa.RecordBatch], layout: Layout, group_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a layout in its order, as row groups, however many they are."""
+    with ExternalSort(layout.keys) as sort:
+        for batch in rows:
+            sort.add(batch)
+        yield from filled(sort.batches(), group_rows)
 
 
 def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:
@@ -130,7 +166,36 @@ def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:
     return tuple(action_to_dict(action) for action in actions)
 
 
-def _with_column(schema: pa.Schema, name: str, values: pa.Array) -> pa.RecordBatch:
+def _continued(
+    store: LogStore, snapshot: Snapshot, layout: Layout, limits: LogLimits
+) -> Iterator[pa.RecordBatch] | None:
+    """Return the rows of the checkpoint before, merged with those of the commits since."""
+    segment = snapshot.segment
+    base = None if segment is None else sorted_base(store, segment, layout, limits)
+    if segment is None or base is None:
+        return None
+    changes = changes_since_checkpoint(store, segment, limits)
+    if changes is None:
+        return None
+    new = sorted_batch([layout.rows(changes.added)], layout.keys)
+    return merged(base_rows([base], changes, layout, limits), new, layout.keys)
+
+
+def _all_or_none(batches: Iterator[pa.RecordBatch], most: int) -> tuple[pa.RecordBatch, ...] | None:
+    """Return the batches if they have at most this many rows, else None."""
+    found = []
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        if rows > most:
+            return None
+        found.append(batch)
+    return tuple(found)
+
+
+def with_struct(schema: pa.Schema, name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows as one struct column of a schema whose other columns are null."""
+    values = pa.StructArray.from_arrays(rows.columns, fields=list(schema.field(name).type))
     columns = [
         values if field.name == name else pa.nulls(len(values), field.type) for field in schema
     ]

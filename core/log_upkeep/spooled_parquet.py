@@ -6,6 +6,7 @@ However large it gets, it is never in memory, and it can be checked before anybo
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 
 import pyarrow as pa
@@ -16,11 +17,12 @@ from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.properties import TableProperties
 
-__all__ = ["SpooledParquet", "ensure_created"]
+__all__ = ["SpooledParquet", "put_once"]
 
 _READ_ROWS = 131_072
 _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
 """Columns without repeated values, for which a dictionary costs time and saves nothing."""
+_PARTITIONS = "add.partitionValues_parsed."
 
 
 class SpooledParquet:
@@ -44,6 +46,8 @@ class SpooledParquet:
             compression=arrow_codec(wanted_codec(properties)),
             data_page_version=data_page_version(properties),
             use_dictionary=_repetitive_leaves(schema),
+            write_statistics=_leaves_with_statistics(schema),
+            write_page_index=True,
         )
         self.num_rows = 0
         self.size_bytes = 0
@@ -59,6 +63,10 @@ class SpooledParquet:
     ) -> None:
         self._writer.close()
         self._file.close()
+
+    def add_metadata(self, texts: Mapping[str, str]) -> None:
+        """Put texts into the file's footer, by their keys."""
+        self._writer.add_key_value_metadata(dict(texts))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, as a row group of its own."""
@@ -77,28 +85,25 @@ class SpooledParquet:
             for batch in file.iter_batches(_READ_ROWS, columns=["add.size"])
         )
 
-    def publish(self, store: LogStore, path: str) -> None:
-        """Create the file at `path`.
-
-        A file that exists already is as good as ours.
-
-        Raises:
-            StorageError: The store failed, or gave no answer twice (kind
-                `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
-        """
-        outcome = store.put_file_if_absent(path, self._file)
-        if outcome is PutOutcome.UNKNOWN:
-            # The same bytes again: if the lost request did arrive, the answer is EXISTS.
-            outcome = store.put_file_if_absent(path, self._file)
-        ensure_created(outcome, path)
+    def publish(self, store: LogStore, path: str) -> bool:
+        """Create the file at `path`, as `put_once` does."""
+        return put_once(lambda: store.put_file_if_absent(path, self._file), path)
 
 
-def ensure_created(outcome: PutOutcome, path: str) -> None:
-    """Refuse to continue if it is unknown whether a part of a checkpoint exists.
+def put_once(put: Callable[[], PutOutcome], path: str) -> bool:
+    """Create a file of a checkpoint. A file that exists already is as good as ours.
+
+    Returns:
+        Whether this call may have created it.
 
     Raises:
-        StorageError: The outcome is unknown (kind `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
+        StorageError: The store failed, or gave no answer twice (kind
+            `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
     """
+    first = outcome = put()
+    if outcome is PutOutcome.UNKNOWN:
+        # The same bytes again: if the lost request did arrive, the answer is EXISTS.
+        outcome = put()
     if outcome is PutOutcome.UNKNOWN:
         raise StorageError(
             f"The checkpoint {path} may or may not have been written, because the store gave no "
@@ -107,20 +112,37 @@ def ensure_created(outcome: PutOutcome, path: str) -> None:
             path=path,
             retryable=True,
         )
+    return first is not PutOutcome.EXISTS
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:
-    leaves = (leaf for field in schema for leaf in _leaves_of(field))
+    leaves = (leaf for field in schema for leaf, _ in _leaves_of(field))
     return [leaf for leaf in leaves if leaf not in _UNIQUE_LEAVES]
 
 
-def _leaves_of(field: pa.Field, prefix: str = "") -> list[str]:
+def _leaves_with_statistics(schema: pa.Schema) -> list[str]:
+    """Return the leaves with statistics: all but partition values that may be NaN.
+
+    Parquet's statistics leave NaN out, so by them a reader would skip the files of that partition.
+    """
+    leaves = (item for field in schema for item in _leaves_of(field))
+    return [
+        leaf
+        for leaf, kind in leaves
+        if not (pa.types.is_floating(kind) and leaf.startswith(_PARTITIONS))
+    ]
+
+
+def _leaves_of(field: pa.Field, prefix: str = "") -> Iterator[tuple[str, pa.DataType]]:
     path = prefix + field.name
     kind = field.type
     if pa.types.is_struct(kind):
-        return [leaf for inner in kind for leaf in _leaves_of(inner, f"{path}.")]
-    if pa.types.is_map(kind):
-        return [f"{path}.key_value.key", f"{path}.key_value.value"]
-    if pa.types.is_list(kind):
-        return [f"{path}.list.element"]
-    return [path]
+        for inner in kind:
+            yield from _leaves_of(inner, f"{path}.")
+    elif pa.types.is_map(kind):
+        yield f"{path}.key_value.key", kind.key_type
+        yield f"{path}.key_value.value", kind.item_type
+    elif pa.types.is_list(kind):
+        yield f"{path}.list.element", kind.value_type
+    else:
+        yield path, kind

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import arrow_type_of, partition_column_of
 from optimist.core.data.statistics.stats_columns import stats_columns
@@ -41,10 +42,18 @@ class StructColumns:
     schema: StructType = _NO_COLUMNS
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
+    def of(
+        cls, snapshot: Snapshot, *, typed_partitions: bool = True, in_any_zone: bool = False
+    ) -> StructColumns:
         """Choose a snapshot's struct columns.
 
         Properties name leaves with statistics (spec 9.2).
+
+        Args:
+            snapshot: The version.
+            typed_partitions: Whether there are partition columns.
+            in_any_zone: Whether to leave out partition columns of timestamps, whose texts may have
+                no zone and so mean another time in another session.
         """
         paths = stats_columns(
             snapshot.schema,
@@ -56,7 +65,9 @@ class StructColumns:
         typed = [
             field
             for field in snapshot.partition_schema
-            if typed_partitions and arrow_type_of(field.data_type) is not None
+            if typed_partitions
+            and arrow_type_of(field.data_type) is not None
+            and not (in_any_zone and str(field.data_type) == "timestamp")
         ]
         return cls(tuple(item for item in found if item is not None), tuple(typed), snapshot.schema)
 
@@ -119,13 +130,23 @@ def _statistics_of(
             continue
         prefix = {"minValues": "min", "maxValues": "max"}.get(field.name, "nullCount")
         leaves = [
-            (item.physical_path, _combine_chunks(flat.column(f"{prefix}.{position}")))
+            (item.physical_path, _without_nan(_combine_chunks(flat.column(f"{prefix}.{position}"))))
             for position, item in enumerate(columns)
             if f"{prefix}.{position}" in flat.column_names
         ]
         arrays.append(_nested_array(leaves))
     is_absent = _combine_chunks(table.column("stats")).is_null()
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_absent)
+
+
+def _without_nan(bounds: pa.Array) -> pa.Array:
+    """Make bounds that are NaN unknown: Parquet's own statistics of a column leave NaN out.
+
+    A reader that skips by those would otherwise skip a file that has such a bound.
+    """
+    if not pa.types.is_floating(bounds.type) or not pc.any(pc.is_nan(bounds), min_count=0).as_py():
+        return bounds
+    return pc.if_else(pc.is_nan(bounds), pa.scalar(None, bounds.type), bounds)
 
 
 def _nested_type(leaves: Sequence[tuple[_Path, pa.DataType]]) -> pa.DataType:

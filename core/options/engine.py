@@ -146,11 +146,12 @@ class EngineOptions:
         30, at_least(0), delta="lastCheckpoint.nonFileActions.threshold"
     )
     checkpoint_part_size: int | None = _key(None, at_least(1), delta="checkpoint.partSize")
+    checkpoint_row_group_rows: int = _key(50_000, at_least(1), own="checkpoint.rowGroupRows")
     checkpoint_v2_top_level_format: str = _key(
         "json", one_of("json", "parquet"), delta="checkpointV2.topLevelFileFormat"
     )
     log_compaction_interval: int = _key(0, at_least(0), own="log.compactionInterval")
-    post_commit_background: bool = _key(False, parse_bool, own="postCommit.background")
+    post_commit_background: bool | None = _key(None, parse_bool, own="postCommit.background")
     write_checksum_enabled: bool = _key(True, parse_bool, delta="writeChecksumFile.enabled")
     checksum_mismatch_fatal: bool = _key(True, parse_bool, delta="checksum.mismatch.fatal")
     checksum_mismatch_fatal_for_reads: bool = _key(

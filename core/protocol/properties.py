@@ -150,7 +150,9 @@ class TableProperties:
     checkpoint_retention_ms: int = _row("checkpointRetentionDuration", 2 * _DAY_MS, INTERVAL)
     sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, INTERVAL)
     checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, FLAG)
-    checkpoint_write_stats_as_struct: bool = _row("checkpoint.writeStatsAsStruct", False, FLAG)
+    checkpoint_write_stats_as_struct: bool | None = _row(
+        "checkpoint.writeStatsAsStruct", None, FLAG
+    )
     column_mapping_mode: str = _row("columnMapping.mode", "none", MAPPING_MODE, is_binding=True)
     max_column_id: int = _row(
         "columnMapping.maxColumnId", 0, LONG, user_settable=False, is_binding=True

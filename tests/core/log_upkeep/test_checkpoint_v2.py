@@ -37,7 +37,7 @@ def test_the_state_stands_in_sidecars_and_a_small_top_level_file(top_level):
     assert name.endswith(f".{top_level}")
     assert len(name.split(".")) == 4
     rows = [len(table.actions_of(f"_sidecars/{each}")) for each in table.names("_sidecars/")]
-    assert rows == [10, 10, 5]
+    assert rows == [10, 10, 4, 1]  # adds and tombstones apart
     live = sorted(item.path for item in add_files(before.files))
     assert sorted(body["path"] for body in table.bodies("add")) == live
     assert [body["path"] for body in table.bodies("remove")] == ["p=2026-11-20/f0"]
@@ -95,7 +95,7 @@ def test_a_hint_stays_short():
     }
     table = full_table(options=options)
     hint = table.checkpoint()
-    assert len(table.names("_sidecars/")) == 5
+    assert len(table.names("_sidecars/")) == 6
     assert set(hint.extra["v2Checkpoint"]) == {"path", "sizeInBytes", "modificationTime"}
 
 
@@ -217,6 +217,9 @@ def in_one_file(table):
     table.checkpoint()
     (name,) = table.checkpoints()
     rows = [row for row in table.actions_of(name) if "sidecar" not in row]
+    for body in (row["add"] for row in rows if "add" in row):
+        for typed in ("stats_parsed", "partitionValues_parsed"):  # JSON has no times
+            body.pop(typed, None)
     rows[0] = {"checkpointMetadata": {"version": 2}}
     data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     table.store.put_overwrite(f"{table.path}/{name}", data)

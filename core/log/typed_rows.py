@@ -1,0 +1,132 @@
+"""The file actions of a checkpoint of this engine, with the typed columns that it has (spec 5.8).
+
+`CheckpointReader` reads checkpoints of all writers in the columns that the table's state has. The
+writer of the next checkpoint continues from one of its own, and takes over all of its columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
+from optimist.core.log.file_table import file_keys
+from optimist.core.log.limits import LogLimits, most_unpacked_bytes, unpacked
+from optimist.core.log.parquet_actions import open_parquet
+from optimist.core.log.parquet_batches import bounded_batches
+from optimist.core.plugins.logstore import LogStore
+
+__all__ = ["TypedFile"]
+
+_BATCH_ROWS = 65_536
+_KEY_COLUMNS = ("path", "deletionVector")
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFile:
+    """A Parquet file of a checkpoint. Each method opens it anew.
+
+    Every method raises `TableError` of kind `OPTIMIST_MALFORMED_CHECKPOINT` for a file that is not
+    as this engine writes it, and `LogFileNotFoundError` for a missing one.
+
+    Attributes:
+        store: The store of the log.
+        path: The path of the file.
+        limits: The most that is read of it.
+    """
+
+    store: LogStore
+    path: str
+    limits: LogLimits
+
+    def metadata(self, key: str) -> str | None:
+        """Return a text that the writer put into the footer, or None."""
+        with self._open() as (file, _):
+            found = (file.metadata.metadata or {}).get(key.encode())
+            return None if found is None else found.decode(errors="replace")
+
+    def rows(self, column: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `add` or `remove`, which has exactly the columns of `schema`."""
+        with self._open() as (file, size_bytes):
+            found = self._structs(file, size_bytes, column, schema)
+            for batch in unpacked(found, size_bytes, self.limits):
+                _ensure_as_written(batch, is_add=column == "add")
+                yield batch
+
+    def keys(self, column: str) -> Iterator[pa.Array]:
+        """Yield the keys of the rows of `add` or `remove` (see `file_keys`)."""
+        with self._open() as (file, size_bytes):
+            wanted = [f"{column}.{name}" for name in _KEY_COLUMNS]
+            for array in self._arrays(file, size_bytes, column, wanted):
+                names = [field.name for field in array.type]
+                yield file_keys(pa.RecordBatch.from_arrays(array.flatten(), names=names))
+
+    def _structs(
+        self, file: pq.ParquetFile, size_bytes: int, column: str, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = pa.struct(list(schema))
+        for array in self._arrays(file, size_bytes, column, [column]):
+            if array.type != wanted:
+                raise ValueError(f"the column {column!r} is {array.type}, not {wanted}")
+            yield pa.RecordBatch.from_arrays(array.flatten(), schema=schema)
+
+    def _arrays(
+        self, file: pq.ParquetFile, size_bytes: int, column: str, wanted: list[str]
+    ) -> Iterator[pa.StructArray]:
+        if file.schema_arrow.get_field_index(column) < 0:
+            raise ValueError(f"it has no column {column!r}")
+        groups = range(file.num_row_groups)
+        most_bytes = most_unpacked_bytes(size_bytes)
+        for batch in bounded_batches(
+            file, wanted, groups, max_rows=_BATCH_ROWS, max_bytes=most_bytes
+        ):
+            array = batch.column(0).drop_null()
+            if len(array):
+                yield array
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[pq.ParquetFile, int]]:
+        with self.store.open_read(self.path) as source:
+            try:
+                with open_parquet(source) as file:
+                    yield file, source.seek(0, os.SEEK_END)
+            except (
+                pa.ArrowException,
+                ArithmeticError,
+                LookupError,
+                TypeError,
+                ValueError,
+            ) as error:
+                raise TableError(
+                    f"The checkpoint's file {shown(self.path)} can't be continued: "
+                    f"{shown(error)}. The table's files are read from it in another way.",
+                    kind=MALFORMED_CHECKPOINT,
+                    path=self.path,
+                ) from error
+
+
+def _ensure_as_written(batch: pa.RecordBatch, *, is_add: bool) -> None:
+    """Refuse rows that this engine does not write, such as those of a forged file."""
+    if batch.column("path").null_count:
+        raise ValueError("a file action lacks its path")
+    if not pc.all(pc.invert(batch.column("dataChange")), min_count=0).as_py():
+        raise ValueError("a file action of a checkpoint changes data")
+    if not is_add:
+        return
+    vectors = batch.column("deletionVector").drop_null()
+    parts = dict(zip((field.name for field in vectors.type), vectors.flatten(), strict=True))
+    given = [batch.column(name) for name in ("size", "partitionValues", "modificationTime")]
+    given += [parts[name] for name in ("storageType", "pathOrInlineDv", "sizeInBytes")]
+    if any(column.null_count for column in (*given, parts["cardinality"])):
+        raise ValueError("an add lacks a value that each add has")
+    counts = (batch.column("size"), parts["sizeInBytes"], parts["cardinality"], parts["offset"])
+    if any((pc.min(column).as_py() or 0) < 0 for column in counts):
+        raise ValueError("an add counts bytes or rows below zero")

@@ -1,0 +1,350 @@
+"""Checkpoints of more than one row group: sorted, typed, and continued from the one before."""
+
+import io
+import json
+from dataclasses import replace
+from random import Random  # noqa: TID251 - a table is its seed
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import checkpoint_tables
+from checkpoint_tables import NOW_MS, V2, Table, add, stats
+from optimist.core.log.file_table import add_files, file_keys
+from optimist.core.log.names import commit_path
+from optimist.core.log_upkeep import external_sort
+from optimist.core.log_upkeep.checkpoint import write_checkpoint
+from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
+from optimist.core.log_upkeep.struct_columns import StructColumns
+from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
+
+SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
+DAY_MS = 24 * 60 * 60 * 1000
+DATES = ["2026-11-20", "2026-11-21", "0001-01-01", "9999-12-31", None, ""]
+
+
+@pytest.fixture(autouse=True)
+def tiny_runs(monkeypatch):
+    """Even few rows are sorted on disk."""
+    monkeypatch.setattr(external_sort, "_RUN_ROWS", 16)
+    monkeypatch.setattr(external_sort, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(external_sort, "_POOL_BLOCKS", 2)
+
+
+def table_of(configuration=None, **arguments):
+    return Table(configuration, options=SMALL, **arguments)
+
+
+def some_adds(count, seed=1, prefix="f"):
+    chance = Random(seed)
+    for number in range(count):
+        low = chance.randint(0, 1000)
+        text = chance.choice([stats(low, low + 9), None, "no JSON", '{"numRecords":1}'])
+        yield AddFile(
+            f"{prefix}{number}",
+            {"p": chance.choice(DATES)},
+            chance.randint(1, 99),
+            1,
+            True,
+            stats=text,
+        )
+
+
+def state_of(snapshot):
+    live = sorted(add_files(snapshot.files), key=lambda item: item.path)
+    gone = snapshot.tombstones.select(["path", "deletionTimestamp", "size"]).sort_by("path")
+    return live, gone.to_pylist()
+
+
+def check_checkpoint_alone(table):
+    """The state from the checkpoint alone is the state of the commits."""
+    version = table.version
+    expected = state_of(table.load())
+    last = table.checkpoint()
+    assert last.version == version
+    assert last.num_of_add_files == len(expected[0])
+    saved = {}
+    for number in range(version):
+        path = commit_path(table.path, number)
+        saved[path] = table.store.read_bytes(path)
+        table.store.delete(path)
+    after = table.load()
+    assert after.segment.commits == ()
+    assert state_of(after) == expected
+    assert last.size == sum(1 for _ in table.actions_of(table.checkpoints()[-1]))
+    for path, data in saved.items():
+        table.store.put_if_absent(path, data)
+
+
+def groups_of(table):
+    """The file of each row group of adds, and its column chunks by path."""
+    found = []
+    folder = "_sidecars/" if table.metadata.configuration.get("delta.checkpointPolicy") else ""
+    names = table.names(folder) if folder else table.checkpoints()[-1:]
+    for name in names:
+        file = pq.ParquetFile(io.BytesIO(table.store.read_bytes(f"{table.path}/{folder}{name}")))
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            chunks = {
+                group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)
+            }
+            if chunks["add.path"].statistics.null_count < group.num_rows:
+                found.append((file.read_row_group(number, columns=["add"]).column("add"), chunks))
+    return found
+
+
+@pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
+def test_rows_are_sorted_by_partition_and_then_by_the_least_value(configuration):
+    table = table_of(configuration).commit(*some_adds(60))
+    check_checkpoint_alone(table)
+    groups = groups_of(table)
+    assert all(1 <= len(rows) <= 8 for rows, _ in groups)
+    if not configuration:
+        found = [row for rows, _ in groups for row in rows.to_pylist()]
+        keys = [
+            (
+                (
+                    row["partitionValues_parsed"]["p"] is None,
+                    str(row["partitionValues_parsed"]["p"]),
+                ),
+                low is None,
+                low or 0,
+            )
+            for row in found
+            for low in [((row["stats_parsed"] or {}).get("minValues") or {}).get("x")]
+        ]
+        assert keys == sorted(keys)
+
+
+def bounds_hold(values, chunk):
+    """Whether a row group's statistics hold for the values of a leaf in it."""
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    known = values.drop_null()
+    low, high = (pa.scalar(each, known.type) for each in (statistics.min, statistics.max))
+    inside = pc.and_(pc.greater_equal(known, low), pc.less_equal(known, high))
+    return statistics.null_count == values.null_count and pc.all(inside, min_count=0).as_py()
+
+
+ODD = {"p": "double", "x": "double", "s": "string", "b": "boolean"}
+
+
+def odd_stats(value, text):
+    bounds = {"x": value, "s": text}
+    return json.dumps(
+        {"numRecords": 3, "minValues": bounds, "maxValues": bounds, "nullCount": {"x": 0}}
+    )
+
+
+def test_the_statistics_of_a_row_group_hold_for_every_row_in_it(monkeypatch):
+    values = ["NaN", -0.0, 0.0, "-Infinity", "Infinity", 1.5, None]
+    texts = ["", "\x7f", "é" * 5000, "z" * 32 + "\U0010ffff", None, "a"]
+    partitions = ["NaN", "0.0", "-0.0", None, "1e300"]
+    chance = Random(5)
+    monkeypatch.setattr(checkpoint_tables.schema_text, "__defaults__", (ODD,))
+    table = table_of()
+    table.commit(
+        *(
+            AddFile(f"f{n}", {"p": chance.choice(partitions)}, 1, 1, True,
+                    stats=odd_stats(chance.choice(values), chance.choice(texts)))
+            for n in range(80)
+        )
+    )  # fmt: skip
+    check_checkpoint_alone(table)
+    seen = 0
+    for rows, chunks in groups_of(table):
+        array = rows.combine_chunks()
+        for kind in ("minValues", "maxValues"):
+            for name in ("x", "s"):
+                leaf = pc.struct_field(array, ["stats_parsed", kind, name])
+                assert bounds_hold(leaf, chunks[f"add.stats_parsed.{kind}.{name}"])
+                assert not any(value != value for value in leaf.to_pylist())
+                seen += 1
+        assert chunks["add.partitionValues_parsed.p"].statistics is None  # it may be NaN
+    assert seen > 20
+
+
+@pytest.mark.parametrize("as_struct", [None, "true", "false"])
+@pytest.mark.parametrize("as_json", ["true", "false"])
+def test_the_next_checkpoint_is_the_state_whatever_happened_since(as_struct, as_json):
+    configuration = {"delta.checkpoint.writeStatsAsJson": as_json}
+    if as_struct:
+        configuration["delta.checkpoint.writeStatsAsStruct"] = as_struct
+    table = table_of(configuration).commit(*some_adds(50))
+    table.checkpoint()
+    chance = Random(3)
+    for step in range(6):
+        live = add_files(table.load().files)
+        gone = chance.sample(live, chance.randint(0, 6))
+        again = [item for item in gone if chance.random() < 0.3]
+        removes = [item.remove(NOW_MS - step) for item in gone]
+        table.commit(*removes, *some_adds(chance.randint(0, 12), step, f"n{step}-"))
+        table.commit(*again)
+        live = sorted(item.path for item in add_files(table.load().files))
+        last = table.checkpoint()
+        assert last.num_of_add_files == len(live)
+        for number in range(table.version):
+            table.store.delete(commit_path(table.path, number))
+        assert sorted(item.path for item in add_files(table.load().files)) == live
+
+
+def test_the_one_before_is_continued_without_reading_statistics_again(monkeypatch):
+    table = table_of().commit(*some_adds(50))
+    table.checkpoint()
+    first = groups_of(table)
+    new = add("new", "2026-11-20")
+    table.commit(new, next(some_adds(1)).remove(NOW_MS))
+    parsed = []
+    real = StructColumns.columns
+    monkeypatch.setattr(
+        StructColumns,
+        "columns",
+        lambda self, files: (parsed.append(files.num_rows), real(self, files))[1],
+    )
+    check_checkpoint_alone(table)
+    assert sum(parsed) == 1
+    assert sum(len(rows) for rows, _ in groups_of(table)) == sum(len(r) for r, _ in first)
+
+
+def test_a_checkpoint_of_another_schema_is_not_continued(monkeypatch):
+    table = table_of().commit(*some_adds(50))
+    table.checkpoint()
+    wide = json.loads(table.metadata.schema_string)
+    wide["fields"][2]["type"] = "integer"  # s is text no more
+    table.metadata = replace(table.metadata, schema_string=json.dumps(wide))
+    table.commit(table.metadata)
+    check_checkpoint_alone(table)
+    kind = groups_of(table)[0][0].type.field("stats_parsed").type.field("minValues").type
+    assert kind.field("s").type == pa.int32()
+
+
+def sidecars(table):
+    name = table.checkpoints()[-1]
+    rows = [json.loads(row) for row in table.store.read_bytes(f"{table.path}/{name}").splitlines()]
+    return {row["sidecar"]["path"]: row["sidecar"] for row in rows if "sidecar" in row}
+
+
+def test_sidecars_that_hold_are_named_again():
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    before = sidecars(table)
+    assert len(before) == 10
+    table.commit(add("f003").remove(NOW_MS), add("g"))
+    check_checkpoint_alone(table)
+    after = sidecars(table)
+    kept = before.keys() & after.keys()
+    assert len(kept) == 9
+    assert all(after[name] == before[name] for name in kept)
+    assert set(table.names("_sidecars/")) >= after.keys()
+
+
+def test_a_file_with_a_vector_or_another_spelling_is_found_in_its_sidecar():
+    vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 2, offset=4)
+    plain = [add(f"f{number:03d}") for number in range(60)]
+    spelled = AddFile("p=2026-11-20/a%20b", {"p": "2026-11-20"}, 5, 1, True)
+    with_vector = AddFile("p=2026-11-20/v", {"p": "2026-11-20"}, 5, 1, True, deletion_vector=vector)
+    table = table_of(V2).commit(*plain, spelled, with_vector)
+    table.checkpoint()
+    table.commit(
+        AddFile("p=2026-11-20/a b", {"p": "2026-11-20"}, 5, 1, True).remove(NOW_MS),
+        with_vector.remove(NOW_MS),
+        AddFile("p=2026-11-20/v", {"p": "2026-11-20"}, 5, 1, True),
+    )
+    check_checkpoint_alone(table)
+    keys = file_keys(table.load().files.combine_chunks().to_batches()[0]).to_pylist()
+    assert "p=2026-11-20/a b" not in keys
+    assert keys.count("p=2026-11-20/v") == 1
+
+
+def test_all_is_written_anew_while_a_cleanup_might_delete_the_one_before():
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    before = sidecars(table)
+    table.clock.advance(29.5 * DAY_MS / 1000)
+    table.commit(add("g"))
+    check_checkpoint_alone(table)
+    assert not before.keys() & sidecars(table).keys()
+
+
+def test_expired_tombstones_leave_their_sidecar():
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    old = [add(f"f{n:03d}").remove(NOW_MS - 6 * DAY_MS) for n in range(10)]
+    new = [add(f"f{n:03d}").remove(NOW_MS) for n in range(10, 20)]
+    table.commit(*old, *new)
+    table.checkpoint()
+    assert len(table.bodies("remove")) == 20
+    table.clock.advance(2 * DAY_MS / 1000)
+    table.commit(add("g"))
+    check_checkpoint_alone(table)
+    assert sorted(body["path"][-4:] for body in table.bodies("remove")) == [
+        f"f{n:03d}" for n in range(10, 20)
+    ]
+
+
+def test_a_failure_takes_back_the_new_sidecars_and_none_that_were_named_before(monkeypatch):
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    before = set(table.names("_sidecars/"))
+    table.commit(add("g"))
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.checkpoint(progress=interrupt)
+    assert set(table.names("_sidecars/")) == before
+    assert table.load().num_files == 81
+
+
+def test_a_sidecar_that_is_gone_is_not_named_again():
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    lost = next(iter(sidecars(table)))
+    table.commit(add("g"))
+    snapshot = table.load()
+    table.store.delete(f"{table.path}/_sidecars/{lost}")
+    last = write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
+    assert last.num_of_add_files == 81
+    assert lost not in sidecars(table)
+
+
+def test_many_checkpoints_of_a_growing_table_keep_sidecars_few_and_large():
+    table = table_of(V2)
+    chance = Random(9)
+    for step in range(40):
+        live = add_files(table.load().files)
+        gone = chance.sample(live, min(len(live), chance.randint(0, 2)))
+        removes = [item.remove(NOW_MS) for item in gone]
+        table.commit(*removes, *some_adds(chance.randint(0, 9), step, f"n{step}-"))
+        table.checkpoint()
+        tags = [item["tags"] for item in sidecars(table).values() if "tags" in item]
+        sizes = [int(item["optimist.rows"]) for item in tags if item["optimist.kind"] == "add"]
+        assert sum(2 * size < 8 for size in sizes) <= 1
+    check_checkpoint_alone(table)
+
+
+def test_a_forged_file_that_claims_our_layout_is_read_in_the_usual_way():
+    table = table_of().commit(*some_adds(50))
+    table.checkpoint()
+    path = f"{table.path}/{table.checkpoints()[-1]}"
+    whole = pq.read_table(io.BytesIO(table.store.read_bytes(path)))
+    digest = pq.ParquetFile(io.BytesIO(table.store.read_bytes(path))).metadata.metadata
+    kind = whole.schema.field("add").type
+    fields = [field for field in kind if field.name != "stats_parsed"]
+    adds = whole.column("add").combine_chunks()
+    other = pa.StructArray.from_arrays(
+        [pc.struct_field(adds, [field.name]) for field in fields],
+        fields=fields,
+        mask=adds.is_null(),
+    )
+    index = whole.schema.get_field_index("add")
+    sink = io.BytesIO()
+    forged = whole.set_column(index, "add", other)
+    key = LAYOUT_KEY.encode()
+    pq.write_table(forged.replace_schema_metadata({key: digest[key]}), sink)
+    table.store.put_overwrite(path, sink.getvalue())
+    table.commit(add("new"))
+    check_checkpoint_alone(table)
