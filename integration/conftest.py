@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from optimist.core.transaction.hooks import default_hooks
+
 pytest.register_assert_rewrite("hostile_entries")  # its assertions are the tests'
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +33,12 @@ AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
+
+
+@pytest.fixture(autouse=True)
+def checkpoints_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit returns after its checkpoint, so that a test need not wait for it."""
+    monkeypatch.setattr(default_hooks, "_LATE_BY_DEFAULT", frozenset())
 
 
 @dataclass(frozen=True, slots=True)

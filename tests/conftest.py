@@ -23,6 +23,7 @@ from optimist.core.data.storage import filesystem
 from optimist.core.errors.kinds import CLASS_OF_KIND
 from optimist.core.plugins import lock_registry, logstore_registry
 from optimist.core.table import delta_log
+from optimist.core.transaction.hooks import default_hooks
 from optimist.logstores.shared import create_probe
 
 _DOCS = Path(__file__).parents[1] / "docs"
@@ -58,6 +59,12 @@ def a_process_that_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta_log, "_CACHE", delta_log.HandleCache())
     lock_registry._instance.cache_clear()
     filesystem._build.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def checkpoints_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit returns after its checkpoint, so that a test need not wait for it."""
+    monkeypatch.setattr(default_hooks, "_LATE_BY_DEFAULT", frozenset())
 
 
 @pytest.fixture(autouse=True)

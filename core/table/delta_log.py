@@ -473,8 +473,8 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
     def wait_for_background_work(self, timeout_s: float | None = None) -> bool:
         """Wait for the checksums, checkpoints and cleanups that commits left to the background.
 
-        There is such work only with the option `postCommit.background`. The interpreter also waits
-        for it when it ends. The log and `CommitResult.wait_for_hooks` tell how each piece ended.
+        There is none with the option `postCommit.background=false`. The interpreter also waits for
+        it when it ends. The log and `CommitResult.wait_for_hooks` tell how each piece ended.
 
         Returns:
             False if they are not done after `timeout_s` seconds.

@@ -19,7 +19,7 @@ from optimist.core.table.commit_watchers import tell_watchers
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
 from optimist.core.transaction.hooks.background import BackgroundWork
-from optimist.core.transaction.hooks.default_hooks import default_hooks
+from optimist.core.transaction.hooks.default_hooks import default_hooks, runs_late
 from optimist.core.transaction.hooks.hooks import (
     CommittedTransaction,
     HookOutcome,
@@ -38,7 +38,7 @@ class OwnCommits:
     """The `CommitListener` of one handle. Threads may share it.
 
     Attributes:
-        background: The work of hooks that may run later, where the options ask for that.
+        background: The work of hooks that run later.
     """
 
     def __init__(
@@ -136,8 +136,7 @@ class OwnCommits:
     ) -> tuple[HookOutcome, ...]:
         """See `CommitListener.run_hooks`."""
         hooks = (*default_hooks(committed, self._cleaner, self._newest.take_up), *registered)
-        in_background = self._table.options.post_commit_background
-        return run_hooks(hooks, committed, self.background if in_background else None)
+        return run_hooks(hooks, committed, self.background, runs_late)
 
     def _status_of_commit(self, version: int) -> FileStatus:
         """Return the status of our own commit as listed, without a size where that costs."""

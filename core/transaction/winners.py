@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
 from optimist.core.log.segment import commit_version, newer_commits
@@ -78,7 +79,7 @@ def _list_winners(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
         f"{ours.table_path}, and the log no longer continues from that version. Meanwhile the "
         "table was dropped and made again, or restored from a copy, or its log was cleaned up. If "
         "the operation is meant for the table as it is now, run it again.",
-        kind="OPTIMIST_PREDECESSOR_MISSING",
+        kind=PREDECESSOR_MISSING,
         path=commit_path(table.log_path, version),
         version=version,
         retryable=False,

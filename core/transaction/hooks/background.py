@@ -1,7 +1,9 @@
 """Work that need not be done before a commit returns (spec 1.15).
 
-*Provides*: the work of one table is done in the order in which it was submitted; when the
-interpreter ends, it waits for what is left.
+*Provides*: the work of one table is done in the order in which it was submitted, one piece at a
+time; when the interpreter ends, it waits for what is left. Work of a key of which newer work comes
+before it has begun is not done: it ends as the newer work does. So work that takes longer than the
+time between two commits does not pile up.
 
 *Does not provide*: any promise across a crash or in a forked child. The parent keeps the work that
 it has begun, and a caller that waits for it in the child gets an error. So only work that a table
@@ -14,6 +16,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from optimist.core.forking import ForkSafeLock, PerProcess, renew_in_child
@@ -29,13 +33,17 @@ class BackgroundWork:
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[_Piece] = deque()
         self._is_running = False
         self._pending: set[_Promise[Any]] = set()
         renew_in_child(self, BackgroundWork._leave_to_parent)
 
-    def submit(self, work: Callable[[], _Answer]) -> Future[_Answer]:
+    def submit(self, work: Callable[[], _Answer], key: str | None = None) -> Future[_Answer]:
         """Do the work after all that was submitted before, and return a future of its result.
+
+        Args:
+            work: The work.
+            key: Work of the same key that still waits is left out for this. None: nothing is.
 
         Raises:
             RuntimeError: The interpreter is ending.
@@ -46,8 +54,13 @@ class BackgroundWork:
                 # `_run_all` waits for the lock that we hold, and so finds the work appended below.
                 _POOL.get().submit(self._run_all)
                 self._is_running = True
-            self._waiting.append(lambda: _settle_future(future, work))
+            left_out = [each for each in self._waiting if key is not None and each.key == key]
+            for each in left_out:
+                self._waiting.remove(each)
+            self._waiting.append(_Piece(future, work, key))
             self._pending.add(future)
+        for each in left_out:
+            future.add_done_callback(partial(_end_alike, each.future))
         future.add_done_callback(self._forget_work)
         return future
 
@@ -79,8 +92,8 @@ class BackgroundWork:
                 if not self._waiting:
                     self._is_running = False
                     return
-                work = self._waiting.popleft()
-            work()
+                piece = self._waiting.popleft()
+            _settle_future(piece.future, piece.work)
 
 
 class _Promise(Future[_Answer]):
@@ -91,6 +104,27 @@ class _Promise(Future[_Answer]):
         # The inherited condition may be held by a thread that exists only in the parent.
         self._condition = threading.Condition()
         self.cancel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """A piece of work that waits, and the future of its result."""
+
+    future: _Promise[Any]
+    work: Callable[[], Any]
+    key: str | None
+
+
+def _end_alike(older: _Promise[Any], newer: Future[Any]) -> None:
+    """Settle the future of work that was left out as that of the newer work."""
+    if older.done():  # given up in a forked child
+        return
+    if newer.cancelled():
+        older.give_up()
+    elif (error := newer.exception()) is not None:
+        older.set_exception(error)
+    else:
+        older.set_result(newer.result())
 
 
 def _settle_future(future: Future[_Answer], work: Callable[[], _Answer]) -> None:

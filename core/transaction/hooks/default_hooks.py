@@ -1,11 +1,13 @@
 """The hooks of every commit: checksum, log compaction, checkpoint with cleanup, symlink manifest.
 
-Spec 1.15. All but the last can run in the background: a table is whole without what they write.
+Spec 1.15. All but the last can run in the background: a table is whole without what they write. By
+default the checkpoint does, since it takes many times as long as the commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from optimist.core.errors import TableError
@@ -24,6 +26,7 @@ from optimist.core.transaction.hooks.hooks import (
     CommittedTransaction,
     HookOutcome,
     PostCommitHook,
+    commits_after,
 )
 from optimist.core.transaction.hooks.symlink_manifest import GenerateSymlinkManifest
 
@@ -36,10 +39,14 @@ __all__ = [
     "missed_hooks",
     "names_files",
     "raises_on_failure",
+    "runs_late",
 ]
 
 
 TakeUp: TypeAlias = Callable[[KnownLog, Checkpoint], None]
+
+_LATE_BY_DEFAULT = frozenset({"Post Commit Checkpoint Trigger"})
+"""The hooks that run in the background if the options do not say whether hooks do."""
 
 
 class ChecksumHook:
@@ -82,6 +89,7 @@ class CheckpointHook:
 
     name = "Post Commit Checkpoint Trigger"
     may_run_later = True
+    only_newest_counts = True
 
     def __init__(self, cleaner: LogCleaner, take_up: TakeUp) -> None:
         self._cleaner = cleaner
@@ -91,7 +99,15 @@ class CheckpointHook:
         """Checkpoint exactly the committed version."""
         store, snapshot = committed.table.store, committed.snapshot
         options, clock = committed.table.options, committed.table.clock
-        last = write_checkpoint(store, snapshot, options=options, clock=clock)
+        is_late = runs_late(self, committed)
+        last = write_checkpoint(
+            store,
+            snapshot,
+            options=options,
+            clock=clock,
+            continues=not committed.is_large,
+            ensure_still_there=partial(_ensure_still_there, committed, is_late=is_late),
+        )
         written = written_checkpoint(committed.table.log_path, last, clock.now_ms())
         self._take_up(snapshot.known_log, written)
         self._cleaner.clean_up(store, snapshot, options=options, clock=clock)
@@ -158,6 +174,25 @@ def missed_hooks(
 def names_files(actions: Sequence[Action], files: ManyFiles | None) -> bool:
     """Return whether a commit with these actions, and with these files as columns, names files."""
     return bool(files) or any(isinstance(action, FILE_ACTIONS) for action in actions)
+
+
+def _ensure_still_there(committed: CommittedTransaction, *, is_late: bool) -> None:
+    """Refuse to write about a version whose table was dropped since the commit returned."""
+    if is_late:
+        commits_after(committed.table.store, committed.snapshot)
+
+
+def runs_late(hook: PostCommitHook, committed: CommittedTransaction) -> bool:
+    """Return whether a hook runs in the background, after the commit has returned.
+
+    Without an option that decides, the checkpoint does. It does not after a large commit, whose
+    version is slow to read until then, and not where the caller wants its failure raised.
+    """
+    options = committed.table.options
+    if options.post_commit_background is not None:
+        return options.post_commit_background and getattr(hook, "may_run_later", False)
+    is_awaited = committed.is_large or raises_on_failure(hook.name, options)
+    return hook.name in _LATE_BY_DEFAULT and not is_awaited
 
 
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from typing import Protocol
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, UsageError
+from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
@@ -59,7 +60,8 @@ class PostCommitHook(Protocol):
     """Something to do after a commit. Register it before, with `register_post_commit_hook`.
 
     A hook whose attribute `may_run_later` is true runs in the background where the option
-    `postCommit.background` is on.
+    `postCommit.background` is on. If its attribute `only_newest_counts` is true, too, one that
+    still waits is left out when a newer one of the table comes, and ends as that one does.
     """
 
     @property
@@ -114,18 +116,20 @@ class HookOutcome:
 def run_hooks(
     hooks: Sequence[PostCommitHook],
     committed: CommittedTransaction,
-    background: BackgroundWork | None = None,
+    background: BackgroundWork,
+    is_late: Callable[[PostCommitHook, CommittedTransaction], bool],
 ) -> tuple[HookOutcome, ...]:
     """Run every hook in the order given, even after one of them has failed.
 
     Args:
         hooks: The hooks to run.
         committed: The commit that they follow.
-        background: Runs the hooks that may run later, in the same order. None: all run now.
+        background: Runs the hooks that are to run later, in the same order.
+        is_late: Whether a hook is to run later.
     """
     return tuple(
         _submit_hook(hook, committed, background)
-        if background is not None and getattr(hook, "may_run_later", False)
+        if is_late(hook, committed)
         else _run_hook(hook, committed)
         for hook in hooks
     )
@@ -136,7 +140,8 @@ def _submit_hook(
 ) -> HookOutcome:
     try:
         work = partial(_run_hook, hook, committed, is_late=True)
-        return HookOutcome(hook.name, pending=background.submit(work))
+        key = hook.name if getattr(hook, "only_newest_counts", False) else None
+        return HookOutcome(hook.name, pending=background.submit(work, key))
     except RuntimeError:  # the interpreter is ending and starts no more threads
         return _run_hook(hook, committed)
 
@@ -181,7 +186,7 @@ def commits_after(store: LogStore, snapshot: Snapshot) -> tuple[FileStatus, ...]
         f"Version {snapshot.version} of {snapshot.table_path} was committed, but is no longer in "
         "the log: the table was dropped and made again, or restored, or its log was cleaned up. "
         "Nothing more was written about it.",
-        kind="OPTIMIST_PREDECESSOR_MISSING",
+        kind=PREDECESSOR_MISSING,
         path=commit_path(snapshot.log_path, snapshot.version),
         version=snapshot.version,
         retryable=False,

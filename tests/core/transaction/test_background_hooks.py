@@ -7,11 +7,13 @@ import threading
 
 import pytest
 
-from optimist.core.errors import StorageError
+from optimist.core.errors import PostCommitHookError, StorageError
 from optimist.core.log.names import checksum_name, classic_checkpoint_name
 from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.hooks import default_hooks
 from optimist.core.transaction.hooks.background import BackgroundWork
+from optimist.core.transaction.hooks.default_hooks import CheckpointHook
 from optimist.logstores import MemoryLogStore
 
 PATIENCE_S = 30
@@ -24,11 +26,12 @@ class GatedStore(MemoryLogStore):
 
     def __init__(self):
         super().__init__(clock=ManualClock())
-        self.gate = threading.Event()
+        self.gate, self.is_waiting = threading.Event(), threading.Event()
         self.failing = False
 
     def put_if_absent(self, path, data):
         if not path.endswith(".json"):
+            self.is_waiting.set()
             assert self.gate.wait(PATIENCE_S)
             if self.failing:
                 raise StorageError("the disk is full", kind="OPTIMIST_STORAGE", retryable=False)
@@ -118,8 +121,116 @@ def test_hooks_of_users_run_before_the_commit_returns(table):
     assert table.log.wait_for_background_work(PATIENCE_S)
 
 
-def test_without_the_option_all_is_done_when_the_commit_returns(make_table):
-    table = make_table(configuration=OFTEN).create()
+@pytest.fixture
+def by_default(monkeypatch):
+    """What is late if no option says so; other tests have none of it."""
+    monkeypatch.setattr(default_hooks, "_LATE_BY_DEFAULT", frozenset({CheckpointHook.name}))
+
+
+@pytest.fixture
+def gated(make_table, by_default):
+    def make(**options):
+        return make_table(store=LateStore(), options=options, configuration=OFTEN).create()
+
+    return make
+
+
+class LateStore(GatedStore):
+    """Lets no checkpoint be created until the gate opens."""
+
+    def put_if_absent(self, path, data):
+        if ".checkpoint." not in path:
+            return MemoryLogStore.put_if_absent(self, path, data)
+        return super().put_if_absent(path, data)
+
+
+def test_by_default_only_the_checkpoint_is_late(gated):
+    table = gated()
+    results = [commit(table, f"f{number}") for number in range(2)]
+    assert checksum_name(2) in names(table)
+    assert [hook.is_pending for hook in results[1].hooks] == [False, True]
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    assert classic_checkpoint_name(2) in names(table)
+
+
+def test_a_checkpoint_that_still_waits_is_left_out_for_a_newer_one_and_ends_like_it(gated):
+    table = gated()
+    results = [commit(table, f"f{number}") for number in range(8)]
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    written = {version for version in range(9) if classic_checkpoint_name(version) in names(table)}
+    assert 8 in written
+    assert written <= {2, 4, 8}  # the thread may take its time to begin
+    assert 6 not in written
+    for result in results:
+        assert result.wait_for_hooks(PATIENCE_S).failed_hooks == ()
+    assert len(table.live()) == 8
+
+
+def test_a_failure_of_the_newer_checkpoint_is_that_of_the_one_left_out(gated):
+    table = gated()
+    results = [commit(table, f"f{number}") for number in range(8)]
+    table.store.failing = True
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    for version in (6, 8):
+        (failed,) = results[version - 1].wait_for_hooks(PATIENCE_S).failed_hooks
+        assert "full" in str(failed.error)
+
+
+@pytest.mark.parametrize(
+    "key", ["postCommitHook.throwOnError", "checkpoint.exceptionThrowing.enabled"]
+)
+def test_a_failure_that_the_caller_wants_raised_is_raised_by_the_commit(gated, key):
+    table = gated(**{f"spark.databricks.delta.{key}": "true"})
+    table.store.failing = True
+    table.store.gate.set()
+    commit(table, "f0")
+    with pytest.raises(PostCommitHookError, match="full"):
+        commit(table, "f1")
+    assert table.live() == ["f0", "f1"]
+
+
+def test_a_table_made_anew_gets_no_checkpoint_of_the_one_before(gated, make_table):
+    table = gated()
+    results = [commit(table, f"f{number}") for number in range(2)]
+    assert table.store.is_waiting.wait(PATIENCE_S)  # it has looked, and is about to create
+    for name in names(table):
+        table.store.delete(f"{table.log.log_path}/{name}")
+    other = make_table(store=table.store, path=table.path).create()
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    (failed,) = results[1].wait_for_hooks(PATIENCE_S).failed_hooks
+    assert failed.error.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    assert not any(".checkpoint" in name or "_last" in name for name in names(other))
+
+
+def test_work_that_was_left_out_is_given_up_in_a_forked_child():
+    work, over = BackgroundWork(), threading.Event()
+    work.submit(lambda: over.wait(PATIENCE_S))
+    older, newer = (work.submit(lambda: 1, "a key") for _ in range(2))
+    try:
+        work._leave_to_parent()  # what the child runs
+        assert older.cancelled()
+        assert newer.cancelled()
+    finally:
+        over.set()
+
+
+def test_work_of_other_keys_is_not_left_out():
+    work, over, done = BackgroundWork(), threading.Event(), []
+    work.submit(lambda: over.wait(PATIENCE_S))
+    for key in ("a", None, "b", "a", None):
+        work.submit(lambda key=key: done.append(key), key)
+    over.set()
+    assert work.wait(PATIENCE_S)
+    assert done == [None, "b", "a", None]
+
+
+def test_where_the_options_say_no_all_is_done_when_the_commit_returns(make_table, by_default):
+    never = {"optimist.postCommit.background": "false"}
+    table = make_table(configuration=OFTEN, options=never).create()
     results = [commit(table, f"f{number}") for number in range(2)]
     assert not any(hook.is_pending for result in results for hook in result.hooks)
     assert results[1].wait_for_hooks() == results[1]
@@ -149,20 +260,24 @@ SCRIPT = """
 import sys, time
 import pyarrow as pa
 from optimist.core import DeltaLog
-log = DeltaLog.for_path(sys.argv[1], {"optimist.postCommit.background": "true",
+log = DeltaLog.for_path(sys.argv[1], {**eval(sys.argv[2]),
     "spark.databricks.delta.properties.defaults.checkpointInterval": "1"})
 for number in range(4):
     log.append(pa.table({"x": [number]}))
 """
 
 
-def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path):
+@pytest.mark.parametrize("options", [BACKGROUND, {}])
+def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path, options):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", SCRIPT, str(tmp_path), repr(options)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = {path.name for path in (tmp_path / "_delta_log").iterdir()}
-    assert {classic_checkpoint_name(version) for version in (1, 2, 3)} <= found
+    assert classic_checkpoint_name(3) in found  # it may stand for those before
     assert {checksum_name(version) for version in range(4)} <= found
 
 
