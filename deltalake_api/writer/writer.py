@@ -104,7 +104,7 @@ def write_deltalake(
 
 def _columns_that_stay(log: DeltaLog, request: LocalWrite) -> list[str]:
     is_there = not request.overwrites_schema and log.table_exists()
-    return log.snapshot().schema.names if is_there else []
+    return list(log.snapshot().schema.names) if is_there else []
 
 
 @one_operation

@@ -111,9 +111,7 @@ def _check_each(
         yield is_missing
 
 
-def _listed_paths(
-    directories: list[str], root: str, access: DataAccess | None
-) -> Iterator[str]:
+def _listed_paths(directories: list[str], root: str, access: DataAccess | None) -> Iterator[str]:
     """Yield the paths of the files in these directories, and of some more below the table's."""
     inside = [each for each in directories if f"{each}/".startswith(f"{root}/")]
     for each in _tops([root] if len(inside) > _FEW_DIRECTORIES else inside):

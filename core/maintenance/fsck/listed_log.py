@@ -133,10 +133,10 @@ class ListedLog:
         known |= {compacted_range(status)[1]: status.name for status in self.compacted}
         known |= {each.version: each.files[0].name for each in self.checkpoints}
         last = max(known, default=-1)
-        if newest < last and self.commits:
-            if not is_there(store, commit_path(self.log_path, newest + 1)):
-                proof = f"the newest commit is {newest}, but {known[last]} is there"
-                yield Finding("gap", self.log_path, proof, newest + 1)
+        is_behind = newest < last and bool(self.commits)
+        if is_behind and not is_there(store, commit_path(self.log_path, newest + 1)):
+            proof = f"the newest commit is {newest}, but {known[last]} is there"
+            yield Finding("gap", self.log_path, proof, newest + 1)
 
     def _incomplete_checkpoints(self, store: LogStore, now_ms: int) -> Iterator[Finding]:
         """Find empty checkpoints and those that lack a part, unless they may be in the making."""

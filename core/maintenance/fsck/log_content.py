@@ -266,8 +266,8 @@ class LogContent:
             return "checksum-mismatch", proof
         if not self._sound_are(base.version + 1, content.version):
             return None
-        proof = untruth_of(content, base, self._commits)
-        return None if proof is None else ("untrue-checkpoint", proof)
+        untruth = untruth_of(content, base, self._commits)
+        return None if untruth is None else ("untrue-checkpoint", untruth)
 
     def _read_checkpoint(
         self, checkpoint: Checkpoint
