@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from optimist.core.expressions.cursor import NotSqlError
 from optimist.core.expressions.parser import parse_expression
 from optimist.core.expressions.tree import Call, Expression, Interval, Name, Operation, walk
+from optimist.core.values.time_zones import session_zone
 
 __all__ = ["Moment"]
 
@@ -30,11 +31,11 @@ class Moment:
 
     Attributes:
         epoch_ms: The time.
-        zone: The zone of the session, which decides what the date is.
+        zone_name: The zone of the session, which decides what the date is; None for UTC.
     """
 
     epoch_ms: int
-    zone: dt.tzinfo = dt.timezone.utc
+    zone_name: str | None = None
 
     def fixed(self, sql: str, columns: Collection[str]) -> str:
         """Return the text with constants for the functions of the moment.
@@ -79,8 +80,9 @@ class Moment:
 
     def _written(self, function: str, now: dt.datetime, step: dt.timedelta) -> str | None:
         """Return the constant; if it is moved, statistics of files can be compared with it."""
-        here = now.astimezone(self.zone)
-        if step and (self.zone != dt.timezone.utc and function not in _DATES):
+        zone = session_zone(self.zone_name or "UTC")
+        here = now.astimezone(zone)
+        if step and (zone != dt.timezone.utc and function not in _DATES):
             return None
         try:
             return _CONSTANTS[function](now + step, here + step)

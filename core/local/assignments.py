@@ -94,9 +94,9 @@ class LocalAssignments:
                 value = moment.fixed(value, (seen or schema).names)
             parsed = parse_assigned(value, seen or schema, zone=zone)
             values[target.path] = shaped_as(
-                parsed, target.data_type, name, may_lack_fields=may_lack_fields
+                parsed, target.data_type, name, may_lack_fields=may_lack_fields, zone=zone
             )
-        return cls(schema, values, generated=GeneratedColumns.of(schema))
+        return cls(schema, values, generated=GeneratedColumns.of(schema, moment))
 
     @property
     def targets(self) -> frozenset[str]:

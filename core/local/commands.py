@@ -23,7 +23,6 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.errors.argument_types import ensure_kind, ensure_optional_text, wrong_type
 from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
-from optimist.core.expressions.moments import Moment
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
@@ -126,7 +125,7 @@ def update(
     def work(pending: UncommittedFiles) -> Changes:
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
         condition = None if predicate is None else _condition(txn, predicate)
-        assignments = LocalAssignments.of(values, schema, moment=Moment(txn.begun_ms))
+        assignments = LocalAssignments.of(values, schema, zone=txn.zone, moment=txn.moment)
         ensure_none_updated(schema, (path[0] for path in assignments.values))
         ensure_rows_can_be_checked(txn.metadata, schema, schema, evaluated=_EVALUATED)
         writer = RowWriter(_local_target(txn, options, "UPDATE"), pending)
@@ -153,13 +152,13 @@ def merge(
         evolves = request.evolves_schema or txn.table.options.schema_auto_merge_enabled
         source = SourceRows.of(request.source, source_schema)
         columns = (*before.names, *source_schema.names)
-        fixed = request.at_moment(Moment(txn.begun_ms), columns)
+        fixed = request.at_moment(txn.moment, columns)
         plain = replace(fixed, evolves_schema=evolves)
         ensure_order(plain.clauses)
         if evolves:
             evolve_schema(txn, source_schema, plain.clauses, None, is_plain=True)
         schema = txn.table_metadata.schema
-        sides = plain.sides(before, source_schema)
+        sides = plain.sides(before, source_schema, txn.zone)
         resolved = LocalResolvedMerge.of(plain, source, sides, schema)
         given = resolved.always_given(schema)
         ensure_rows_can_be_checked(txn.metadata, schema, given, evaluated=_EVALUATED)
@@ -172,11 +171,11 @@ def merge(
 
 
 def _condition(txn: OptimisticTransaction, given: str | Predicate) -> LocalCondition:
-    return LocalCondition.of(given, txn.snapshot, Moment(txn.begun_ms))
+    return LocalCondition.of(given, txn.snapshot, txn.moment)
 
 
 def _local_target(txn: OptimisticTransaction, options: CommandOptions, command: str) -> LocalTarget:
-    return LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, command))
+    return LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, command), txn.zone)
 
 
 def _find_candidates(txn: OptimisticTransaction, condition: LocalCondition | None) -> pa.Table:

@@ -55,7 +55,7 @@ def complete_rows(
     names = [name for name in (find_name(schema.names, name) for name in given) if name]
     missing = [item for item in schema if item.name not in names]
     defaults = _default_values(missing, schema, moment)
-    generated = GeneratedColumns.of(schema)
+    generated = GeneratedColumns.of(schema, moment)
     filled = with_values(rows, defaults)
     numbered, numbered_names = with_identity_numbers(filled, schema, names, num_before=num_before)
     return generated.completed(numbered, names), numbered_names
@@ -92,5 +92,6 @@ def _default_values(
 
 def _default_value(sql: str, item: StructField, schema: StructType, moment: Moment | None) -> Value:
     if moment is None or not moment.is_instant(sql):
-        return parse_column_sql(sql, item, schema, "default")
+        zone = None if moment is None else moment.zone_name
+        return parse_column_sql(sql, item, schema, "default", zone=zone)
     return stored_as(parse_value(moment.fixed(sql, ()), schema), item.data_type, item.name)

@@ -54,7 +54,8 @@ class LocalCondition:
                 `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: It names an unknown column.
         """
-        return cls.on(given, snapshot.schema, snapshot.partition_columns, moment)
+        columns = snapshot.partition_columns
+        return cls.on(given, snapshot.schema, columns, moment, zone=snapshot.zone)
 
     @classmethod
     def on(
@@ -63,13 +64,15 @@ class LocalCondition:
         schema: StructType,
         partition_columns: Sequence[str],
         moment: Moment | None = None,
+        *,
+        zone: str,
     ) -> LocalCondition:
         """Resolve a condition against columns, as `of` does against a table's."""
         predicate = ensure_columns(predicate_at(moment, given, schema.names), schema)
-        ensure_exact(predicate, schema, remedy=RUN_WITH_SPARK)
+        ensure_exact(predicate, schema, remedy=RUN_WITH_SPARK, zone=zone)
         names = {path[0].lower() for path in predicate.columns()}
         partitions = {name.lower() for name in partition_columns}
-        return cls(str(given), predicate, bool(names) and names <= partitions)
+        return cls(str(given), predicate, bool(names) and names <= partitions, zone)
 
     def matching_partitions(self, snapshot: Snapshot, files: pa.Table) -> pa.Table:
         """Return the files of matching partitions, for a condition on partition columns only."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from optimist.core.commands.row_rules import constraint_violated, values_at
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.expressions.moments import Moment
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.stored_values import Value, stored_as
 from optimist.core.local.values import parse_value
@@ -42,13 +43,19 @@ class GeneratedColumns:
     values: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: StructType) -> GeneratedColumns:
+    def of(cls, schema: StructType, moment: Moment | None = None) -> GeneratedColumns:
         """Resolve the expressions of a table.
+
+        Args:
+            schema: The table's schema.
+            moment: When the statement began; if it names no zone, expressions of times are left to
+                Spark, whose sessions have one.
 
         Raises:
             UsageError: Only Spark can compute one (kind `OPTIMIST_NEEDS_SPARK`).
         """
-        found = {item.name: _generated_value(item, schema) for item in schema}
+        zone = None if moment is None else moment.zone_name
+        found = {item.name: _generated_value(item, schema, zone) for item in schema}
         return cls(schema, {name: value for name, value in found.items() if value is not None})
 
     def completed(self, rows: pa.Table, given: Collection[str]) -> pa.Table:
@@ -69,19 +76,24 @@ class GeneratedColumns:
         return with_values(rows, computed)
 
 
-def parse_column_sql(sql: str, item: StructField, schema: StructType, what: str) -> Value:
-    """Parse the SQL of a column, as far as its value depends on no session.
+def parse_column_sql(
+    sql: str, item: StructField, schema: StructType, what: str, *, zone: str | None = None
+) -> Value:
+    """Parse the SQL of a column, as far as its value depends on no session, or on the given zone.
 
     Args:
         sql: The SQL.
         item: The column.
         schema: The columns that it may name.
         what: What the SQL is, for errors.
+        zone: The time zone of the session; None leaves times to Spark.
 
     Raises:
         UsageError: Only Spark can compute it (kind `OPTIMIST_NEEDS_SPARK`).
         SchemaError: It is a constant that does not fit the column.
     """
+    if zone is not None:
+        return stored_as(parse_value(sql, schema, zone=zone), item.data_type, item.name, zone)
     parsed = parse_value(sql, schema)
     if item.data_type == _TIMESTAMP and not parsed.columns:
         _refuse(item, sql, what)  # the meaning of its text depends on the zone of Spark's session
@@ -107,12 +119,12 @@ def with_values(rows: pa.Table, values: Mapping[str, Value]) -> pa.Table:
     return rows
 
 
-def _generated_value(item: StructField, schema: StructType) -> Value | None:
+def _generated_value(item: StructField, schema: StructType, zone: str | None) -> Value | None:
     """Return the computation of a generated column, or None for another column."""
     sql = generation_expression(item)
     if sql is None:
         return None
-    value = parse_column_sql(sql, item, schema, "generation expression")
+    value = parse_column_sql(sql, item, schema, "generation expression", zone=zone)
     read = [schema.find(path[0]) for path in value.columns]
     if any(column is not None and DECLARED_TYPE in column.metadata for column in (item, *read)):
         _refuse(item, sql, "generation expression")  # is a char padded before or after?

@@ -26,7 +26,9 @@ from optimist.core.schema.types import (
 __all__ = ["shaped_as"]
 
 
-def shaped_as(value: Value, target: DataType, what: str, *, may_lack_fields: bool) -> Value:
+def shaped_as(
+    value: Value, target: DataType, what: str, *, may_lack_fields: bool, zone: str
+) -> Value:
     """Cast a value to the type of a column, and give structs the fields of the column.
 
     Args:
@@ -34,6 +36,7 @@ def shaped_as(value: Value, target: DataType, what: str, *, may_lack_fields: boo
         target: The column's type.
         what: The name of the column, for errors.
         may_lack_fields: Whether structs may lack fields of the column; those become null.
+        zone: The session's time zone.
 
     Raises:
         UsageError: Only Spark can do the cast exactly (kind `OPTIMIST_NEEDS_SPARK`).
@@ -41,7 +44,7 @@ def shaped_as(value: Value, target: DataType, what: str, *, may_lack_fields: boo
     """
     is_nested = isinstance(target, (StructType, ArrayType, MapType))
     if not is_nested or not _fits(value.data_type, target, may_lack_fields):
-        return stored_as(value, target, what)
+        return stored_as(value, target, what, zone)
     schema = StructType((StructField("value", target),))
     plain = without_mapping(schema)
 

@@ -39,7 +39,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
-from optimist.core.values.time_zones import instant
+from optimist.core.values.time_zones import instant, session_zone
 
 __all__ = ["Value", "stored_as"]
 
@@ -49,13 +49,14 @@ _ONE_ROW = pa.table({"none": [None]})
 _READ_FROM_TEXT = (*INTEGERS, "float", "double", "boolean", "date")
 
 
-def stored_as(value: Value, target: DataType, what: str) -> Value:
+def stored_as(value: Value, target: DataType, what: str, zone: str = "UTC") -> Value:
     """Cast a value to the type of a column.
 
     Args:
         value: The value.
         target: The column's type.
         what: The name of the value or the column, for errors.
+        zone: The session's time zone.
 
     Raises:
         UsageError: Only Spark can do the cast exactly (kind `OPTIMIST_NEEDS_SPARK`).
@@ -70,7 +71,8 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
         if read is not None:
             constant = read.compute(_ONE_ROW)[0]
         else:
-            constant = pa.scalar(_cast_constant(value.literal, target, what), arrow_type)
+            literal = _as_instant(value.literal, target, zone)
+            constant = pa.scalar(_cast_constant(literal, target, what), arrow_type)
         return Value(target, lambda rows: pa.repeat(constant, rows.num_rows))
     if read is not None:
         return read
@@ -190,11 +192,13 @@ def _to_text(literal: Literal, target: DataType, what: str) -> str | None:  # no
     return str(value) if isinstance(value, int) else None
 
 
-def _to_instant(literal: Literal, target: DataType, what: str) -> dt.datetime | None:  # noqa: ARG001
+def _as_instant(literal: Literal, target: DataType, zone: str) -> Literal:
+    """Return a wall-clock time as an instant, where a column of instants gets it."""
     value = literal.value
-    if literal.kind != "timestamp_ntz" or not isinstance(value, dt.datetime):
-        return None
-    return instant(value, dt.timezone.utc)
+    is_wall = literal.kind == "timestamp_ntz" and isinstance(value, dt.datetime)
+    if not is_wall or str(target) != "timestamp" or not isinstance(value, dt.datetime):
+        return literal
+    return Literal(instant(value, session_zone(zone)), "timestamp")
 
 
 _CASTS: dict[str, Callable[[Literal, DataType, str], object]] = {
@@ -202,7 +206,6 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], object]] = {
     "double": _to_double,
     "float": _to_float,
     "string": _to_text,
-    "timestamp": _to_instant,
 }
 
 

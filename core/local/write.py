@@ -28,7 +28,8 @@ from optimist.core.data.change_files import CHANGE_TYPE, INSERT, change_files, c
 from optimist.core.data.parquet.stream_files import SplitRows, StreamFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
-from optimist.core.expressions.moments import Moment
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import LocalDelete
 from optimist.core.local.new_rows import NewRows
@@ -38,6 +39,7 @@ from optimist.core.local.target import LocalTarget
 from optimist.core.local.write_request import LocalWrite
 from optimist.core.log.file_table import add_files
 from optimist.core.paths import join
+from optimist.core.predicates.functions.wall_clocks import TIMESTAMP, UTC
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.schema_merge import SchemaWrite
 from optimist.core.protocol.widening import allowed_widening
@@ -46,7 +48,7 @@ from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
 from optimist.core.schema.store_assignment import assigned_columns
 from optimist.core.schema.type_widening import is_stored_alike
-from optimist.core.schema.types import DataType, StructType
+from optimist.core.schema.types import ArrayType, DataType, MapType, StructType
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -54,7 +56,6 @@ from optimist.core.transaction.result import CommitResult
 
 __all__ = ["write"]
 
-_ZONE = "UTC"
 _PREPARING = 2
 """The pieces of a stream that are prepared at a time."""
 _LARGEST_FILE = 1 << 30
@@ -109,7 +110,31 @@ def _columns_of(
     def keeps(table: DataType, data: DataType) -> bool:
         return merges and allowed(table, data)
 
-    return assigned_columns(with_variants(given, schema), schema, keeps)
+    plain = with_variants(given, schema)
+    found = assigned_columns(plain, schema, keeps)
+    if txn.zone not in UTC:
+        _ensure_no_times_cast(plain, found, txn.zone)
+    return found
+
+
+def _ensure_no_times_cast(given: DataType, stored: DataType, zone: str) -> None:
+    """Refuse rows whose times would be cast, which the reader of the rows does in UTC only."""
+    if isinstance(given, StructType) and isinstance(stored, StructType):
+        for one, other in zip(given, stored, strict=True):
+            _ensure_no_times_cast(one.data_type, other.data_type, zone)
+    elif isinstance(given, ArrayType) and isinstance(stored, ArrayType):
+        _ensure_no_times_cast(given.element_type, stored.element_type, zone)
+    elif isinstance(given, MapType) and isinstance(stored, MapType):
+        _ensure_no_times_cast(given.key_type, stored.key_type, zone)
+        _ensure_no_times_cast(given.value_type, stored.value_type, zone)
+    elif given != stored and TIMESTAMP in (given, stored):
+        raise UsageError(
+            f"The rows have values of the type {shown(given)} for {shown(stored)}, and rows are "
+            f"written so only in UTC, not in the time zone {shown(zone)} of the options. Nothing "
+            "was written. Cast the values yourself.",
+            kind="OPTIMIST_NEEDS_SPARK",
+            value=str(stored),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +151,7 @@ class _Write:
         condition = self._resolve_condition()
         schema = self.txn.table_metadata.schema
         is_checked = self.txn.table.options.replace_where_constraint_check_enabled
-        checked, moment = condition if is_checked else None, Moment(self.txn.begun_ms)
+        checked, moment = condition if is_checked else None, self.txn.moment
         rows = NewRows(self.txn.metadata, schema, self.given, checked, moment)
         rows.ensure_possible()
         outcome = self._write_and_remove(rows, condition, pending)
@@ -141,7 +166,7 @@ class _Write:
             return None
         schema = txn.table_metadata.schema if txn.read_version < 0 else txn.snapshot.schema
         condition = LocalCondition.on(
-            wanted, schema, txn.metadata.partition_columns, Moment(txn.begun_ms)
+            wanted, schema, txn.metadata.partition_columns, txn.moment, zone=txn.zone
         )
         ensure_may_replace(
             condition.text,
@@ -170,7 +195,7 @@ class _Write:
         if not (names and self.request.is_dynamic):
             return self.txn.filter_files()
         fields = partition_schema(self.txn.table_metadata.schema, names)
-        return replaced_files(self.txn, written.adds, fields, zone=_ZONE)
+        return replaced_files(self.txn, written.adds, fields, zone=self.txn.zone)
 
     def _replace(
         self, rows: NewRows, condition: LocalCondition, pending: UncommittedFiles
@@ -181,7 +206,7 @@ class _Write:
         readers of changes then read only change files of the commit (spec 10.11).
         """
         clock = self.txn.table.clock
-        target = LocalTarget(self.txn, ProgressReport(clock, None, "WRITE"))
+        target = LocalTarget(self.txn, ProgressReport(clock, None, "WRITE"), self.txn.zone)
         matching = LocalDelete(RowWriter(target, pending, is_checked=False), condition)
         candidates = self.txn.filter_files(condition.predicate)
         deletion = rewrite_rows(matching, candidates, pending, Stopwatch(clock))

@@ -3,9 +3,9 @@
 There are two families of keys: keys that Delta's users have in their conf already
 (`spark.databricks.delta.maxCommitAttempts`, spec 7.2), and our own
 (`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Of Spark's own
-keys only `spark.sql.files.ignoreMissingFiles` counts. Keys with other prefixes are ignored. An
-unknown key with our own prefix, a value that does not parse, or two spellings that differ raise a
-`ConfigError`.
+keys only `spark.sql.files.ignoreMissingFiles` and `spark.sql.session.timeZone` count. Keys with
+other prefixes are ignored. An unknown key with our own prefix, a value that does not parse, or two
+spellings that differ raise a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -273,6 +273,7 @@ class EngineOptions:
     paths_outside_table: str = _key(
         "same-store", one_of("same-store", "any", "never"), own="paths.outsideTable"
     )
+    session_time_zone: str | None = option(None, str, "spark.sql.session.timeZone")
     ignore_missing_files: bool = option(False, parse_bool, "spark.sql.files.ignoreMissingFiles")
     spark_plane: str = _key("auto", one_of("auto", "native", "arrow"), own="spark.plane")
     driver_shortcut_max_bytes: int = _key(
@@ -297,6 +298,11 @@ class EngineOptions:
             if getattr(self, each.name) != getattr(defaults, each.name)
         )
         return f"EngineOptions({', '.join(shown)})"
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session: that of the options, or UTC."""
+        return self.session_time_zone or "UTC"
 
     @property
     def retry_policy(self) -> RetryPolicy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from optimist.core.predicates.coercion import INTEGER_DIGITS, Bound, bind
+from optimist.core.predicates.coercion import INTEGER_DIGITS, Bound, bind, start_of_day
 from optimist.core.predicates.tree import (
     CastComparison,
     Column,
@@ -21,7 +21,7 @@ from optimist.core.predicates.tree import (
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, data_type_from_json
 from optimist.core.values.time_zones import instant
 
-__all__ = ["without_cast"]
+__all__ = ["is_rewritten", "without_cast"]
 
 _DATE = PrimitiveType("date")
 _TIMES = ("timestamp", "timestamp_ntz")
@@ -52,6 +52,19 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
     if target == _DATE and str(data_type) in _TIMES:
         return _compare_day(answer, leaf.column, str(data_type), zone)
     return Comparison(answer.op, leaf.column, Literal(answer.value, _literal_kind(target)))
+
+
+def is_rewritten(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> bool:
+    """Tell whether Spark's answer is that of the cast only where its optimizer is turned off.
+
+    The optimizer compares the bare column with a cast of the constant. That is another answer for
+    times that the clocks of a zone skip or show twice.
+    """
+    is_of_times = str(data_type) in _TIMES and leaf.target in ("date", *_TIMES)
+    is_same = isinstance(zone, dt.timezone) or str(data_type) == leaf.target
+    if not is_of_times or is_same or leaf.right.value is None:
+        return False
+    return leaf.target == "timestamp" or without_cast(leaf, data_type, zone) is None
 
 
 def _keeps_order(source: DataType, target: DataType) -> bool:
@@ -135,6 +148,7 @@ def _start_of_day(day: dt.date, name: str, zone: dt.tzinfo) -> Literal | None:
     midnight = dt.datetime.combine(day, dt.time())
     if name == "timestamp_ntz":
         return Literal(midnight, "timestamp_ntz")
-    first, second = (instant(midnight.replace(tzinfo=zone, fold=fold), zone) for fold in (0, 1))
-    # If the clocks change at midnight, the times sort differently from their days.
-    return Literal(first, "timestamp") if first == second else None
+    first = start_of_day(day, zone)
+    # If midnight comes twice, the times sort differently from their days.
+    is_once = instant(midnight.replace(tzinfo=zone, fold=1), zone) <= first
+    return Literal(first, "timestamp") if is_once else None

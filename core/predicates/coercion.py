@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from optimist.core.predicates.constants import (
     MAX_PRECISION,
@@ -25,14 +28,16 @@ from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 from optimist.core.values.decimals import floor_to_scale, is_in_range
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 from optimist.core.values.time_zones import instant
+from optimist.core.values.zone_offsets import zone_offsets
 
-__all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values"]
+__all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values", "start_of_day"]
 
 INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long": (63, 20)}
 """For each integer type: its bits without the sign, and the precision of its decimal form."""
 
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 _SAFE_DIGITS = 15
+_EPOCH = dt.datetime(1970, 1, 1)
 _FLOAT_KINDS: tuple[LiteralKind, ...] = ("float", "double")
 """The narrower one comes first: it rounds more, and Spark without ANSI mode may choose it."""
 
@@ -286,14 +291,14 @@ def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
         return _compare_with_floor(op, value.date(), value.time() == dt.time())
     moment = instant(value, zone)
     day = moment.astimezone(zone).date()
-    return _compare_with_floor(op, day, _start_of(day, zone) == moment)
+    return _compare_with_floor(op, day, start_of_day(day, zone) == moment)
 
 
 def _bind_timestamp(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     value = literal.value
     if isinstance(value, dt.datetime):
         return Bound(op, instant(value, zone))
-    return Bound(op, _start_of(value, zone)) if isinstance(value, dt.date) else None
+    return Bound(op, start_of_day(value, zone)) if isinstance(value, dt.date) else None
 
 
 def _bind_timestamp_ntz(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
@@ -309,8 +314,14 @@ def _bind_timestamp_ntz(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> 
     return Bound(op, dt.datetime.combine(value, dt.time())) if isinstance(value, dt.date) else None
 
 
-def _start_of(day: dt.date, zone: dt.tzinfo) -> dt.datetime:
-    return instant(dt.datetime.combine(day, dt.time()), zone)
+def start_of_day(day: dt.date, zone: dt.tzinfo) -> dt.datetime:
+    """Return the instant at which a day begins: where the clocks skip midnight, a later one."""
+    midnight = dt.datetime.combine(day, dt.time())
+    if not isinstance(zone, ZoneInfo):
+        return instant(midnight, zone)
+    micros = np.array([(midnight - _EPOCH) // dt.timedelta(microseconds=1)])
+    (found,) = zone_offsets(zone.key).starts_of_days(micros).tolist()
+    return (_EPOCH + dt.timedelta(microseconds=found)).replace(tzinfo=dt.timezone.utc)
 
 
 _TIME_BINDERS: dict[str, Callable[[ComparisonOp, Literal, dt.tzinfo], Answer]] = {

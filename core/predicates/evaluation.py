@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors.foreign_text import shown
 from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.tree import Expression
-from optimist.core.predicates.casts import without_cast
+from optimist.core.predicates.casts import is_rewritten, without_cast
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
 from optimist.core.predicates.columns import Lookup, TypedArray, table_lookup
 from optimist.core.predicates.functions.common_types import common_type, widened
@@ -265,6 +266,7 @@ def _evaluate_own_text(leaf: Predicate, rows: _Rows) -> Array | None:
         if isinstance(leaf, Opaque):
             value = resolve_value(text, expression, column, empty, zone=rows.zone_name)
         else:
+            _ensure_not_rewritten(leaf, column, rows.zone_name)
             value = Resolver(text, column, _no_condition, rows.zone_name).value(expression)
         return value.compute(rows.table) if value.data_type == BOOLEAN else None
     except (UnknownMeaningError, RecursionError):
@@ -314,13 +316,23 @@ def resolve_value(
 
     def condition(node: Expression) -> Value | None:
         predicate = predicate_of(node, text)
-        return (
-            None
-            if isinstance(predicate, Opaque)
-            else condition_value(predicate, column, empty, zone)
-        )
+        if isinstance(predicate, Opaque):
+            return None
+        for leaf in predicate.walk():
+            _ensure_not_rewritten(leaf, column, zone)
+        return condition_value(predicate, column, empty, zone)
 
     return Resolver(text, column, condition, zone).value(expression)
+
+
+def _ensure_not_rewritten(leaf: Predicate, column: _Column, zone: str) -> None:
+    if not isinstance(leaf, CastComparison):
+        return
+    found = column(leaf.column.path)
+    if found is not None and is_rewritten(leaf, found.data_type, session_zone(zone)):
+        raise UnknownMeaningError(
+            f"compares {shown(leaf)}, to which Spark has two answers in the zone {shown(zone)}"
+        )
 
 
 def condition_value(

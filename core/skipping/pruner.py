@@ -82,12 +82,13 @@ def may_match(
     partition_columns: Sequence[str],
     *,
     use_statistics: bool,
+    zone: str = "UTC",
 ) -> pa.BooleanArray:
     """Return for each file of a concurrent commit whether this read may have missed a row of it.
 
     Without statistics only the partition conjuncts count, as in Delta (spec 2.8).
     """
-    pruner = FilePruner(files, schema, partition_columns)
+    pruner = FilePruner(files, schema, partition_columns, zone=zone)
     predicate = conjunction((*split.partition, *split.data))
     return pruner.keep_mask(predicate, use_statistics=use_statistics)
 

@@ -92,6 +92,11 @@ class FilesView:
         return is_active(feature, self.protocol, self.metadata)
 
     @property
+    def zone(self) -> str:
+        """The time zone of the session, by the engine's options."""
+        return self._options.zone
+
+    @property
     def files(self) -> pa.Table:
         """The files, one row each, columns of `FILES_SCHEMA` (path as in the log)."""
         return self._read_files()

@@ -86,7 +86,7 @@ def count_rows(
     if counted.total is not None:
         return counted.total
     scan = replace(view.scan(predicate), files=counted.undecided)
-    ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK)
+    ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK, zone=view.zone)
     # Even without a predicate, one column must be read to count the rows.
     named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
@@ -133,7 +133,7 @@ class RowRequest:
         resolved = Predicate.TRUE
         if predicate is not None:
             resolved = ensure_columns(Predicate.of(predicate), view.schema)
-        ensure_exact(resolved, view.schema, remedy=READ_WITH_SPARK)
+        ensure_exact(resolved, view.schema, remedy=READ_WITH_SPARK, zone=view.zone)
         return cls(resolved, _find_columns(view, columns), limit, flag(in_order, "in_order"))
 
     @property
@@ -181,12 +181,12 @@ def part_reader(
 ) -> Callable[[FilePart], Iterator[pa.RecordBatch]]:
     """Return the function that yields the requested rows of one data file of a view."""
     read = with_columns_of(request.predicate, request.columns, view.schema)
-    layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
+    layout = row_layout(view, read, zone=view.zone, batch_rows=_BATCH_ROWS, access=access)
     names = list(request.columns.names)
 
     def open_part(part: FilePart) -> Iterator[pa.RecordBatch]:
         for batch in read_batches(part, layout):
-            kept = _filter_batch(batch, request.predicate)
+            kept = _filter_batch(batch, request.predicate, view.zone)
             if kept.num_rows:
                 yield kept.select(names)
 
@@ -240,5 +240,7 @@ def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
     return StructType(tuple(found.values()))
 
 
-def _filter_batch(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
-    return batch if predicate == Predicate.TRUE else batch.filter(row_mask(predicate, batch))
+def _filter_batch(batch: pa.RecordBatch, predicate: Predicate, zone: str) -> pa.RecordBatch:
+    if predicate == Predicate.TRUE:
+        return batch
+    return batch.filter(row_mask(predicate, batch, zone=zone))

@@ -23,19 +23,22 @@ READ_WITH_SPARK = "Read with optimist.spark.read and filter there, or leave the 
 """The remedy for a predicate that this engine can't evaluate, in a command that only reads."""
 
 
-def ensure_exact(predicate: Predicate, schema: StructType, *, remedy: str) -> None:
+def ensure_exact(
+    predicate: Predicate, schema: StructType, *, remedy: str, zone: str = "UTC"
+) -> None:
     """Refuse a predicate with a part that this engine can't evaluate row by row.
 
     Args:
         predicate: The predicate, its columns in the schema's spelling.
         schema: The columns of the rows.
         remedy: The end of the message: what to do instead.
+        zone: The session's time zone.
 
     Raises:
         UsageError: The predicate has such a part (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
     """
     for part in predicate.conjuncts():
-        if not is_exact(part, schema):
+        if not is_exact(part, schema, zone=zone):
             raise _needs_spark(part, remedy)
 
 

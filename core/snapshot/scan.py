@@ -103,7 +103,7 @@ class Scanner:
 
     def _shared_pruner(self) -> FilePruner:
         if self._pruner is None:
-            self._pruner = self.pruner("UTC")
+            self._pruner = self.pruner(self._options.zone)
         return self._pruner
 
     def _resolve(self, predicate: str | Predicate | None) -> Predicate:

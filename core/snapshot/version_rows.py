@@ -52,7 +52,8 @@ class VersionRows(FilesView):
             UsageError, SchemaError: As `DeltaLog.to_arrow`, at once.
         """
         if predicate is not None:
-            predicate = predicate_at(Moment(self._clock.now_ms()), predicate, self.schema.names)
+            moment = Moment(self._clock.now_ms(), self._options.session_time_zone)
+            predicate = predicate_at(moment, predicate, self.schema.names)
         return RowScan(
             self,
             RowRequest.of(self, predicate, columns, limit=limit, in_order=in_order),

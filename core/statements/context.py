@@ -117,7 +117,11 @@ class StatementContext(ABC):
 
     def in_partitions(self, log: OpenTable, where: str) -> Callable[[Snapshot], pa.Table]:
         """Return what gives the files of the partitions for which a condition is true."""
-        return files_in_partitions(where, log.snapshot(), Moment(log.table.clock.now_ms()))
+        return files_in_partitions(
+            where,
+            log.snapshot(),
+            Moment(log.table.clock.now_ms(), log.table.options.session_time_zone),
+        )
 
     def changes(self, log: OpenTable) -> TableChanges:
         """Return what changes a table's schema, properties and so on."""

@@ -123,7 +123,7 @@ class MaintenanceCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            moment = Moment(self.table.clock.now_ms())
+            moment = Moment(self.table.clock.now_ms(), self.table.options.session_time_zone)
             chosen = by_need.files_in_partitions(predicate, self.snapshot(), moment)
             wanted = replace(wanted, chosen=chosen, text=str(predicate))
         ensure_optional_function(progress, "progress")

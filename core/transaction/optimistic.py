@@ -26,6 +26,7 @@ from pyroaring import BitMap64
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors.argument_types import ensure_kind
 from optimist.core.errors.short_repr import path_in_repr
+from optimist.core.expressions.moments import Moment
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
@@ -90,6 +91,16 @@ class OptimisticTransaction:
         self._pending = pending or PendingMetadata(table, snapshot)
         self._hooks: list[PostCommitHook] = []
         self._is_closed = False
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session, by the engine's options."""
+        return self.table.options.zone
+
+    @property
+    def moment(self) -> Moment:
+        """When the command began, for functions such as `current_timestamp()`."""
+        return Moment(self.begun_ms, self.table.options.session_time_zone)
 
     def __repr__(self) -> str:
         path = path_in_repr(self.table.table_path)

@@ -78,7 +78,7 @@ class JoinBranch:
         own = frozenset[Path]().union(*(part.columns() for part in self.source))
         named = source.select(sorted(sides.source_names("MATCHED", own)))
         rows = sides.rows("MATCHED", source=named) if own else _without_columns(source.num_rows)
-        mask = where_true(self.source, rows)
+        mask = where_true(self.source, rows, sides.zone)
         kept = compared.filter(pa.array(mask)) if names else compared
         return kept, numbers[mask]
 
@@ -95,16 +95,16 @@ class JoinBranch:
             if not key.is_null_safe:
                 found &= values.is_valid().to_numpy(zero_copy_only=False)
         if self.target:
-            found &= where_true(self.target, sides.rows("MATCHED", target=rows))
+            found &= where_true(self.target, sides.rows("MATCHED", target=rows), sides.zone)
         return found
 
 
-def where_true(conditions: Sequence[Predicate], rows: pa.Table) -> np.ndarray:
+def where_true(conditions: Sequence[Predicate], rows: pa.Table, zone: str) -> np.ndarray:
     """Return in which rows all of the conditions are true.
 
     A condition is evaluated only where those before it are not false.
     """
-    mask = row_mask(reduce(and_, conditions), rows, remedy=RUN_WITH_SPARK)
+    mask = row_mask(reduce(and_, conditions), rows, zone=zone, remedy=RUN_WITH_SPARK)
     found: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return found
 
@@ -194,4 +194,5 @@ def _key_of(part: Predicate, sides: Sides) -> ColumnKey | None:
         return None
     if not isinstance(part, (Comparison, NullSafeEqual)) or not isinstance(part.right, Column):
         return None
-    return column_key((part.left.path, part.right.path), sides, is_null_safe=not is_equality)
+    paths = (part.left.path, part.right.path)
+    return column_key(paths, sides, is_null_safe=not is_equality, casts_texts=True)

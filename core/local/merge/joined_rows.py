@@ -120,12 +120,18 @@ class BlockSearch:
         """Yield the pairs that match by a branch of ON."""
         is_wanted = None
         if branch.target:
-            is_wanted = where_true(branch.target, self.merge.sides.rows("MATCHED", target=rows))
+            is_wanted = where_true(
+                branch.target, self.merge.sides.rows("MATCHED", target=rows), self.merge.sides.zone
+            )
         for target, source in groups.pairs(rows, is_wanted):
             if not branch.others:
                 yield target, source
                 continue
-            mask = where_true(branch.others, self._seen(rows, (target, source), branch.others))
+            mask = where_true(
+                branch.others,
+                self._seen(rows, (target, source), branch.others),
+                self.merge.sides.zone,
+            )
             if mask.any():
                 yield target[mask], source[mask]
 

@@ -2,14 +2,17 @@
 
 Only the key columns are joined, encoded so that equal values have equal bytes: NaN is one value,
 -0.0 is 0.0, and for `<=>` null is a value. So the other columns can have any type.
+
+Columns of different types are cast to the type in which Spark compares them in ANSI mode. A text
+that is no value of that type is an error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +22,10 @@ from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.data.column_shape import value_at
 from optimist.core.local.merge.scope import Sides
 from optimist.core.predicates.coercion import INTEGER_DIGITS
+from optimist.core.predicates.functions.casts import cast_value
+from optimist.core.predicates.functions.common_types import is_number
+from optimist.core.predicates.functions.value import DOUBLE, STRING, Arguments, Value
+from optimist.core.predicates.text import quote_path
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
@@ -28,10 +35,19 @@ _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
 _DECIMALS = {name: DecimalType(digits, 0) for name, (_, digits) in INTEGER_DIGITS.items()}
 """The decimal types in which Spark compares integers with decimals."""
+_OF_TEXTS = ("boolean", "date", "timestamp", "timestamp_ntz")
+"""The types of other columns to which Spark casts a text beside them."""
+_COERCED = {
+    frozenset(("date", "timestamp")): PrimitiveType("timestamp"),
+    frozenset(("date", "timestamp_ntz")): PrimitiveType("timestamp_ntz"),
+    frozenset(("timestamp", "timestamp_ntz")): PrimitiveType("timestamp"),
+}
+_NO_ROWS = pa.table({})
 _PAIRS = 1 << 20
 """At most so many pairs of rows are in memory at a time."""
 
 Path = tuple[str, ...]
+_Cast: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +56,87 @@ class ColumnKey(JoinKey[Path]):
 
     Attributes:
         data_type: The type in which they are compared.
+        casts: Cast the values of the table and those of the source to that type.
+        keeps_order: Whether the table's column sorts as its values of that type do.
     """
 
     data_type: DataType = field(kw_only=True)
+    casts: tuple[_Cast, _Cast] = field(kw_only=True, compare=False)
+    keeps_order: bool = field(kw_only=True)
 
     def of_target(self, rows: pa.Table) -> pa.Array:
-        """Return the table's values, encoded: two are equal if and only if their bytes are."""
-        return _encoded(value_at(rows, self.target), self.data_type)
+        """Return the table's values, encoded: two are equal if and only if their bytes are.
+
+        Raises:
+            SchemaError: A text is no value of the type (kind `CAST_INVALID_INPUT`).
+            UsageError: Only Spark casts a value (kind `OPTIMIST_NEEDS_SPARK`).
+        """
+        return _encoded(self.casts[0](value_at(rows, self.target)), self.data_type)
 
     def of_source(self, rows: pa.Table) -> pa.Array:
         """Return the source's values, encoded in the same way."""
-        return _encoded(value_at(rows, self.source), self.data_type)
+        return _encoded(self.compared_source(rows), self.data_type)
+
+    def compared_source(self, rows: pa.Table) -> pa.Array:
+        """Return the source's values in the type in which they are compared."""
+        return self.casts[1](value_at(rows, self.source))
 
 
-def column_key(paths: Sequence[Path], sides: Sides, *, is_null_safe: bool) -> ColumnKey | None:
+def column_key(
+    paths: Sequence[Path], sides: Sides, *, is_null_safe: bool, casts_texts: bool = False
+) -> ColumnKey | None:
     """Return the key for two columns, or None if they are no key: only Spark can compare them.
 
     Args:
         paths: The columns, as clauses for matches name them.
         sides: The columns of both sides.
         is_null_safe: Whether null equals null.
+        casts_texts: Whether values are also cast as Spark does it in ANSI mode.
     """
     found = dict(map(sides.scopes["MATCHED"].find, paths))
     if len(found) != 2:
         return None
     target, source = found[sides.target_alias], found[sides.source_alias]
-    data_type = common_type(target.data_type, source.data_type)
-    if data_type is None or not (target.has_plain_order and source.has_plain_order):
+    if not (target.has_plain_order and source.has_plain_order):
         return None
-    return ColumnKey(target.path, source.path, is_null_safe, data_type=data_type)
+    data_type = common_type(target.data_type, source.data_type)
+    if data_type is None and casts_texts:
+        data_type = _coerced_type(target.data_type, source.data_type)
+    if data_type is None:
+        return None
+    named = ((sides.target_alias, target), (sides.source_alias, source))
+    casts = [
+        _cast_to(data_type, column.data_type, quote_path((alias, *column.path)), sides.zone)
+        for alias, column in named
+    ]
+    keeps_order = target.data_type != STRING or data_type == STRING
+    return (
+        None
+        if casts[0] is None or casts[1] is None
+        else ColumnKey(
+            target.path,
+            source.path,
+            is_null_safe,
+            data_type=data_type,
+            casts=(casts[0], casts[1]),
+            keeps_order=keeps_order,
+        )
+    )
+
+
+def _cast_to(data_type: DataType, source: DataType, name: str, zone: str) -> _Cast | None:
+    """Return the cast of a column, or None if only Spark has it."""
+    if common_type(source, data_type) == data_type:
+        # Integers beyond 2^53 are rounded to the nearest double, as Java does.
+        is_safe, arrow_type = str(data_type) != "double", to_arrow_type(data_type)
+        return lambda values: values.cast(arrow_type, safe=is_safe)
+
+    def cast(values: Any) -> Any:
+        value = cast_value(Arguments([Value(source, lambda _: values)], name, zone), data_type)
+        return None if value is None else value.compute(_NO_ROWS)
+
+    empty = to_arrow_type(source)
+    return None if cast(pa.array([], empty)) is None else cast
 
 
 def common_type(target: DataType, source: DataType) -> DataType | None:
@@ -86,6 +154,20 @@ def common_type(target: DataType, source: DataType) -> DataType | None:
         return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
     is_plain = isinstance(target, PrimitiveType) and target.name not in ("void", "variant")
     return target if target == source and is_plain else None
+
+
+def _coerced_type(target: DataType, source: DataType) -> DataType | None:
+    """Return the type to which ANSI mode casts columns of two different types, or None."""
+    sides = (target, source)
+    names = {str(side) for side in sides}
+    if all(map(is_number, sides)):
+        return DOUBLE if names & {*_FLOATS} else None
+    if STRING not in sides:
+        return _COERCED.get(frozenset(names))
+    other = source if target == STRING else target
+    if is_number(other):
+        return PrimitiveType("long") if str(other) in _INTEGERS else DOUBLE
+    return other if str(other) in _OF_TEXTS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +281,7 @@ class KeyGroups:
 
 def _encoded(values: Any, data_type: DataType) -> pa.Array:
     """Encode the values: two have equal bytes if and only if Spark finds them equal."""
-    # Integers beyond 2^53 are rounded to the nearest double, as Java does.
-    is_exact = str(data_type) != "double"
-    plain = _one_array(values.cast(to_arrow_type(data_type), safe=is_exact))
+    plain = _one_array(values)
     if str(data_type) not in _FLOATS:
         return plain
     numbers = pc.add(plain, 0.0)  # -0.0 becomes 0.0

@@ -116,12 +116,12 @@ def _bound(part: Predicate, source: pa.Table, sides: Sides) -> Predicate | None:
 
 def _key_predicate(source: pa.Table, key: ColumnKey, num_ranges: int) -> Predicate | None:
     """Return the predicate of one key, or None if it says nothing."""
-    values = value_at(source, key.source)
+    values = key.compared_source(source)
     column = Column(key.target)
     is_null = IsNull(column) if key.is_null_safe and values.null_count else None
     if values.null_count == len(values):
         return Predicate.FALSE if is_null is None else is_null
-    if str(key.data_type) in _UNORDERED:
+    if str(key.data_type) in _UNORDERED or not key.keeps_order:
         return None
     ordered = pc.unique(values.drop_null()).sort()
     try:

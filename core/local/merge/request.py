@@ -69,7 +69,7 @@ class LocalMergeRequest:
         on = moment.fixed(self.on, columns) if isinstance(self.on, str) else self.on
         return replace(self, on=on, clauses=tuple(clauses), moment=moment)
 
-    def sides(self, target: StructType, source: StructType) -> Sides:
+    def sides(self, target: StructType, source: StructType, zone: str) -> Sides:
         """Return the columns of both sides, under their aliases.
 
         Raises:
@@ -82,4 +82,4 @@ class LocalMergeRequest:
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument="source_alias",
             )
-        return Sides(self.target_alias, target, self.source_alias, source)
+        return Sides(self.target_alias, target, self.source_alias, source, zone)

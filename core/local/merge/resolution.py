@@ -163,7 +163,7 @@ class LocalResolvedMerge(ResolvedMerge[Predicate, LocalAssignments]):
                 return pc.fill_null(found, number)
             # A row that has its clause is not asked again: a later condition may fail for it.
             is_open = pc.is_null(found)
-            mask = evaluate(item.condition, seen.filter(is_open))
+            mask = evaluate(item.condition, seen.filter(is_open), zone=self.sides.zone)
             taken = pc.if_else(pc.fill_null(mask, False), number, pa.scalar(None, pa.int32()))
             found = pc.replace_with_mask(found, is_open, taken)
         return found
@@ -207,10 +207,15 @@ class _Resolver:
             found = self._all_columns(clause)
             values, partial = _as_sql(found.values, self.sides.source_alias), found.partial
         assignments = LocalAssignments.of(
-            values, self.schema, seen=seen, may_lack_fields=self.evolves_schema
+            values,
+            self.schema,
+            seen=seen,
+            zone=self.sides.zone,
+            may_lack_fields=self.evolves_schema,
+            moment=self.moment,
         )
         structs = _as_sql(partial, self.sides.source_alias)
-        origins = (parse_assigned(value, seen) for value in structs.values())
+        origins = (parse_assigned(value, seen, zone=self.sides.zone) for value in structs.values())
         return replace(assignments, partial=dict(zip(partial, origins, strict=True)))
 
     def _all_columns(self, clause: LocalClause) -> AllColumns:

@@ -26,9 +26,11 @@ class Scope:
 
     Attributes:
         sides: The columns of each side, by its alias.
+        zone: The session's time zone.
     """
 
     sides: dict[str, StructType]
+    zone: str = "UTC"
 
     @cached_property
     def schema(self) -> StructType:
@@ -61,7 +63,7 @@ class Scope:
             if len(path) > 1 and self.schema.find(path[0]) is None:
                 raise self._unknown_name(path)
         predicate = ensure_columns(parsed, self.schema)
-        ensure_exact(predicate, self.schema, remedy=RUN_WITH_SPARK)
+        ensure_exact(predicate, self.schema, remedy=RUN_WITH_SPARK, zone=self.zone)
         return predicate
 
     def find(self, path: tuple[str, ...]) -> tuple[str, ResolvedColumn]:
@@ -117,21 +119,23 @@ class Sides:
         target: The table's columns.
         source_alias: The name for the source's rows.
         source: The source's columns.
+        zone: The session's time zone.
     """
 
     target_alias: str
     target: StructType
     source_alias: str
     source: StructType
+    zone: str = "UTC"
 
     @cached_property
     def scopes(self) -> Mapping[Kind, Scope]:
         """What the expressions of each kind of clause can name."""
         target, source = {self.target_alias: self.target}, {self.source_alias: self.source}
         return {
-            "MATCHED": Scope({**target, **source}),
-            "NOT MATCHED": Scope(source),
-            "NOT MATCHED BY SOURCE": Scope(target),
+            "MATCHED": Scope({**target, **source}, self.zone),
+            "NOT MATCHED": Scope(source, self.zone),
+            "NOT MATCHED BY SOURCE": Scope(target, self.zone),
         }
 
     def target_names(self, kind: Kind, paths: frozenset[tuple[str, ...]]) -> frozenset[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from optimist.core.predicates.functions.casts_to_text import decimals_as_texts, times_as_texts
 from optimist.core.predicates.functions.common_types import is_number, widened
-from optimist.core.predicates.functions.dates import UTC, days_of, ensure_years
+from optimist.core.predicates.functions.dates import days_of, ensure_years
 from optimist.core.predicates.functions.decimals import ROOM, rounded_half_up, truncated
 from optimist.core.predicates.functions.failures import does_not_fit, wrong_text
 from optimist.core.predicates.functions.text_casts import Cast, Read, text_cast
@@ -27,6 +28,13 @@ from optimist.core.predicates.functions.value import (
     Value,
     computed,
     one_array,
+)
+from optimist.core.predicates.functions.wall_clocks import (
+    NTZ,
+    TIMESTAMP,
+    instants,
+    starts_of_days,
+    wall_times,
 )
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType
@@ -79,13 +87,25 @@ def _find_cast(source: DataType, target: DataType, given: Arguments) -> Cast | N
         return _find_cast_to_text(source, given)
     if name == "string":
         return text_cast(target, given.text, given.zone)
-    is_in_utc = given.zone in UTC
-    if wanted == "date" and (name == "timestamp_ntz" or (name == "timestamp" and is_in_utc)):
-        return lambda values: (days_of(values), _nowhere(values))
-    if name == "date" and (wanted == "timestamp_ntz" or (wanted == "timestamp" and is_in_utc)):
+    return _find_time_cast(source, target, given.zone)
+
+
+def _find_time_cast(source: DataType, target: DataType, zone: str) -> Cast | None:
+    def sure(cast: Callable[[pa.Array], pa.Array]) -> Cast:
+        return lambda values: (cast(values), _nowhere(values))
+
+    if target == DATE and source == NTZ:
+        return sure(days_of)
+    if target == DATE and source == TIMESTAMP:
+        return sure(lambda times: days_of(wall_times(times, zone)))
+    if source == DATE and target == NTZ:
         return _plain_cast(target)
-    if {name, wanted} == {"timestamp", "timestamp_ntz"} and is_in_utc:
-        return _plain_cast(target)
+    if source == DATE and target == TIMESTAMP:
+        return sure(lambda dates: starts_of_days(dates, zone))
+    if source == TIMESTAMP and target == NTZ:
+        return sure(lambda times: wall_times(times, zone))
+    if source == NTZ and target == TIMESTAMP:
+        return sure(lambda walls: instants(walls, zone))
     return None
 
 
@@ -106,9 +126,12 @@ def _find_cast_to_text(source: DataType, given: Arguments) -> Cast | None:
         return cast
     if isinstance(source, DecimalType):
         return lambda values: (decimals_as_texts(values), _nowhere(values))
-    if str(source) == "timestamp_ntz" or (str(source) == "timestamp" and given.zone in UTC):
+    if source == NTZ:
         write = times_as_texts(given.text)
         return lambda values: (write(values), _nowhere(values))
+    if source == TIMESTAMP:
+        write = times_as_texts(given.text)
+        return lambda values: (write(wall_times(values, given.zone)), _nowhere(values))
     return None
 
 

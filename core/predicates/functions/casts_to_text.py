@@ -36,7 +36,7 @@ def decimals_as_texts(values: pa.Array) -> pa.Array:
 
 
 def times_as_texts(text: str) -> Callable[[pa.Array], pa.Array]:
-    """Return a function that writes times in UTC, with as many digits of a second as they have.
+    """Return a function that writes wall-clock times, with only the digits of a second they need.
 
     Args:
         text: The expression, for errors.
@@ -44,7 +44,7 @@ def times_as_texts(text: str) -> Callable[[pa.Array], pa.Array]:
 
     def write(times: pa.Array) -> pa.Array:
         ensure_years(days_of(times), text)
-        long = times.cast(pa.timestamp("us")).cast(pa.string())
+        long = times.cast(pa.string())
         return pc.utf8_rtrim(pc.utf8_rtrim(long, characters="0"), characters=".")
 
     return write

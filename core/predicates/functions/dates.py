@@ -23,10 +23,16 @@ from optimist.core.predicates.functions.value import (
     one_array,
     strict,
 )
+from optimist.core.predicates.functions.wall_clocks import (
+    TIMESTAMP,
+    keeping_offsets,
+    starts_of_days,
+    wall_times,
+    wall_value,
+)
 from optimist.core.schema.types import PrimitiveType
 
 __all__ = [
-    "UTC",
     "add_months",
     "date_of_number",
     "date_trunc",
@@ -35,13 +41,11 @@ __all__ = [
     "days_of",
     "ensure_days",
     "ensure_years",
-    "is_readable_time",
     "last_day",
     "make_date",
     "moved",
     "time_part",
     "to_date",
-    "to_timestamp_value",
     "trunc",
     "unix_date",
     "unix_time",
@@ -50,12 +54,11 @@ __all__ = [
 _INTEGER = PrimitiveType("integer")
 _EPOCH = dt.date(1970, 1, 1)
 _MONTHS = 12
-UTC = ("UTC", "Etc/UTC", "Z")
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
 
 def day_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
-    """Return a part of dates, such as the year; times in UTC count by their days."""
+    """Return a part of dates, such as the year; times count by their days in the session's zone."""
     value = _date_of(given, 0)
     if value is None:
         return None
@@ -68,16 +71,11 @@ def day_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None
 
 
 def time_part(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
-    """Return the hour, the minute or the second of times in UTC, or of times without a zone."""
-    if not is_readable_time(given, 0):
+    """Return the hour, the minute or the second that the clocks show."""
+    walls = wall_value(given, 0)
+    if walls is None:
         return None
-    return computed(_INTEGER, given.values, lambda times: kernel(times).cast(pa.int32()))
-
-
-def is_readable_time(given: Arguments, index: int) -> bool:
-    """Tell whether an argument is a time in UTC, or one without a zone."""
-    name = str(given.types[index])
-    return name == "timestamp_ntz" or (name == "timestamp" and given.zone in UTC)
+    return computed(_INTEGER, [walls], lambda times: kernel(times).cast(pa.int32()))
 
 
 def _date_of(given: Arguments, index: int) -> Value | None:
@@ -85,7 +83,8 @@ def _date_of(given: Arguments, index: int) -> Value | None:
     value = given.values[index]
     if value.data_type == DATE:
         return value
-    return computed(DATE, [value], days_of) if is_readable_time(given, index) else None
+    walls = wall_value(given, index)
+    return None if walls is None else computed(DATE, [walls], days_of)
 
 
 def ensure_years(dates: Array, text: str) -> None:
@@ -106,23 +105,8 @@ def ensure_days(numbers: Array, text: str) -> None:
 
 
 def days_of(times: Array) -> Array:
-    """Return the days of times in UTC, or without a zone."""
+    """Return the days of times in UTC, or of wall-clock times."""
     return pc.floor_temporal(times, unit="day").cast(pa.date32())
-
-
-def to_timestamp_value(given: Arguments, index: int) -> Value | None:
-    """Return an argument as a time in UTC or without a zone, if it is a date or such a time."""
-    value = given.values[index]
-    if is_readable_time(given, index):
-        return value
-    if value.data_type != DATE or given.zone not in UTC:
-        return None
-
-    def kernel(dates: Array) -> Array:
-        ensure_years(dates, given.text)
-        return dates.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
-
-    return computed(PrimitiveType("timestamp"), [value], kernel)
 
 
 def to_date(given: Arguments) -> Value | None:
@@ -282,6 +266,9 @@ _TIME_UNITS = {
     **{unit: unit for unit in ("hour", "minute", "second", "millisecond", "microsecond")},
 }
 
+_UNITS_OF_DAYS = frozenset(_DATE_UNITS.values())
+_PARTS_OF_MINUTES = ("second", "millisecond", "microsecond")
+
 
 def trunc(given: Arguments) -> Value | None:
     """Return the first day of the year, quarter, month or week of a date."""
@@ -298,16 +285,22 @@ def trunc(given: Arguments) -> Value | None:
 
 
 def date_trunc(given: Arguments) -> Value | None:
-    """Return the start of the unit that a time in UTC is in."""
+    """Return the start of the unit that a time is in, by the clocks of the session's zone."""
     unit = _unit_of(given, 0, _TIME_UNITS)
-    if unit is None or str(given.types[1]) != "timestamp" or not is_readable_time(given, 1):
+    if unit is None or given.types[1] != TIMESTAMP:
         return None
+    zone = given.zone
 
     def kernel(times: Array) -> Array:
-        ensure_years(days_of(times), given.text)
-        found = pc.floor_temporal(times, unit=unit, week_starts_monday=True)
+        walls = wall_times(times, zone)
+        ensure_years(days_of(walls), given.text)
+        found = pc.floor_temporal(walls, unit=unit, week_starts_monday=True)
         ensure_years(days_of(found), given.text)
-        return found
+        if unit in _UNITS_OF_DAYS:
+            return starts_of_days(days_of(found), zone)
+        if unit in _PARTS_OF_MINUTES:  # which no change of the clocks cuts
+            return pc.floor_temporal(times, unit=unit)
+        return keeping_offsets(found, times, zone)
 
     return computed(given.types[1], given.values[1:], kernel)
 

@@ -1,4 +1,4 @@
-"""Times as texts by a pattern, and as seconds since 1970, in UTC."""
+"""Times as texts by a pattern, and as seconds since 1970."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates.functions.dates import (
-    UTC,
     days_of,
     ensure_days,
     ensure_years,
-    to_timestamp_value,
 )
 from optimist.core.predicates.functions.failures import does_not_fit
 from optimist.core.predicates.functions.value import (
@@ -23,6 +21,7 @@ from optimist.core.predicates.functions.value import (
     Value,
     computed,
 )
+from optimist.core.predicates.functions.wall_clocks import NTZ, instant_value, wall_times
 from optimist.core.schema.types import PrimitiveType
 
 __all__ = ["formatted", "from_unixtime", "timestamp_of_number", "unix_timestamp"]
@@ -52,25 +51,25 @@ def _pattern_of(given: Arguments, index: int) -> str | None:
 
 def formatted(given: Arguments) -> Value | None:
     """Return dates or times as texts by a constant pattern."""
-    times, pattern = to_timestamp_value(given, 0), _pattern_of(given, 1)
-    if times is None or pattern is None or given.zone not in UTC:
-        return None  # a zone may skip the hour of a time without one
+    # By way of an instant, because a zone may skip the hour of a time without one.
+    times, pattern = instant_value(given, 0), _pattern_of(given, 1)
+    if times is None or pattern is None:
+        return None
     form = pattern
-    return computed(STRING, [times], lambda values: _as_texts(values, form, given.text))
+    return computed(STRING, [times], lambda values: _as_texts(values, form, given))
 
 
-def _as_texts(times: Array, form: str, text: str) -> Array:
-    ensure_years(days_of(times), text)
-    seconds = pc.floor_temporal(times, unit="second").cast(pa.timestamp("us"))
+def _as_texts(times: Array, form: str, given: Arguments) -> Array:
+    walls = wall_times(times, given.zone)
+    ensure_years(days_of(walls), given.text)
+    seconds = pc.floor_temporal(walls, unit="second")
     return pc.strftime(seconds.cast(pa.timestamp("s")), format=form)
 
 
 def from_unixtime(given: Arguments) -> Value | None:
     """Return the time some seconds after 1970 began as a text by a constant pattern."""
     pattern = _pattern_of(given, 1)
-    if given.zone not in UTC or pattern is None:
-        return None
-    if str(given.types[0]) not in INTEGERS:
+    if pattern is None or str(given.types[0]) not in INTEGERS:
         return None
     form = pattern
 
@@ -78,7 +77,7 @@ def from_unixtime(given: Arguments) -> Value | None:
         numbers = values.cast(pa.int64())
         ensure_days(pc.divide(numbers, _DAY_S), given.text)
         times = pc.multiply(numbers, _SECOND_US).cast(pa.timestamp("us", "UTC"))
-        return _as_texts(times, form, given.text)
+        return _as_texts(times, form, given)
 
     return computed(STRING, given.values[:1], kernel)
 
@@ -102,7 +101,8 @@ def timestamp_of_number(micros: int, given: Arguments) -> Value | None:
 
 def unix_timestamp(given: Arguments) -> Value | None:
     """Return the whole seconds between 1970 and a date or a time."""
-    times = to_timestamp_value(given, 0)
+    is_wall = given.types[0] == NTZ  # which Spark takes for a time in UTC here
+    times = given.values[0] if is_wall else instant_value(given, 0)
     if times is None:
         return None
 

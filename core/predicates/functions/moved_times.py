@@ -1,4 +1,7 @@
-"""Dates and times plus or minus whole days, or a constant interval, in UTC."""
+"""Dates and times plus or minus whole days, or a constant interval.
+
+Months and days move what the clocks of the session's zone show; hours and less move the instant.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,9 @@ import pyarrow.compute as pc
 
 from optimist.core.expressions.tree import Interval
 from optimist.core.predicates.functions.dates import (
-    UTC,
     add_months,
     days_of,
     ensure_years,
-    is_readable_time,
     moved,
     to_date,
 )
@@ -28,15 +29,22 @@ from optimist.core.predicates.functions.value import (
     computed,
     typed_constant,
 )
+from optimist.core.predicates.functions.wall_clocks import (
+    NTZ,
+    TIMESTAMP,
+    instant_value,
+    keeping_offsets,
+    wall_times,
+    wall_value,
+)
 from optimist.core.predicates.tree import Literal
-from optimist.core.schema.arrow_types import to_arrow_type
-from optimist.core.schema.types import DataType, PrimitiveType
+from optimist.core.schema.types import PrimitiveType
 
 __all__ = ["moved_by_days", "moved_by_interval"]
 
 Build: TypeAlias = Callable[[Arguments], "Value | None"]
 
-_INTEGER, _TIMESTAMP = PrimitiveType("integer"), PrimitiveType("timestamp")
+_INTEGER = PrimitiveType("integer")
 _DAY_US = 86_400_000_000
 _MOST_DAYS = 4_000_000
 _MOST_MONTHS = 120_000
@@ -82,30 +90,44 @@ def _moved_by_months(months: int, value: Value, given: Arguments) -> Value | Non
     there = None if day is None else add_months(replace(given, values=[day, _constant(months)]))
     if there is None or value.data_type == DATE:
         return there
-    kind = value.data_type
+    walls = wall_value(given, 0)
+    if walls is None:
+        return None
 
-    def kernel(times: Array, days: Array) -> Array:
-        midnight = pc.multiply(_numbers_of(days_of(times)), _DAY_US)
-        time_of_day = pc.subtract(_micros_of(times), midnight)
+    def kernel(times: Array, shown: Array, days: Array) -> Array:
+        midnight = pc.multiply(_numbers_of(days_of(shown)), _DAY_US)
+        time_of_day = pc.subtract(_micros_of(shown), midnight)
         found = pc.add(pc.multiply(_numbers_of(days), _DAY_US), time_of_day)
-        return _times_of(found, kind, given.text)
+        return _from_walls(found, times, given)
 
-    return computed(kind, [value, there], kernel)
+    return computed(value.data_type, [value, walls, there], kernel)
 
 
 def _moved_by_micros(micros: int, value: Value, given: Arguments) -> Value | None:
-    is_date = value.data_type == DATE
-    if not (given.zone in UTC if is_date else is_readable_time(given, 0)):
+    is_plain = value.data_type == NTZ
+    times = value if is_plain else instant_value(given, 0)
+    if times is None:
         return None
-    kind = _TIMESTAMP if is_date else value.data_type
+    days = abs(micros) // _DAY_US * (1 if micros > 0 else -1)
 
-    def kernel(times: Array) -> Array:
-        days = times if is_date else days_of(times)
-        ensure_years(days, given.text)
-        before = pc.multiply(_numbers_of(days), _DAY_US) if is_date else _micros_of(times)
-        return _times_of(pc.add(before, micros), kind, given.text)
+    def kernel(before: Array) -> Array:
+        shown = before if is_plain else wall_times(before, given.zone)
+        ensure_years(days_of(shown), given.text)
+        moved_days = before
+        if days:
+            moved_days = _from_walls(pc.add(_micros_of(shown), days * _DAY_US), before, given)
+        found = pc.add(_micros_of(moved_days), micros - days * _DAY_US).cast(before.type)
+        ensure_years(days_of(found if is_plain else wall_times(found, given.zone)), given.text)
+        return found
 
-    return computed(kind, [value], kernel)
+    return computed(NTZ if is_plain else TIMESTAMP, [times], kernel)
+
+
+def _from_walls(micros: Array, times: Array, given: Arguments) -> Array:
+    """Return wall-clock times as what they were made from: such times, or instants."""
+    walls = micros.cast(pa.timestamp("us"))
+    ensure_years(days_of(walls), given.text)
+    return walls if times.type == walls.type else keeping_offsets(walls, times, given.zone)
 
 
 def _micros_of(times: Array) -> Array:
@@ -114,9 +136,3 @@ def _micros_of(times: Array) -> Array:
 
 def _numbers_of(dates: Array) -> Array:
     return dates.cast(pa.int32()).cast(pa.int64())
-
-
-def _times_of(micros: Array, kind: DataType, text: str) -> Array:
-    found = micros.cast(to_arrow_type(kind))
-    ensure_years(days_of(found), text)
-    return found

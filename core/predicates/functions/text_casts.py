@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.predicates.constants import MAX_PRECISION
-from optimist.core.predicates.functions.dates import UTC
 from optimist.core.predicates.functions.decimals import ROOM, rounded_half_up
 from optimist.core.predicates.functions.value import BOOLEAN, DATE, INTEGERS
+from optimist.core.predicates.functions.wall_clocks import NTZ, TIMESTAMP, instants
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType
 from optimist.core.values.decimals import largest
@@ -55,8 +55,10 @@ def text_cast(target: DataType, text: str, zone: str) -> Cast | None:
     """
     if isinstance(target, DecimalType):
         return lambda values: _to_decimals(values, target, text)
-    if str(target) == "timestamp_ntz" or (str(target) == "timestamp" and zone in UTC):
-        return lambda values: _to_times(values, to_arrow_type(target), text)
+    if target == NTZ:
+        return lambda values: _to_times(values, text)
+    if target == TIMESTAMP:
+        return lambda values: _to_instants(values, text, zone)
     if str(target) in INTEGERS:
         return lambda values: _to_integers(values, to_arrow_type(target), text)
     if target == BOOLEAN:
@@ -147,7 +149,12 @@ def _to_decimals(values: pa.Array, target: DecimalType, text: str) -> Read:
     return _where(fits, exact).cast(to_arrow_type(target)), pc.and_not(values.is_valid(), fits)
 
 
-def _to_times(values: pa.Array, target: pa.DataType, text: str) -> Read:
+def _to_instants(values: pa.Array, text: str, zone: str) -> Read:
+    walls, is_wrong = _to_times(values, text)
+    return instants(walls, zone), is_wrong
+
+
+def _to_times(values: pa.Array, text: str) -> Read:
     """Read times without a zone; what else may be a time in Spark is refused."""
     plain = _trimmed(values)
     is_time = _is_like(plain, _TIME)
@@ -157,7 +164,7 @@ def _to_times(values: pa.Array, target: pa.DataType, text: str) -> Read:
     known = pc.if_else(pc.equal(behind, ""), "00:00:00", behind)
     dates, _ = _to_dates(day, text)
     whole = pc.binary_join_element_wise(dates.cast(pa.string()), known, " ")
-    return whole.cast(pa.timestamp("us")).cast(target), pc.and_(values.is_valid(), dates.is_null())
+    return whole.cast(pa.timestamp("us")), pc.and_(values.is_valid(), dates.is_null())
 
 
 def _to_floats(values: pa.Array, target: pa.DataType, text: str) -> Read:

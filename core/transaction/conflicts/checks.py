@@ -251,14 +251,15 @@ def _may_match(
 ) -> pa.Array:
     deterministic = all(part.is_deterministic for part in split.partition + split.data)
     schema = schema_that_counts(ours.read_schema, ours.protocol)
-    columns = ours.read_partition_columns
+    columns, zone = ours.read_partition_columns, ours.options.zone
     by_partition = SplitPredicate(split.partition, ())
-    mask = may_match(table, by_partition, schema, columns, use_statistics=False)
+    mask = may_match(table, by_partition, schema, columns, use_statistics=False, zone=zone)
     # A predicate like rand() < 0.5 answers differently each time: that it matches no row of a file
     # now does not tell what it would have matched when the transaction read.
     if not by_statistics or not deterministic:
         return mask
-    return pc.and_(mask, may_match(table, split, schema, columns, use_statistics=True))
+    closer = may_match(table, split, schema, columns, use_statistics=True, zone=zone)
+    return pc.and_(mask, closer)
 
 
 def _file_conflict(

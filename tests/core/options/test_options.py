@@ -129,7 +129,8 @@ def test_every_option_has_a_parser_and_keys_of_a_known_family() -> None:
     assert all(callable(row.metadata["parse"]) for row in rows)
     families = ("spark.databricks.", "optimist.", "spark.optimist.")
     others = [key for key in keys if not key.startswith(families)]
-    assert others == ["spark.sql.files.ignoreMissingFiles"]  # Spark's own, which RESTORE obeys
+    sparks_own = ["spark.sql.session.timeZone", "spark.sql.files.ignoreMissingFiles"]
+    assert others == sparks_own
     assert len(keys) == len(set(keys))
 
 
