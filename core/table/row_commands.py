@@ -43,6 +43,7 @@ class RowCommands(TableHandle):
         schema_mode: str | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> CommitResult | MaybeNone:
         """Append Arrow rows in one commit. The first append creates the Delta table.
 
@@ -54,6 +55,7 @@ class RowCommands(TableHandle):
             schema_mode: None, or `merge` as for `write`.
             user_metadata: Text for the history.
             txn: As for `write`.
+            properties: As for `write`.
 
         Returns:
             The commit, or None for a replay.
@@ -67,6 +69,7 @@ class RowCommands(TableHandle):
             schema_mode=schema_mode,
             user_metadata=user_metadata,
             txn=txn,
+            properties=properties,
         )
 
     @one_operation

@@ -274,6 +274,10 @@ def test_a_new_table_gets_properties_that_an_existing_one_must_have(tmp_path):
     found = log.snapshot().metadata.configuration
     assert found == {"delta.enableChangeDataFeed": "true", "own": "x"}
     assert "deletionVectors" in log.snapshot().protocol.writer_features
+    log.append(table_of([1], ["a"]), properties={"own": "x"})
+    log.write(table_of([1], ["a"]), "overwrite")
+    with pytest.raises(SchemaError):
+        log.append(table_of([2], ["a"]), properties={"own": "y"})
     for other in ({"own": "y"}, {"more": "x"}, {"delta.feature.rowTracking": "supported"}):
         with pytest.raises(SchemaError) as caught:
             log.write(table_of([2], ["a"]), properties=other)
