@@ -496,6 +496,20 @@ def test_vacuum_keeps_the_files_of_chosen_versions(tmp_path: Path) -> None:
         table.vacuum(keep_versions=[99])
 
 
+def test_files_that_a_lite_vacuum_kept_for_a_version_go_with_the_next_one(tmp_path: Path) -> None:
+    for number in range(3):
+        ours.write_deltalake(tmp_path, ROWS.slice(number, 1), mode="overwrite")
+    table = ours.DeltaTable(tmp_path)
+    how = {"retention_hours": 0, "enforce_retention_duration": False, "dry_run": False}
+    (gone,) = table.vacuum(keep_versions=[0], **how)  # type: ignore[arg-type]
+    table.load_as_version(0)
+    assert table.to_pyarrow_table()["k"].to_pylist() == [1]
+    (kept,) = {*table.vacuum(**how)} - {gone}  # type: ignore[arg-type]
+    assert not (tmp_path / kept).exists()
+    assert table.vacuum(**how) == []  # type: ignore[arg-type]
+    assert [row["k"] for row in rows_of(tmp_path)] == [3]
+
+
 def test_a_table_can_be_pickled_at_its_version(tmp_path: Path) -> None:
     place = tmp_path / "t"
     for _ in range(2):

@@ -164,7 +164,8 @@ class _Vacuum:
             log = _VacuumLog(self._table, self._start)
             log.begin(self._retention, dead)
             num_deleted, size_bytes = self._delete_files(dead, log)
-        if self._request.inventory is None:
+        # What a LITE is not to look at again must be gone, and an older version may have kept it.
+        if self._request.inventory is None and not self._request.kept_versions:
             record_vacuumed(self._table, commits)
         return result(num_deleted, size_bytes, pa.array([], pa.string()))
 
