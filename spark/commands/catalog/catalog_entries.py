@@ -12,14 +12,13 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.names import CatalogTable, in_session_catalog
 from optimist.spark.commands.catalog.places import Place, is_one_place
+from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.rows.row_shape import quoted
-from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
 __all__ = [
@@ -200,23 +199,10 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
         TableNotFoundError: No table is at the new location.
     """
     if entry is None:
-        raise UsageError(
-            f"The table {shown(str(identifier.name()))} is named by its path, which SET LOCATION "
-            "can't change. Nothing was changed. Name the other path.",
-            kind="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
-        )
+        raise not_of_paths(str(identifier.name()))
     jvm = Jvm.of(spark)
     known, path = CatalogTable.of(spark, entry), jvm.root.org.apache.hadoop.fs.Path(location)
-    other = open_log(spark, str(path.toString())).snapshot()
-    own = open_log(spark, known.path)
-    columns = own.snapshot().schema if own.table_exists() else other.schema
-    if without_internal_metadata(columns) != without_internal_metadata(other.schema):
-        raise SchemaError(
-            f"The table at {shown(location)} has other columns than {known.name}: {other.schema} "
-            f"and not {columns}. Nothing was changed. Drop the name, and create it again.",
-            kind="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
-            path=location,
-        )
+    ensure_movable(spark, known.name, known.path, str(path.toString()))
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     storage = _copy_with_part(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
     jvm.session.sessionState().catalog().alterTable(_copy_with_part(entry, 2, storage))

@@ -21,9 +21,10 @@ from optimist.core.commands.create.vacant_place import is_left_empty
 from optimist.core.paths import join, scheme_of
 from optimist.core.predicates.text import quote_literal
 from optimist.core.requests.table_definition import CreateMode
-from optimist.core.sql import parts_of_name
+from optimist.core.sql import TableName, parts_of_name
 from optimist.spark.commands.catalog.names import is_delta, without_location
 from optimist.spark.commands.catalog.places import Place
+from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.commands.catalog.server_names import (
     ServerEntry,
     not_of_session,
@@ -34,7 +35,7 @@ from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 
-__all__ = ["named_place"]
+__all__ = ["move_entry", "named_place"]
 
 _SESSION_CATALOG = "spark_catalog"
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
@@ -82,6 +83,27 @@ def named_place(
         full.register(spark, None)
         with full.kept_if_made(spark) as place:
             yield place
+
+
+def move_entry(spark: SparkSession, table: TableName, location: str) -> None:
+    """Let a name mean the table at another place, without touching any files.
+
+    Args:
+        spark: A Spark Connect client.
+        table: The table.
+        location: The other place.
+
+    Raises:
+        UsageError: The table is named by its path (kind
+            `DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER`).
+        SchemaError: See `ensure_movable`.
+        TableNotFoundError: See `ensure_movable`.
+    """
+    if table.location is None:
+        raise not_of_paths(str(table.path))
+    full, where = _FullName.of(spark, str(table)), _absolute(spark, location)
+    ensure_movable(spark, full.text, table.location, where)
+    full.move(spark, where)
 
 
 def _known_place(
@@ -133,6 +155,11 @@ class _FullName:
         ensure_format_known(spark)
         _run(spark, f"CREATE TABLE {self.text} USING delta{at}")
 
+    def move(self, spark: SparkSession, location: str) -> None:
+        """Let the server change the place in the entry."""
+        ensure_format_known(spark)
+        _run(spark, f"ALTER TABLE {self.text} SET LOCATION {quote_literal(location, 'string')}")
+
     @contextmanager
     def kept_if_made(self, spark: SparkSession) -> Iterator[Place]:
         """Give the place that the catalog has chosen, and forget the name if no table is made.
@@ -158,8 +185,7 @@ class _FullName:
         longer nowhere, and the catalog would delete them.
         """
         mark = f"__dropped_{uuid4().hex}"
-        nowhere = f"{location.rstrip('/')}{mark}"
-        _run(spark, f"ALTER TABLE {self.text} SET LOCATION {quote_literal(nowhere, 'string')}")
+        self.move(spark, f"{location.rstrip('/')}{mark}")
         entry = server_entry(spark, self.parts)
         if entry is not None and entry.location is not None and entry.location.endswith(mark):
             _run(spark, f"DROP TABLE {self.text}")

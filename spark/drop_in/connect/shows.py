@@ -18,7 +18,7 @@ from optimist.spark.rows.local_rows import local_frame, spark_columns
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import session_zone_name
 
-__all__ = ["show"]
+__all__ = ["show", "snapshot_of"]
 
 _STATEMENT = spark_columns(CREATE_STATEMENT)
 
@@ -26,14 +26,19 @@ _STATEMENT = spark_columns(CREATE_STATEMENT)
 def show(spark: SparkSession, statement: Show) -> DataFrame:
     """Return the rows of a statement, whose path may name a version, as `table@v3`."""
     table = statement.table
-    with nullcontext() if table.location is None else as_missing_name(str(table)):
-        if table.location is not None:
-            ensure_table_at(spark, table.location)
-        snapshot = open_version(spark, str(table.path)).snapshot
+    snapshot = snapshot_of(spark, table)
     if table.location is not None and statement.what == "SHOW CREATE TABLE":
         return local_frame(spark, _create_statement(spark, table, snapshot), _STATEMENT)
     rows = shown_rows(snapshot, statement, session_zone_name(spark))
     return local_frame(spark, rows, spark_columns(rows.schema))
+
+
+def snapshot_of(spark: SparkSession, table: TableName) -> Snapshot:
+    """Return the version of a table that its name means."""
+    with nullcontext() if table.location is None else as_missing_name(str(table)):
+        if table.location is not None:
+            ensure_table_at(spark, table.location)
+        return open_version(spark, str(table.path)).snapshot
 
 
 def _create_statement(spark: SparkSession, table: TableName, snapshot: Snapshot) -> pa.Table:

@@ -34,8 +34,11 @@ from optimist.core.sql import (
 from optimist.core.sql.spark_statements.shows import Show, parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
 from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Update
+from optimist.spark.commands.catalog.server_entries import move_entry
 from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.drop_in.connect.computed_names import immediate, with_constant_names
+from optimist.spark.drop_in.connect.descriptions import describe, description
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
@@ -46,11 +49,13 @@ from optimist.spark.drop_in.connect.shows import show
 from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
+    Relocation,
     TemporaryView,
     cached_query,
     ensure_can_be_had,
     has_query,
     named_statement,
+    relocation,
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import create
@@ -86,8 +91,32 @@ def connect_sql(
     sql = FormattedSql.of(spark, text, frames)
     if "${" in sql.text:
         sql = _with_variables(original, sql)
-    answer = _Statement(spark, original, sql, args, StatementNames(spark)).run()
+    answer = _answer(spark, original, sql, args)
     return original(text, args, **frames) if answer is None else answer
+
+
+def _answer(
+    spark: SparkSession, original: _Original, sql: FormattedSql, args: Arguments | None
+) -> DataFrame | None:
+    """Return the answer of a statement, or None for one that is Spark's own."""
+    parameters = None if args is None else SentParameters(spark=spark, args=args)
+    inner = None
+    with original_errors():
+        if "identifier" in sql.text.lower():
+            sql = replace(sql, text=with_constant_names(original, sql.text, parameters))
+        if "immediate" in sql.text.lower():
+            inner = immediate(original, sql.text, parameters)
+    if inner is None or inner.text is None:
+        return _Statement(spark, original, sql, args, StatementNames(spark)).run()
+    whole = replace(sql, text=inner.text)
+    statement = _Statement(spark, original, whole, None, StatementNames(spark))
+    if inner.is_alone:
+        return statement.run()
+    # The name of what is truncated may be among the values.
+    if "truncate" in inner.text.lower() or statement.is_over_delta:
+        way_out = "Run the statement by itself, with spark.sql(text, args)."
+        raise refused("A Delta table in EXECUTE IMMEDIATE with INTO or USING", way_out)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +142,31 @@ class _Statement:
         command = self._command()
         if command is not None:
             return _run_command(self.spark, command)
+        run = self._own_run()
+        return None if run is None else run()
+
+    @property
+    def is_over_delta(self) -> bool:
+        """Whether the statement concerns a Delta table, and is not Spark's own."""
+        return self._command() is not None or self._own_run() is not None
+
+    def _own_run(self) -> Callable[[], DataFrame] | None:
+        """Return what runs a statement over a Delta table, or None for one of the server's."""
         try:
-            run = self._looked_into()
+            return self._looked_into()
         except UsageError as error:
             if error.kind in _OF_TEXTS and not self._names_delta:
                 return None  # the server says what is wrong, or knows more than this grammar
             raise
-        return None if run is None else run()
 
     def _looked_into(self) -> Callable[[], DataFrame] | None:
         """Return what runs a statement over a Delta table, or None for any other."""
+        moved = relocation(self.sql.text, self._parameters, self.names)
+        if moved is not None:
+            return partial(_relocate, self.spark, moved)
+        asked = description(self.sql.text, self._parameters, self.names)
+        if asked is not None:
+            return partial(describe, self.spark, asked)
         statement = self._own_statement()
         if isinstance(statement, Show):
             return partial(show, self.spark, statement)
@@ -226,6 +270,12 @@ def _run(
 def _run_command(spark: SparkSession, command: Command) -> DataFrame:
     told = run_command(spark, command)
     return _no_rows(spark) if told is None else told
+
+
+@original_errors()
+def _relocate(spark: SparkSession, moved: Relocation) -> DataFrame:
+    move_entry(spark, moved.table, moved.location)
+    return _no_rows(spark)
 
 
 def _make_view(

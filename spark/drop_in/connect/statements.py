@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from optimist.core.sql.own_names import OwnNames
+from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import PathRelation
 from optimist.core.sql.statements import TableName
@@ -16,11 +18,13 @@ from optimist.spark.drop_in.connect.refusals import refused
 __all__ = [
     "CachedQuery",
     "NamedStatement",
+    "Relocation",
     "TemporaryView",
     "cached_query",
     "ensure_can_be_had",
     "has_query",
     "named_statement",
+    "relocation",
     "temporary_view",
 ]
 
@@ -28,6 +32,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "
 _SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
 _PATH = re.compile(r"delta\s*\.\s*`", re.IGNORECASE)
 _TRUNCATE = re.compile(r"\bTRUNCATE\b", re.IGNORECASE)
+_COMPUTED = re.compile(r"\b(?:IDENTIFIER|EXECUTE)\b", re.IGNORECASE)
 _OTHER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
 _MADE_OF_DELTA = {
     "INSERT OVERWRITE [LOCAL] DIRECTORY": "Use CREATE OR REPLACE TABLE delta.`/path` AS SELECT ...",
@@ -184,6 +189,32 @@ def named_statement(text: str) -> NamedStatement | None:
     return NamedStatement(verb, table, is_rename or verb in _OF_THE_CATALOG)
 
 
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """`ALTER TABLE name SET LOCATION 'path'`.
+
+    Attributes:
+        table: The table.
+        location: Its other place.
+    """
+
+    table: TableName
+    location: str
+
+
+def relocation(text: str, parameters: Parameters | None, own_names: OwnNames) -> Relocation | None:
+    """Return the other place of a Delta table, or None for any other statement."""
+    reader = Reader(text, parameters, own_names=own_names)
+    if not reader.take("ALTER", "TABLE"):
+        return None
+    table = reader.own_table()
+    if table is None or not reader.take("SET", "LOCATION"):
+        return None
+    location = reader.text("a location")
+    reader.end()
+    return Relocation(table, location)
+
+
 def has_query(text: str) -> bool:
     """Return whether a statement may read tables by a query."""
     reader = Reader(text)
@@ -236,7 +267,11 @@ def _truncates_any_name(text: str) -> bool:
     reader = Reader(text)
     if reader.take("TRUNCATE", "TABLE"):
         return reader.is_at("IDENTIFIER", "(") and not reader.is_at_table()
-    return reader.is_at("EXECUTE", "IMMEDIATE") and _TRUNCATE.search(text) is not None
+    if reader.is_at("EXECUTE", "IMMEDIATE"):
+        return _TRUNCATE.search(text) is not None
+    # A script may put the name, or the whole statement, together as it runs.
+    may_compute = reader.is_at("BEGIN") and _COMPUTED.search(text) is not None
+    return may_compute and _TRUNCATE.search(text) is not None
 
 
 def _makes_of_delta(reader: Reader, words: Sequence[str]) -> bool:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.requests.table_definition import CreateMode
-from optimist.spark.commands.catalog import server_entries
-from optimist.spark.commands.catalog.server_entries import named_place
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.sql import TableName
+from optimist.spark.commands.catalog import relocation, server_entries
+from optimist.spark.commands.catalog.server_entries import move_entry, named_place
 from optimist.spark.commands.catalog.server_names import ServerEntry
 
+_LONG = StructType((StructField("id", "long"),))
+TABLES = {"file:/t": _LONG, "/same": _LONG, "/other": StructType((StructField("id", "string"),))}
 PARTS = ("spark_catalog", "db", "t")
 
 
@@ -102,3 +109,30 @@ def test_a_failed_statement_drops_no_name_that_another_client_has_made_anew(
     with pytest.raises(ZeroDivisionError), failing:
         raise ZeroDivisionError
     assert catalog.sent == ["CREATE", "ALTER"] + ["DROP"] * (not is_made_anew)
+
+
+def test_a_name_may_mean_a_table_of_the_same_columns_at_another_place(catalog, monkeypatch):
+    class Log:
+        def __init__(self, _, path):
+            self.path = path
+
+        def table_exists(self):
+            return self.path in TABLES
+
+        def snapshot(self):
+            return type("Snapshot", (), {"schema": TABLES[self.path]})
+
+    monkeypatch.setattr(relocation, "open_log", Log)
+    spark, table = session(catalog), TableName(("t",), location="file:/t")
+    move_entry(spark, table, "/same")
+    move_entry(spark, replace(table, location="/gone"), "/other")
+    assert catalog.sent == [
+        f"ALTER TABLE `spark_catalog`.`db`.`t` SET LOCATION '{path}'"
+        for path in ("/same", "/other")
+    ]
+    with pytest.raises(SchemaError, match="has other columns") as caught:
+        move_entry(spark, table, "/other")
+    assert caught.value.kind == "DELTA_SET_LOCATION_SCHEMA_MISMATCH"
+    with pytest.raises(UsageError, match="is named by its path"):
+        move_entry(spark, TableName(("delta", "/t")), "/same")
+    assert len(catalog.sent) == 2
