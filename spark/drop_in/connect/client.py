@@ -1,8 +1,8 @@
 """`enable` and `disable` on Spark Connect: what a client can have without a JVM.
 
-The client's own methods are exchanged: `sql` and `table` of the one session, and `load`, `table`,
-`save` and their kin of the classes of readers and writers, which ask whose session it is. The
-server is not changed, and nothing stays there.
+The client's own methods are exchanged: `sql` of the one session, and `load`, `table`, `save` and
+their kin of the classes of readers and writers, and the changes of `DeltaTable`, which ask whose
+session it is. The server is not changed, and nothing stays there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.commands.row_changes import RowChanges
 from optimist.spark.drop_in.connect.catalog import CATALOG
+from optimist.spark.drop_in.connect.delta_tables import ROW_CHANGES
 from optimist.spark.drop_in.connect.frames import READER, session_of
 from optimist.spark.drop_in.connect.plans import SentPlans
 from optimist.spark.drop_in.connect.sql import connect_sql
@@ -205,5 +207,6 @@ def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
             DataFrameWriterV2: WRITER_TO,
             DataStreamReader: STREAM_READER,
             DataStreamWriter: STREAM_WRITER,
+            RowChanges: ROW_CHANGES,
         }
     )

@@ -27,8 +27,8 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def session_of(owner: Any) -> SparkSession:
-    """Return the session of a reader, a writer or a catalog."""
-    # Of readers, writers, writers of streams, and the catalog.
+    """Return the session of a reader, a writer, a catalog or a `DeltaTable`."""
+    # Of readers, writers and DeltaTable, writers of streams, and the catalog.
     names = ("_client", "_spark", "_session", "_sparkSession")
     session: SparkSession = next(getattr(owner, name) for name in names if hasattr(owner, name))
     return session
