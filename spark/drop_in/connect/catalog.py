@@ -9,19 +9,24 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.catalog import Column
 
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.requests.table_definition import TableDefinition, columns_of
 from optimist.core.sql import TableName
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.catalog.named_tables import create_named
 from optimist.spark.commands.catalog.server_source import ensure_format_known
-from optimist.spark.drop_in.connect.frames import Original, session_of
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
 from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
-from optimist.spark.spark_schema import to_spark_schema
+from optimist.spark.spark_schema import from_spark_schema, to_spark_schema
 
 __all__ = ["CATALOG"]
 
@@ -57,6 +62,31 @@ def _columns(log: DeltaLog, table: TableName) -> list[Column]:
     ]
 
 
+def _create_table(
+    original: Original,
+    catalog: Any,
+    tableName: str,
+    path: str | None = None,
+    source: str | None = None,
+    *more: Any,
+    **named: Any,
+) -> DataFrame:
+    """Make a table, or give a name to one that is at the path."""
+    if not asks_for_delta(catalog, source):
+        frame: DataFrame = original(tableName, path, source, *more, **named)
+        return frame
+    given = {**dict(zip(("schema", "description"), more, strict=False)), **named}
+    schema, comment = given.pop("schema", None), given.pop("description", None)
+    spark, paths = session_of(catalog), paths_of(path, given)
+    definition = TableDefinition(
+        columns=() if schema is None else columns_of(from_spark_schema(schema)),
+        comment=comment,
+        properties=WriteRequest.of("error", None, write_options(given)).properties,
+    )
+    create_named(spark, tableName, definition, only_path(paths) if paths else None)
+    return spark.table(tableName)
+
+
 def _about_entry(original: Original, catalog: Any, tableName: str, *args: Any, **named: Any) -> Any:
     """Let the server look at an entry."""
     spark = session_of(catalog)
@@ -87,6 +117,7 @@ def _refusing(what: str) -> Callable[..., Any]:
 
 CATALOG: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
+        "createTable": _create_table,
         "listColumns": _list_columns,
         "getTable": _about_entry,
         "refreshTable": _about_entry,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -76,9 +77,14 @@ def _save_as_table(
     **options: Any,
 ) -> None:
     session, given = session_of(writer), {**writer._write.options, **options}
-    named = saved_table(session, name)
-    asks = asks_for_delta(writer, format or writer._write.source)
-    if named is None and not (asks and is_free_name(session, name, may_be_hidden=True)):
+    named, source = saved_table(session, name), format or writer._write.source
+    asks = asks_for_delta(writer, source)
+    is_other = named is not None and named.location is not None and source is not None and not asks
+    if is_other:
+        _ensure_not_changed(named, source, mode or writer._write.mode)
+    if is_other or (
+        named is None and not (asks and is_free_name(session, name, may_be_hidden=True))
+    ):
         original(name, format, mode, partitionBy, **options)
         return
     with original_errors():
@@ -89,6 +95,33 @@ def _save_as_table(
         where = only_path(paths_of(named.path, given))
         rows = _fitting(writer, where, name, request)
         write_clustered(rows, where, list(writer._write.clustering_cols), request)
+
+
+def _ensure_not_changed(table: TableName | None, source: str | None, mode: str | None) -> None:
+    """Refuse rows of another format for a Delta table, unless the server says that it exists.
+
+    To overwrite the table, the server would drop it, even where the rows are its own.
+
+    Raises:
+        AnalysisException: The mode is append, and Spark refuses it, too.
+        UsageError: The mode is overwrite (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+    """
+    if mode == "overwrite":
+        raise refused(
+            f"saveAsTable of the format {shown(source)} over the Delta table {shown(str(table))}",
+            'Write with format("delta"), or drop the table first.',
+        )
+    if mode == "append":
+        raise AnalysisException(
+            f"The format of the existing table {table} is `delta`. It doesn't match the specified "
+            f'format `{source}`. Nothing was written. Write with format("delta").',
+            errorClass="_LEGACY_ERROR_TEMP_1159",
+            messageParameters={
+                "tableName": str(table),
+                "existingProvider": "delta",
+                "specifiedProvider": str(source),
+            },
+        )
 
 
 def _save_by_name(
