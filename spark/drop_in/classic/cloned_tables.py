@@ -21,6 +21,7 @@ from optimist.spark.commands.catalog.names import catalog_entry, table_path
 from optimist.spark.commands.maintenance.clone import clone_to_name, clone_to_path
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
+from optimist.spark.drop_in.shared.server_files import files_on_server
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -68,24 +69,26 @@ def _source(spark: SparkSession, table: TableName) -> tuple[OpenTable, ConvertRe
 
 
 def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertRequest]:
-    if is_connect(spark):
-        raise UsageError(
-            f"{shown(name)} can't be cloned by its name on Spark Connect: it is no Delta table. "
-            "Nothing was written. Name its files: CLONE parquet.`/path`.",
-            kind="DELTA_CLONE_UNSUPPORTED_SOURCE",
-            name=name,
-        )
-    try:
-        entry = catalog_entry(spark, name)
-    except UsageError:  # of another catalog
-        entry = None
-    provider = None if entry is None else provider_of(entry)
-    if provider is None or provider.lower() != PARQUET:
+    found = files_on_server(spark, name) if is_connect(spark) else _files_of_entry(spark, name)
+    if found is None:
         raise UsageError(
             f"{shown(name)} can't be cloned: it is a view, or a table of another format than "
             "Delta, Parquet and Iceberg. Nothing was written. Create a table with its rows.",
             kind="DELTA_CLONE_UNSUPPORTED_SOURCE",
             name=name,
         )
+    path, request = found
+    return open_log(spark, path), request
+
+
+def _files_of_entry(spark: SparkSession, name: str) -> tuple[str, ConvertRequest] | None:
+    """Return what the catalog of a classic session says of a Parquet table's files."""
+    try:
+        entry = catalog_entry(spark, name)
+    except UsageError:  # of another catalog
+        return None
+    provider = provider_of(entry)
+    if provider is None or provider.lower() != PARQUET:
+        return None
     known = CatalogFiles.of(spark, entry)
-    return open_log(spark, known.path), replace(known.request, catalog_table=known.shown_name)
+    return known.path, replace(known.request, catalog_table=known.shown_name)
