@@ -18,6 +18,23 @@ def own_sql(spark: SparkSession, text: str):
     return type(spark).sql(spark, text)
 
 
+def tell_entries(spark: SparkSession, folder: Path) -> None:
+    """What the catalog knows of a table, and statements whose names or texts are computed."""
+    rows = spark.sql("DESCRIBE EXTENDED other.u").collect()
+    told = {row["col_name"]: row["data_type"] for row in rows}
+    names = ("id", "Namespace", "Table", "Type", "Location", "Provider", "Table Properties")
+    tell("described", [told[name].replace(str(folder), "") for name in names])
+    spark.sql("CREATE TABLE names.emptied USING delta AS SELECT 1L AS id")
+    spark.sql("TRUNCATE TABLE IDENTIFIER('names' || '.emptied')")
+    tell("emptied", ids(spark.table("names.emptied")))
+    spark.sql("DECLARE text = 'INSERT INTO names.emptied VALUES (3)'")
+    spark.sql("EXECUTE IMMEDIATE text")
+    spark.sql("SET VAR text = 'TRUNCATE TABLE names.emptied'")
+    tell("inserted", ids(spark.table("names.emptied")))
+    spark.sql("EXECUTE IMMEDIATE text")
+    tell("emptied by a variable", ids(spark.table("names.emptied")))
+
+
 def tell_leftovers(spark: SparkSession, folder: Path) -> None:
     """Names without tables, and tables without names: what a kill leaves between the two."""
     own_sql(spark, "CREATE TABLE names.half USING delta")
@@ -69,16 +86,20 @@ def tell_refused(spark: SparkSession) -> None:
         "view": "CREATE VIEW names.seen AS SELECT * FROM t",
         "script": "BEGIN SELECT * FROM t; END",
         "variable": "SET VAR x = (SELECT max(id) FROM t)",
-        "extended": "DESCRIBE EXTENDED t",
+        "json": "DESCRIBE EXTENDED t AS JSON",
+        "truncating script": "BEGIN TRUNCATE TABLE IDENTIFIER('t'); END",
+        "immediate using": "EXECUTE IMMEDIATE 'TRUNCATE TABLE IDENTIFIER(:n)' USING 't' AS n",
+        "immediate into": "EXECUTE IMMEDIATE 'SELECT max(id) FROM t' INTO x",
         "cache": "CACHE TABLE t",
-        "location": "ALTER TABLE t SET LOCATION '/x'",
         "analyze": "ANALYZE TABLE t COMPUTE STATISTICS",
         "convert": "CONVERT TO DELTA pq",
         "catalog": "CREATE TABLE lakehouse.names.t (id INT) USING delta",
         "two ways": "SELECT t.id, names.t.id FROM t",
-        "immediate": "EXECUTE IMMEDIATE 'SELECT * FROM t'",
     }.items():
         tell(f"refused: {case}", kind_of(lambda text=text: spark.sql(text).collect()))
+    over = spark.range(1).write.format("parquet").mode("overwrite")
+    tell("refused: another format", kind_of(lambda: over.saveAsTable("t")))
+    tell("kept its format", ids(spark.table("t")))
     spark.sql("CREATE TEMP VIEW kept AS SELECT t.id FROM t")
     spark.sql("CACHE TABLE cached AS SELECT id FROM t")
     tell("views", [ids(spark.table("kept")), ids(spark.table("cached"))])
@@ -119,6 +140,7 @@ def main(folder: Path) -> None:
     for case, answer in named_answers(spark, str(folder)):
         tell(case, answer)
     tell_refused(spark)
+    tell_entries(spark, folder)
     tell_leftovers(spark, folder)
     tell_sessions(spark)
     tell_catalog(spark)

@@ -16,12 +16,21 @@ NO_TABLE = "TableNotFoundError DELTA_TABLE_NOT_FOUND"
 EXPECTED = {
     **{
         f"refused: {case}": REFUSED
-        for case in ("view", "script", "variable", "extended", "cache", "location", "analyze")
+        for case in (
+            *("view", "script", "variable", "json", "cache", "analyze", "two ways"),
+            *("truncating script", "immediate into", "immediate using", "another format"),
+        )
     },
+    "kept its format": [1, 2, 3],
+    "described": [
+        *("bigint", "other", "u", "EXTERNAL", "file:/u", "delta"),
+        "[delta.enableChangeDataFeed=true,delta.minReaderVersion=1,delta.minWriterVersion=4]",
+    ],
+    "emptied": [],
+    "inserted": [3],
+    "emptied by a variable": [],
     "refused: convert": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "refused: catalog": "UsageError DELTA_NOT_A_DELTA_TABLE",
-    "refused: two ways": REFUSED,
-    "refused: immediate": REFUSED,
     "views": [[1, 2, 3], [1, 2, 3]],
     "unnamed": REFUSED,
     "unnamed write": "AnalysisException",  # the entry has no columns

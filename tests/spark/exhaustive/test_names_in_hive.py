@@ -7,6 +7,7 @@ from pathlib import Path
 from connect_process import results_of
 
 _SCRIPT = Path(__file__).with_name("hive_session_script.py")
+_ON_CONNECT = Path(__file__).with_name("connect_hive_script.py")
 
 
 def test_names_in_a_metastore_of_hive(tmp_path):
@@ -22,4 +23,21 @@ def test_names_in_a_metastore_of_hive(tmp_path):
         "is delta": True,
         "renamed": 19,
         "dropped": [False, True],
+    }
+
+
+def test_clients_of_connect_and_classic_sessions_share_a_metastore(tmp_path):
+    told = {}
+    for session in ("first", "second", "third", "fourth"):
+        told |= results_of(_ON_CONNECT, tmp_path, session)
+    assert told == {
+        "names": ["far", "kept", "renamed"],
+        "made": [[1, 2], [1], [0, 1, 2]],
+        "columns": ["id", "p"],
+        "seen": [[1, 2], [1], [0, 1, 2]],
+        "later": [[1, 2, 3], [1], [1, 3], []],
+        "dropped": "AnalysisException",
+        "a view": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
+        "merged": [2, 11, 13],
+        "at last": [[2, 11, 13], [], [7], [2, 11, 13], ["id", "x"]],
     }

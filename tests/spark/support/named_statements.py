@@ -15,7 +15,7 @@ from optimist.spark import DeltaTable
 
 __all__ = ["named_answers"]
 
-_SIZED = ("clone", "deep clone", "restore")
+_SIZED = ("clone", "deep clone", "restore", "clone files", "clone partitions")
 """What answers with sizes of files, which differ between the planes."""
 
 _CREATED = {
@@ -44,6 +44,14 @@ _CREATED = {
     "foreign parts": "CREATE TABLE parts (a INT, b INT) USING parquet PARTITIONED BY (b) "
     "COMMENT 'words'",
     "like others": "CREATE TABLE like_parts LIKE parts USING delta",
+    "a partition": "INSERT INTO parts VALUES (1, 2), (3, 4)",
+    "clone files": "CREATE TABLE cloned SHALLOW CLONE pq",
+    "clone partitions": "CREATE TABLE cloned_parts SHALLOW CLONE parts",
+    "clone a view": "CREATE TABLE cloned_view SHALLOW CLONE hides",
+    "moved": "CREATE TABLE moved (id BIGINT, p INT) USING delta LOCATION '{folder}/moved'",
+    "set location": "ALTER TABLE moved SET LOCATION '{folder}/u'",
+    "location of other columns": "ALTER TABLE moved SET LOCATION '{folder}/d'",
+    "location of nothing": "ALTER TABLE moved SET LOCATION '{folder}/nothing'",
     "view": "CREATE TEMP VIEW hides AS SELECT 7 AS seven",
     "hidden": "CREATE TABLE hides (id INT) USING delta",
 }
@@ -60,6 +68,14 @@ _READ = {
     "a version": "SELECT * FROM t VERSION AS OF 0",
     "sample": "SELECT t.id FROM t TABLESAMPLE (100 PERCENT) WHERE t.id = 3",
     "changes": "SELECT id, p, _change_type FROM table_changes('other.u', 1)",
+    "cloned files": "SELECT * FROM cloned",
+    "cloned partitions": "SELECT b, a FROM cloned_parts",
+    "at the other location": "SELECT * FROM moved",
+    "computed name": "SELECT u.id FROM IDENTIFIER('other' || '.u') AS u",
+    "name of an expression": "WITH x AS (SELECT id FROM IDENTIFIER('t')) TABLE x",
+    "immediate": "EXECUTE IMMEDIATE 'SELECT id FROM t WHERE id > 1'",
+    "describe a column": "DESCRIBE t s",
+    "describe no column": "DESCRIBE TABLE t nothing",
     "a foreign table": "SELECT pq.id FROM pq JOIN t USING (id)",
     "a view": "SELECT * FROM hides",
     "behind the view": "SELECT * FROM names.hides",
@@ -140,6 +156,34 @@ def _calls(spark: SparkSession) -> dict[str, Callable[[], object]]:
         "a version": lambda: spark.read.option("versionAsOf", 0).table("w"),
         "forName": lambda: DeltaTable.forName(spark, "w").toDF().where("w.id = 9"),
         "forName delete": lambda: DeltaTable.forName(spark, "names.w").delete("w.id = 0") and None,
+        "delete by others": lambda: (
+            DeltaTable.forName(spark, "w").delete("id IN (SELECT id + 1 FROM w WHERE w.id = 1)")
+            and None
+        ),
+        "update by others": lambda: (
+            DeltaTable.forName(spark, "w3").update(
+                "EXISTS (SELECT 1 FROM names.t WHERE t.id = 1)", {"id": "(SELECT max(id) FROM t)"}
+            )
+            and None
+        ),
+        "merge by others": lambda: (
+            DeltaTable.forName(spark, "w3")
+            .alias("w")
+            .merge(spark.range(3).alias("s"), "s.id = w.id")
+            .whenNotMatchedInsert("s.id IN (SELECT id FROM t)", {"id": "s.id"})
+            .execute()
+            and None
+        ),
+        "changed by others": lambda: spark.table("w3"),
+        "left by others": lambda: spark.table("w"),
+        "another format": lambda: rows.write.format("parquet").saveAsTable("w"),
+        "another format, ignored": lambda: (
+            rows.write.format("parquet").mode("ignore").saveAsTable("w")
+        ),
+        "createTable": lambda: spark.catalog.createTable(
+            "made", source="delta", schema=rows.schema, description="words"
+        ),
+        "createTable again": lambda: spark.catalog.createTable("made", source="delta"),
         "forName of a view": lambda: DeltaTable.forName(spark, "hides"),
         "forName of nothing": lambda: DeltaTable.forName(spark, "nothing"),
         "forName of others": lambda: DeltaTable.forName(spark, "pq"),
