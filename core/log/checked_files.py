@@ -16,6 +16,7 @@ from optimist.core.log.checksum import (
     read_checksum,
 )
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.file_choice import FileChoice, Use
 from optimist.core.log.file_sizes import total_bytes
 from optimist.core.log.integrity import differences, disagreement
 from optimist.core.log.limits import LogLimits
@@ -86,6 +87,28 @@ class CheckedFiles:
                 self._compare_as_read(files.num_rows, total_bytes(files.column("size")))
                 self._table = files
             return self._table
+
+    def whole(self) -> pa.Table | None:
+        """Return all files if they are in memory, or so few that they may stay there, else None.
+
+        Raises:
+            TableError: As `table`.
+        """
+        with self._lock:
+            is_small = self._table is not None or self.read(
+                lambda state: state.files.fits_in_memory
+            )
+            return self.table() if is_small else None
+
+    def read_chosen(self, choice: FileChoice, use: Use[_Part]) -> _Part:
+        """Return what `use` makes of the chosen files, read without the others.
+
+        The files are not compared with the checksum, which is a sum over all of them.
+
+        Raises:
+            TableError, LogFileNotFoundError: The checkpoint is damaged and no other one helps.
+        """
+        return self.read(lambda state: state.files.read(choice, use))
 
     @property
     def known_table(self) -> pa.Table | None:

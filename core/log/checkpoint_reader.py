@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -29,13 +30,18 @@ from optimist.core.errors.kinds import (
     MISSING_PART_FILES,
 )
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.chosen_adds import ChosenAdds
+from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.commit_lines import parse_commit_lines
+from optimist.core.log.file_choice import FileChoice
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
 from optimist.core.log.limits import (
     DEFAULT_LIMITS,
     LogLimits,
+    SeenFiles,
     counted,
     distinct,
+    ensure_few,
     ensure_readable_size,
     unpacked,
 )
@@ -63,6 +69,8 @@ __all__ = ["CheckpointReader"]
 _BatchesOf: TypeAlias = Callable[[pq.ParquetFile, int], Iterator[pa.RecordBatch]]
 
 _PARALLEL_READS = 8
+_EXPANSION = 4
+"""How many times larger than in the store the files of a checkpoint are in memory, or less."""
 _STATE_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
 _V2_COLUMNS = ("checkpointMetadata", "sidecar")
 _DAMAGED_CONTENT = frozenset({MALFORMED_ACTION, MALFORMED_COMMIT})
@@ -94,6 +102,8 @@ class CheckpointReader:
         self._limits = limits
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
+        self._footers: dict[str, pq.FileMetaData] = {}
+        self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
         """Return the sidecars that the top level names (none unless it is a V2 checkpoint)."""
@@ -128,6 +138,43 @@ class CheckpointReader:
                 self._first_path, f"it holds {actual} files, but claims to hold {expected}"
             )
 
+    def is_small(self) -> bool:
+        """Return whether the files may stay in memory as a whole, by the size of the checkpoint."""
+        content = self._top_level()
+        stored = sum(status.size_bytes for status in self._files.values())
+        stored += sum(sidecar.size_bytes for sidecar in content.sidecars)
+        return stored * _EXPANSION <= self._limits.cache_bytes
+
+    def chosen_files(self, choice: FileChoice) -> Iterator[pa.RecordBatch]:
+        """Yield the files that a choice wants, and read no more of the others than it needs."""
+        seen = SeenFiles(self._limits)
+        for batch in self._chosen_files(choice):
+            with _explaining_errors(self._first_path):
+                seen.ensure_new(batch)
+            yield batch
+
+    def _chosen_files(self, choice: FileChoice) -> Iterator[pa.RecordBatch]:
+        content = self._top_level()
+        for top in content.tops:
+            if top.files is not None:
+                adds = top.files.filter(top.files.column("isAdd"))
+                yield choice.of(adds.select(FILES_SCHEMA.names))
+        yield from self._of_each_file(partial(self._chosen_adds, choice))
+
+    def _chosen_adds(self, choice: FileChoice, path: str) -> Iterator[pa.RecordBatch]:
+        with self._opened(path, self._footers.get(path)) as (file, size_bytes):
+            self._footers[path] = file.metadata
+            chosen = ChosenAdds(
+                path,
+                file,
+                size_bytes,
+                choice=choice,
+                cache=self._cache,
+                explaining=partial(_explaining_errors, path),
+            )
+            ensure_few(chosen.num_rows, self._limits)
+            yield from chosen.batches()
+
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """Return the removed files as batches of `TOMBSTONES_SCHEMA`."""
         batches = self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
@@ -141,27 +188,27 @@ class CheckpointReader:
             if top.files is not None:
                 wanted = top.files.column("isAdd") if is_add else _not_adds(top.files)
                 yield top.files.filter(wanted).select(schema.names)
-        footers = {top.path: top.footer for top in content.tops if top.files is None}
+        yield from self._of_each_file(partial(self._read_batches, read))
+
+    def _read_batches(self, read: _BatchesOf, path: str) -> Iterator[pa.RecordBatch]:
+        with self._open(path, self._footers.get(path)) as (file, size_bytes):
+            yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
+
+    def _of_each_file(
+        self, read: Callable[[str], Iterator[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what is read of each Parquet file, of several files ahead."""
+        content = self._top_level()
+        paths = [top.path for top in content.tops if top.files is None]
         directory = sidecar_directory(self._first_path.rpartition("/")[0])
-        footers |= {join(directory, item.file_name): None for item in content.sidecars}
-        if len(footers) == 1:
-            ((path, footer),) = footers.items()
-            yield from self._read_batches(path, footer, read)
+        paths += [join(directory, item.file_name) for item in content.sidecars]
+        if len(paths) == 1:
+            yield from read(paths[0])
             return
-
-        def read_whole(path: str) -> tuple[pa.RecordBatch, ...]:
-            return tuple(self._read_batches(path, footers[path], read))
-
         for batches in read_ahead(
-            read_whole, footers, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
+            lambda path: tuple(read(path)), paths, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
         ):
             yield from batches
-
-    def _read_batches(
-        self, path: str, footer: pq.FileMetaData | None, read: _BatchesOf
-    ) -> Iterator[pa.RecordBatch]:
-        with self._open(path, footer) as (file, size_bytes):
-            yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
 
     @property
     def _first_path(self) -> str:
@@ -196,8 +243,8 @@ class CheckpointReader:
                 for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
                 for row in action_rows(file, size_bytes, column)
             )
-            has_files = has_file_actions(file)
-            return _Top(path, actions, footer=file.metadata, has_files=has_files)
+            self._footers[path] = file.metadata
+            return _Top(path, actions, has_files=has_file_actions(file))
 
     def _read_json(self, path: str) -> _Top:
         ensure_readable_size(self._files[path], self._limits)
@@ -211,14 +258,26 @@ class CheckpointReader:
     def _open(
         self, path: str, footer: pq.FileMetaData | None
     ) -> Iterator[tuple[pq.ParquetFile, int]]:
+        with _explaining_errors(path), self._opened(path, footer) as opened:
+            yield opened
+
+    @contextmanager
+    def _opened(
+        self, path: str, footer: pq.FileMetaData | None
+    ) -> Iterator[tuple[pq.ParquetFile, int]]:
+        """Open a file, and leave the errors of whatever is done with it as they are."""
         try:
             source = self._store.open_read(path)
         except LogFileNotFoundError as error:
             if path in self._files:
                 raise
             raise _missing_sidecar(path, self._version) from error
-        with source, _explaining_errors(path), open_parquet(source, footer) as file:
-            yield file, source.seek(0, os.SEEK_END)
+        with source:
+            with _explaining_errors(path):
+                file = open_parquet(source, footer)
+                size_bytes = source.seek(0, os.SEEK_END)
+            with file:
+                yield file, size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +286,6 @@ class _Top:
 
     path: str
     actions: tuple[Action, ...]
-    footer: pq.FileMetaData | None = None
     files: pa.RecordBatch | None = None
     has_files: bool = False
 
@@ -285,14 +343,15 @@ def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
 
 
 @contextmanager
-def _explaining_errors(path: str) -> Iterator[None]:
-    """Turn any error that a damaged file causes into one clear error."""
+def _explaining_errors(path: str, group: int | None = None) -> Iterator[None]:
+    """Turn any error that a damaged file, or a row group of it, causes into one clear error."""
+    where = "" if group is None else f"row group {group}: "
     try:
         yield
     except OptimistError as error:
         if error.kind not in _DAMAGED_CONTENT:
             raise
-        raise _malformed_checkpoint(path, str(error.args[0])) from error
+        raise _malformed_checkpoint(path, where + str(error.args[0])) from error
     except (
         pa.ArrowException,
         OSError,
@@ -303,7 +362,7 @@ def _explaining_errors(path: str) -> Iterator[None]:
         ValueError,
     ) as error:
         # pyarrow reports a damaged file by any of these, most of them builtin errors.
-        raise _malformed_checkpoint(path, str(error)) from error
+        raise _malformed_checkpoint(path, where + str(error)) from error
 
 
 def _malformed_checkpoint(path: str, reason: str) -> TableError:

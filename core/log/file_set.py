@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.file_choice import FileChoice, Use
 from optimist.core.log.file_table import file_keys, last_per_key, without_keys
 
-__all__ = ["Change", "FileSet", "Load", "Stream"]
+__all__ = ["Change", "ChosenFiles", "FileSet", "Load", "Stream"]
+
+Result = TypeVar("Result")
 
 Change: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 Load: TypeAlias = Callable[[Change], tuple[pa.RecordBatch, ...]]
@@ -27,6 +30,18 @@ _LARGE_BATCH_ROWS = 16_384
 _MAX_RECENT = 64
 _MAX_BATCH_BYTES = 1 << 30
 _KEPT_ROWS = 4_096
+
+
+class ChosenFiles(Protocol):
+    """A base outside memory of which some files can be read without the others."""
+
+    def is_small(self) -> bool:
+        """Return whether the base may stay in memory as a whole."""
+        ...
+
+    def read(self, choice: FileChoice, use: Use[Result]) -> Result:
+        """Return what `use` makes of the chosen files, or those of a replacement."""
+        ...
 
 
 class FileSet:
@@ -39,6 +54,7 @@ class FileSet:
         load: Reads the base when it is needed. It applies the given change to each batch, so that
             no batch need stay in memory unchanged. None means an empty base.
         stream: Reads the base without keeping it, and without a fallback if it is damaged.
+        chosen: Reads some files of the base.
     """
 
     def __init__(
@@ -48,11 +64,12 @@ class FileSet:
         of_adds: bool,
         load: Load | None = None,
         stream: Stream | None = None,
+        chosen: ChosenFiles | None = None,
     ) -> None:
         self._schema = schema
         self._of_adds = of_adds
         # One attribute, so that a reader without the lock sees a base with its own actions.
-        self._parts = (_Base(load, stream=stream).used_by(self), _NOTHING_WAITS)
+        self._parts = (_Base(load, stream=stream, chosen=chosen).used_by(self), _NOTHING_WAITS)
         self._lock = ForkSafeLock()
 
     def with_actions(self, actions: pa.RecordBatch) -> FileSet:
@@ -78,6 +95,40 @@ class FileSet:
         """
         base, waiting = self._parts
         return base.is_loaded and waiting.num_rows <= max(_KEPT_ROWS, base.num_rows)
+
+    @property
+    def fits_in_memory(self) -> bool:
+        """Whether the set is in memory already, or so small that it may stay there.
+
+        Raises:
+            TableError, LogFileNotFoundError: The base is damaged, and so is what may replace it.
+        """
+        chosen = self._parts[0].chosen
+        return chosen is None or chosen.is_small()
+
+    def read(self, choice: FileChoice, use: Use[Result]) -> Result:
+        """Return what `use` makes of the files that a choice wants, read without the others.
+
+        If the base turns out to be damaged, `use` is called again with the files of its
+        replacement.
+
+        Raises:
+            TableError, LogFileNotFoundError: The base is damaged, and so is what may replace it.
+        """
+        base, waiting = self._parts
+        chosen = base.chosen
+        if chosen is None:
+            return use(choice.of(batch) for batch in self.batches())
+        merged = waiting.reconciled()
+        touched = [file_keys(actions) for actions in merged]
+
+        def reconciled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield _remove_keys(batch, file_keys(batch), touched) if touched else batch
+            for chunk in self._files_entering(merged, touched):
+                yield choice.of(chunk.batch)
+
+        return chosen.read(choice, lambda batches: use(reconciled(batches)))
 
     def batches(self) -> tuple[pa.RecordBatch, ...]:
         """Return the reconciled files, in no order."""
@@ -171,9 +222,11 @@ class _Base:
         chunks: tuple[_Chunk, ...] = (),
         *,
         stream: Stream | None = None,
+        chosen: ChosenFiles | None = None,
     ) -> None:
         self._load = load
         self._stream = stream
+        self._chosen = chosen
         self._chunks = chunks
         self._lock = ForkSafeLock()
         self._users: weakref.WeakSet[FileSet] = weakref.WeakSet()
@@ -192,6 +245,11 @@ class _Base:
     def stream(self) -> Stream | None:
         """The function that reads the base without keeping it, or None if it is in memory."""
         return None if self.is_loaded else self._stream
+
+    @property
+    def chosen(self) -> ChosenFiles | None:
+        """Reads some files of the base, or None if it is in memory."""
+        return None if self.is_loaded else self._chosen
 
     @property
     def num_rows(self) -> int:

@@ -22,9 +22,11 @@ from optimist.core.plugins.logstore import FileStatus
 __all__ = [
     "DEFAULT_LIMITS",
     "LogLimits",
+    "SeenFiles",
     "counted",
     "distinct",
     "ensure_bounded",
+    "ensure_few",
     "ensure_readable_size",
     "most_unpacked_bytes",
     "unpacked",
@@ -38,21 +40,24 @@ _COMPARED_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """The most that is read of a log. The options `optimist.log.…` set both limits.
+    """The most that is read of a log. The options `optimist.log.…` set the limits.
 
     Attributes:
         max_files: Live files in one checkpoint, and as many tombstones.
         max_file_bytes: The size of one commit, compacted commit or JSON checkpoint. Each is parsed
             as a whole.
+        cache_bytes: The memory for columns of a checkpoint that may be read again. A checkpoint
+            whose files fit in it is kept as a whole.
     """
 
     max_files: int = 50_000_000
     max_file_bytes: int = 2 << 30
+    cache_bytes: int = 256 << 20
 
     @classmethod
     def of(cls, options: EngineOptions) -> LogLimits:
         """Return the limits that the options set."""
-        return cls(options.log_max_files, options.log_max_file_bytes)
+        return cls(options.log_max_files, options.log_max_file_bytes, options.log_cache_bytes)
 
 
 DEFAULT_LIMITS = LogLimits()
@@ -90,6 +95,21 @@ def ensure_bounded(unpacked_bytes: int, size_bytes: int) -> None:
         raise ValueError(f"it unpacks to more than {_MOST_TIMES} times its {size_bytes} bytes")
 
 
+def ensure_few(rows: int, limits: LogLimits) -> None:
+    """Refuse a checkpoint of more rows than the limit.
+
+    Raises:
+        TableError: It has more (kind `OPTIMIST_LOG_TOO_LARGE`).
+    """
+    if rows > limits.max_files:
+        raise TableError(
+            f"A checkpoint holds more than {limits.max_files} files, the most that are allowed. "
+            "Nothing was read. If the table is yours and sound, raise optimist.log.maxFiles.",
+            kind="OPTIMIST_LOG_TOO_LARGE",
+            max_files=limits.max_files,
+        )
+
+
 def unpacked(
     batches: Iterable[pa.RecordBatch], size_bytes: int, limits: LogLimits
 ) -> Iterator[pa.RecordBatch]:
@@ -108,7 +128,7 @@ def unpacked(
     for batch in batches:
         rows += batch.num_rows
         unpacked_bytes += batch.nbytes
-        _ensure_few(rows, limits)
+        ensure_few(rows, limits)
         ensure_bounded(unpacked_bytes, size_bytes)
         yield batch
 
@@ -122,7 +142,7 @@ def counted(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa
     rows = 0
     for batch in batches:
         rows += batch.num_rows
-        _ensure_few(rows, limits)
+        ensure_few(rows, limits)
         yield batch
 
 
@@ -137,32 +157,39 @@ def distinct(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[p
         TableError: The checkpoint has more rows (kind `OPTIMIST_LOG_TOO_LARGE`).
         ValueError: A file is named more than once.
     """
-    rows = 0
-    seen: list[pa.Array] = []
+    seen = SeenFiles(limits)
     for batch in batches:
-        rows += batch.num_rows
-        _ensure_few(rows, limits)
+        seen.ensure_new(batch)
+        yield batch
+
+
+class SeenFiles:
+    """The files of a checkpoint so far, of which none may be named twice (see `distinct`)."""
+
+    def __init__(self, limits: LogLimits) -> None:
+        self._limits = limits
+        self._rows = 0
+        self._seen: list[pa.Array] = []
+
+    def ensure_new(self, batch: pa.RecordBatch) -> None:
+        """Refuse the next batch if it names a file again.
+
+        Raises:
+            TableError: The checkpoint has too many rows (kind `OPTIMIST_LOG_TOO_LARGE`).
+            ValueError: A file is named more than once.
+        """
+        self._rows += batch.num_rows
+        ensure_few(self._rows, self._limits)
         keys = file_keys(batch)
-        seen.append(keys if rows <= _COMPARED_ROWS else _sample_keys(keys))
-        known = pa.concat_arrays(seen)
+        self._seen.append(keys if self._rows <= _COMPARED_ROWS else _sample_keys(keys))
+        known = pa.concat_arrays(self._seen)
         # The kept keys of this batch find themselves once. More hits are repetitions.
         is_repeated = pc.count_distinct(known).as_py() < len(known) or pc.sum(
             pc.is_in(keys, value_set=known), min_count=0
-        ).as_py() > len(seen[-1])
+        ).as_py() > len(self._seen[-1])
         if is_repeated:
             raise ValueError("it names a file more than once")
-        yield batch
 
 
 def _sample_keys(keys: pa.Array) -> pa.Array:
     return keys.take(pa.array(range(0, len(keys), max(1, len(keys) // _SAMPLES)), pa.int64()))
-
-
-def _ensure_few(rows: int, limits: LogLimits) -> None:
-    if rows > limits.max_files:
-        raise TableError(
-            f"A checkpoint holds more than {limits.max_files} files, the most that are allowed. "
-            "Nothing was read. If the table is yours and sound, raise optimist.log.maxFiles.",
-            kind="OPTIMIST_LOG_TOO_LARGE",
-            max_files=limits.max_files,
-        )

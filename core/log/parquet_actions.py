@@ -6,7 +6,7 @@ a kind, and those are skipped. No Python object is made per file of the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -18,7 +18,14 @@ from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
 from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.log.parsed_columns import filled_maps, partition_value_maps, statistics_texts
 
-__all__ = ["action_rows", "add_batches", "has_file_actions", "open_parquet", "remove_batches"]
+__all__ = [
+    "AddReader",
+    "action_rows",
+    "add_batches",
+    "has_file_actions",
+    "open_parquet",
+    "remove_batches",
+]
 
 _BATCH_ROWS = 32_768
 _RENDERED_BATCH_ROWS = 16_384
@@ -66,33 +73,68 @@ def has_file_actions(file: pq.ParquetFile) -> bool:
     )
 
 
-def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield the adds as batches of `FILES_SCHEMA`.
+class AddReader:
+    """A reader of the adds of one open file, by row groups and columns.
 
     A column that an old writer left out gets the values that its absence means. If statistics or
     partition values exist only as structs, they are converted to the log's JSON form.
 
-    Raises:
-        ValueError: An add lacks its path, its size or a part of its vector, or counts bytes or rows
-            below zero. Or a row group unpacks to more than a sound file of this size does.
+    Args:
+        file: The file.
+        size_bytes: Its size in the store.
+
+    Attributes:
+        groups: The row groups that may hold adds, as far as the footer shows.
     """
-    parsed = _needed_parsed_columns(file)
-    rows = _RENDERED_BATCH_ROWS if parsed else _BATCH_ROWS
-    names = [*FILES_SCHEMA.names, *parsed]
-    for array in _struct_batches(file, size_bytes, "add", names, max_rows=rows):
-        batch = _clear_data_change(
-            conform(_render_parsed(array) if parsed else array, FILES_SCHEMA)
+
+    def __init__(self, file: pq.ParquetFile, size_bytes: int) -> None:
+        self._file = file
+        self._size_bytes = size_bytes
+        self._parsed = _needed_parsed_columns(file)
+        present = _field_names(file, "add")
+        self.groups = _groups_with_values(file, "add.path") if present else []
+
+    def batches(
+        self, schema: pa.Schema = FILES_SCHEMA, groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the adds as batches of `schema`.
+
+        Args:
+            schema: The columns to read, of those of `FILES_SCHEMA`. The rows do not depend on them.
+            groups: The row groups to read; None for all.
+
+        Raises:
+            ValueError: An add lacks its path, its size or a part of its vector, or counts bytes or
+                rows below zero. Or a row group unpacks to more than a sound file of this size does.
+        """
+        parsed = [name for name, plain in self._parsed if plain in schema.names]
+        arrays = _struct_batches(
+            self._file,
+            self._size_bytes,
+            "add",
+            [*schema.names, *parsed],
+            max_rows=_RENDERED_BATCH_ROWS if parsed else _BATCH_ROWS,
+            groups=self.groups if groups is None else groups,
         )
-        for name in ("path", "size"):
-            if batch.column(name).null_count:
-                raise ValueError(f"an add lacks its {name}")
-        _ensure_sound(batch)
-        yield _fill_defaults(batch)
+        for array in arrays:
+            batch = conform(_render_parsed(array) if parsed else array, schema)
+            _ensure_sound(batch)
+            yield _fill_defaults(_clear_data_change(batch))
+
+
+def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield all adds as batches of `FILES_SCHEMA` (see `AddReader`)."""
+    return AddReader(file, size_bytes).batches()
 
 
 def _ensure_sound(batch: pa.RecordBatch) -> None:
-    vectors = batch.column("deletionVector").drop_null()
-    counts = [batch.column("size")]
+    """Refuse adds that lack what each add has, as far as the batch has the columns."""
+    present = {name: batch.column(name) for name in batch.schema.names}
+    for name in ("path", "size"):
+        if name in present and present[name].null_count:
+            raise ValueError(f"an add lacks its {name}")
+    counts = [present["size"]] if "size" in present else []
+    vectors = present["deletionVector"].drop_null() if "deletionVector" in present else ()
     if len(vectors):
         for name in ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"):
             if pc.struct_field(vectors, name).null_count:
@@ -118,11 +160,18 @@ def _struct_batches(
     fields: list[str] | None,
     *,
     max_rows: int = _BATCH_ROWS,
+    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.StructArray]:
-    """Yield the non-null rows of a struct column, with these of its fields (None: all)."""
+    """Yield the non-null rows of a struct column, with these of its fields (None: all).
+
+    If the file has none of the fields, the rows have the column's key, because rows count.
+    """
     present = _field_names(file, column)
-    groups = _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
+    if groups is None:
+        groups = _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
     wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
+    if fields is not None and not wanted and _KEY_LEAVES[column] in present:
+        wanted = [f"{column}.{_KEY_LEAVES[column]}"]
     if not groups or not wanted:
         return
     most_bytes = most_unpacked_bytes(size_bytes)
@@ -166,17 +215,18 @@ def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
     return [item.null_count if item is not None and item.has_null_count else None for item in found]
 
 
-def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[str, ...]:
-    """Return the struct columns that hold values which the plain ones lack."""
+def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[tuple[str, str], ...]:
+    """Return the struct columns that hold values which plain ones lack, with those columns."""
     present = _field_names(file, "add")
-    needed = []
-    if "stats_parsed" in present and _has_gaps(file, present, "stats", "add.stats"):
-        needed.append("stats_parsed")
-    if "partitionValues_parsed" in present and _has_gaps(
-        file, present, "partitionValues", _PARTITION_KEYS
-    ):
-        needed.append("partitionValues_parsed")
-    return tuple(needed)
+    pairs = (
+        ("stats_parsed", "stats", "add.stats"),
+        ("partitionValues_parsed", "partitionValues", _PARTITION_KEYS),
+    )
+    return tuple(
+        (name, plain)
+        for name, plain, leaf in pairs
+        if name in present and _has_gaps(file, present, plain, leaf)
+    )
 
 
 def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: str) -> bool:
@@ -206,16 +256,18 @@ def _render_parsed(array: pa.StructArray) -> pa.StructArray:
 
 def _clear_data_change(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Set `dataChange` to false, as in every state (spec 5.6), whatever the checkpoint has."""
+    if "dataChange" not in batch.schema.names:
+        return batch
     return _replace_column(batch, "dataChange", pa.repeat(pa.scalar(False), batch.num_rows))
 
 
 def _fill_defaults(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Fill in values that old writers left out of adds, as for the adds of commits."""
-    times = batch.column("modificationTime")
-    if times.null_count:
+    present = {name: batch.column(name) for name in batch.schema.names}
+    times, values = present.get("modificationTime"), present.get("partitionValues")
+    if times is not None and times.null_count:
         batch = _replace_column(batch, "modificationTime", pc.fill_null(times, 0))
-    values = batch.column("partitionValues")
-    if values.null_count:
+    if values is not None and values.null_count:
         # Keep the entries, and use offsets without nulls: an absent map becomes an empty one.
         whole = pa.MapArray.from_arrays(values.offsets, values.keys, values.items)
         batch = _replace_column(batch, "partitionValues", whole.cast(STRING_MAP_TYPE))

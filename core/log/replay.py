@@ -22,6 +22,7 @@ from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.compacted import NotReconciledError, ensure_reconciled, is_compacted
+from optimist.core.log.file_choice import FileChoice, Use
 from optimist.core.log.file_set import Change, FileSet
 from optimist.core.log.file_table import (
     ACTIONS_SCHEMA,
@@ -307,6 +308,7 @@ class _CheckpointState:
                 of_adds=True,
                 load=self._load_files,
                 stream=self._reader.live_files,
+                chosen=self,
             ),
             FileSet(
                 TOMBSTONES_SCHEMA,
@@ -314,6 +316,17 @@ class _CheckpointState:
                 load=self._load_tombstones,
                 stream=self._reader.tombstones,
             ),
+        )
+
+    def is_small(self) -> bool:
+        """Return whether the live files may stay in memory as a whole."""
+        return self._read(self._reader.is_small, lambda older: older.files.fits_in_memory)
+
+    def read(self, choice: FileChoice, use: Use[_Part]) -> _Part:
+        """Return what `use` makes of the chosen live files."""
+        return self._read(
+            lambda: use(self._reader.chosen_files(choice)),
+            lambda older: older.files.read(choice, use),
         )
 
     def _load_files(self, change: Change) -> tuple[pa.RecordBatch, ...]:
@@ -329,17 +342,23 @@ class _CheckpointState:
         )
 
     def _read(self, read: Callable[[], _Part], from_older: Callable[[LogState], _Part]) -> _Part:
+        older = self._fallback
+        if older is None:
+            try:
+                return read()
+            except LogFileNotFoundError as error:
+                older = self._fall_back(error)
+            except TableError as error:
+                if error.kind not in UNREADABLE_CHECKPOINT:
+                    raise
+                older = self._fall_back(error)
+        return from_older(older)
+
+    def _fall_back(self, error: OptimistError) -> LogState:
         with self._lock:
             if self._fallback is None:
-                try:
-                    return read()
-                except LogFileNotFoundError as error:
-                    self._fallback = self._replay_from_older(error)
-                except TableError as error:
-                    if error.kind not in UNREADABLE_CHECKPOINT:
-                        raise
-                    self._fallback = self._replay_from_older(error)
-        return from_older(self._fallback)
+                self._fallback = self._replay_from_older(error)
+            return self._fallback
 
     def _replay_from_older(self, error: OptimistError) -> LogState:
         older = older_segment(self._store, self._segment) if self._max_retries > 0 else None

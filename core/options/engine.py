@@ -169,6 +169,7 @@ class EngineOptions:
     )
     log_max_files: int = _key(50_000_000, at_least(1), own="log.maxFiles")
     log_max_file_bytes: int = _key(2 << 30, at_least(1), own="log.maxFileBytes")
+    log_cache_bytes: int = _key(256 << 20, parse_bytes, own="log.cacheBytes")
     log_cache_size: int = _key(10_000, at_least(0), delta="delta.log.cacheSize")
     log_cache_retention_minutes: int = _key(
         60, at_least(0), delta="delta.log.cacheRetentionMinutes"

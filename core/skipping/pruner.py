@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_column_of
 from optimist.core.errors.short_repr import short_repr
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.columns import TypedArray
 from optimist.core.predicates.evaluation import evaluate_leaf
@@ -47,7 +48,7 @@ from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.time_zones import session_zone
 
-__all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
+__all__ = ["CertainFiles", "FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
 
 
 def keep_mask(
@@ -113,6 +114,34 @@ class RowCount:
         return None if self.undecided.num_rows else self.rows
 
 
+@dataclass(frozen=True, slots=True)
+class CertainFiles:
+    """Files all of whose rows match, and the number of rows of each."""
+
+    files: pa.Table
+    rows: pa.ChunkedArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[CertainFiles]) -> CertainFiles:
+        """Return the files of all parts."""
+        files = pa.concat_tables([FILES_SCHEMA.empty_table(), *(part.files for part in parts)])
+        chunks = [chunk for part in parts for chunk in part.rows.chunks]
+        return cls(files, pa.chunked_array(chunks, pa.int64()))
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of all of them."""
+        return exact_sum(self.rows)
+
+    def first(self, limit: int) -> pa.Table | None:
+        """Return as few files, in order, as hold `limit` rows, or None if all hold fewer."""
+        if self.num_rows < limit or limit > LARGEST_LONG // max(1, len(self.rows)):
+            return None
+        rows = pc.min_element_wise(self.rows, limit)  # so that their sums stay within 64 bits
+        before = pc.subtract(pc.cumulative_sum(rows), rows)
+        return self.files.filter(pc.less(before, limit))
+
+
 class FilePruner:
     """A pruner of one files table for any number of predicates, which keeps parsed values.
 
@@ -154,10 +183,10 @@ class FilePruner:
 
     def keep_mask(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.BooleanArray:
         """Return for each file whether it may hold a row for which the predicate is true."""
-        positive = self._prepare(predicate)
+        positive = self.prepared(predicate)
         mask = combine_masks(positive, self._answer_by_partition)
         keep = full_mask(mask, self.files.num_rows)
-        needed = self._data_paths(positive) if use_statistics else []
+        needed = self.data_paths(positive) if use_statistics else []
         if not needed or not pc.any(keep, min_count=0).as_py():
             return keep
         if self._is_worth_narrowing(keep, needed):
@@ -177,18 +206,20 @@ class FilePruner:
     def enough(self, predicate: Predicate, limit: int) -> pa.Table:
         """Return files that surely hold `limit` matches, or all files that `prune` keeps."""
         kept = self.prune(predicate)
+        found = self.certain(predicate).first(limit)
+        return kept if found is None else found
+
+    def certain(self, predicate: Predicate) -> CertainFiles:
+        """Return the files whose rows all match."""
         certain = self._certain_mask(predicate)
-        files, rows = self.files.filter(certain), self._live_rows().filter(certain)
-        if exact_sum(rows) < limit or limit > LARGEST_LONG // max(1, len(rows)):
-            return kept
-        rows = pc.min_element_wise(rows, limit)  # so that their sums stay within 64 bits
-        before = pc.subtract(pc.cumulative_sum(rows), rows)
-        return files.filter(pc.less(before, limit))
+        return CertainFiles(
+            self.files.filter(certain), pa.chunked_array([self._live_rows().filter(certain)])
+        )
 
     def _certain_mask(self, predicate: Predicate) -> pa.BooleanArray:
         """Return for each file whether all of its rows match and their number is known."""
         plain = self._remove_casts(predicate)
-        self.statistics.load(self._data_paths(plain))
+        self.statistics.load(self.data_paths(plain))
         sure = full_mask(combine_masks(plain, self._is_sure), self.files.num_rows)
         return pc.and_(sure, pc.is_valid(self._live_rows()))
 
@@ -199,7 +230,7 @@ class FilePruner:
             self._rows = live_rows(self.files, physical)
         return self._rows
 
-    def _prepare(self, predicate: Predicate) -> Predicate:
+    def prepared(self, predicate: Predicate) -> Predicate:
         """Return the positive form without casts, with the conditions that follow from it."""
         return map_leaves(
             map_leaves(self._remove_casts(predicate), self._add_range), self._add_implied
@@ -236,11 +267,12 @@ class FilePruner:
             zone=self._zone,
             trust_float_maximum=self._trust_float_maximum,
         )
-        narrowed.statistics.load(narrowed._data_paths(predicate))
+        narrowed.statistics.load(narrowed.data_paths(predicate))
         answer = full_mask(combine_masks(predicate, narrowed._answer_leaf), narrowed.files.num_rows)
         return pc.replace_with_mask(keep, keep, answer)
 
-    def _data_paths(self, predicate: Predicate) -> list[tuple[str, ...]]:
+    def data_paths(self, predicate: Predicate) -> list[tuple[str, ...]]:
+        """Return the columns of a prepared predicate whose statistics decide."""
         found = [self._resolve(path) for path in sorted(predicate.columns())]
         return [
             column.path for column in found if column is not None and not self._is_partition(column)

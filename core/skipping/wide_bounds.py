@@ -20,7 +20,7 @@ from optimist.core.schema.types import DecimalType
 from optimist.core.values.decimals import largest
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 
-__all__ = ["credible_decimals", "widened"]
+__all__ = ["credible_decimals", "widened", "widened_over_files"]
 
 Array: TypeAlias = Any
 
@@ -47,6 +47,67 @@ def widened(low: Array, high: Array, column: ResolvedColumn) -> tuple[Array, Arr
     if str(column.data_type) == "timestamp":
         return _widen_old_instants(low, high)
     return low, high
+
+
+def widened_over_files(
+    lows: tuple[Array, Array], highs: tuple[Array, Array], column: ResolvedColumn
+) -> tuple[Array, Array]:
+    """Return bounds that no file's own widened bounds exceed, for groups of files.
+
+    The bound that is widened furthest need not be the least or the greatest one as written.
+
+    Args:
+        lows: The least and the greatest of the files' lower bounds, per group; null where unknown.
+        highs: The same of their upper bounds.
+        column: The column.
+    """
+    data_type, kind = column.data_type, lows[0].type
+    unknown = pa.nulls(len(lows[0]), kind)
+    if pa.types.is_string(kind):
+        return _least_text(*lows), _greatest_text(highs[1])
+    if pa.types.is_floating(kind):  # a footer does not count NaN, the greatest value
+        low = _widen_floats(lows[0], lows[0])[0] if column.was_float else lows[0]
+        return low, unknown
+    if isinstance(data_type, DecimalType):
+        if data_type.precision - data_type.scale >= _LONG_DIGITS:
+            return unknown, unknown
+        low, top_low, bottom_high, high = (
+            credible_decimals(each, data_type) for each in (*lows, *highs)
+        )
+        return _where_known(low, top_low), _where_known(high, bottom_high)
+    if str(data_type) == "timestamp":
+        low = _widen_old_instants(lows[0], lows[0])[0]
+        return low, pc.add(highs[1], pa.scalar(_MINUTE_US, pa.duration("us")))
+    return lows[0], highs[1]
+
+
+def _where_known(values: Array, others: Array) -> Array:
+    return pc.if_else(pc.is_valid(others), values, pa.scalar(None, values.type))
+
+
+def _least_text(lows: Array, top_lows: Array) -> Array:
+    """Return the least text that one of the lower bounds can mean.
+
+    A bound between the least and the greatest one may be cut at a U+FFFD in it (see `_widen_texts`)
+    and then be less than the least one. So any beginning counts that, with a U+FFFD after it, is no
+    more than the greatest one.
+    """
+    pairs = zip(lows.to_pylist(), top_lows.to_pylist(), strict=True)
+    return pa.array([_cut_low(low, top) for low, top in pairs], pa.string())
+
+
+def _cut_low(low: str | None, top: str | None) -> str | None:
+    if low is None or top is None:
+        return None
+    beginnings = (low[:length] for length in range(len(low)))
+    return next((each for each in beginnings if each + _UNREADABLE <= top), low)
+
+
+def _greatest_text(highs: Array) -> Array:
+    """Return the greatest text that one of the upper bounds can mean (see `_least_text`)."""
+    return pc.replace_substring_regex(
+        highs, pattern=f"(?s)[{_UNREADABLE}-\U0010ffff].*$", replacement=_TOP
+    )
 
 
 def credible_decimals(values: Array, data_type: DecimalType) -> Array:

@@ -12,6 +12,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.errors.short_repr import path_in_repr
+from optimist.core.log.file_source import FileSource
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
@@ -57,7 +58,7 @@ class FilesView:
         version: int,
         *,
         table: TableState,
-        read_files: Callable[[], pa.Table],
+        source: FileSource,
         store: LogStore | None,
         options: EngineOptions,
     ) -> None:
@@ -70,10 +71,10 @@ class FilesView:
         self.schema: StructType = parsed.schema
         self.partition_columns: tuple[str, ...] = parsed.partition_columns
         self.properties: TableProperties = parsed.properties
-        self._read_files = read_files
+        self._source = source
         self._store = store
         self._options = options
-        self._scanner = Scanner(read_files, self.schema, self.partition_columns, options)
+        self._scanner = self.scanner(zone=self.zone)
 
     def __repr__(self) -> str:
         path = path_in_repr(self.table_path)
@@ -99,7 +100,7 @@ class FilesView:
     @property
     def files(self) -> pa.Table:
         """The files, one row each, columns of `FILES_SCHEMA` (path as in the log)."""
-        return self._read_files()
+        return self._source.table()
 
     @property
     def num_files(self) -> int:
@@ -165,13 +166,28 @@ class FilesView:
         """
         return self._scanner.count(predicate)
 
-    def pruner(self, *, zone: str = "UTC") -> FilePruner:
-        """Return a new pruner of all files, by the engine's options.
+    def scanner(self, *, zone: str) -> Scanner:
+        """Return a new scanner of the files, by the engine's options.
 
         Args:
             zone: The time zone for days and local times in predicates.
         """
-        return self._scanner.pruner(zone)
+        columns = self.partition_columns
+        return Scanner(self._source, self.schema, columns, self._options, zone)
+
+    def files_where(self, column: str, keep: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
+        """Return the files that a test of one column keeps.
+
+        Args:
+            column: A column of `files`.
+            keep: Returns a mask for values of the column. It may be called for one part of the
+                files after the other.
+        """
+        return self._scanner.files_where(column, keep)
+
+    def pruner(self) -> FilePruner:
+        """Return a new pruner of all files, by the engine's options, for many predicates."""
+        return self._scanner.pruner_of_all()
 
     def _field(self, name: str) -> StructField:
         field = self.schema.find(name)

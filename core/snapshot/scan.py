@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
 from optimist.core.errors.argument_types import optional_whole
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.file_choice import FileChoice, Stage, Use
+from optimist.core.log.file_source import FileSource
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate, SplitPredicate, ensure_columns, split_conjuncts
 from optimist.core.schema.types import StructType
-from optimist.core.skipping.pruner import FilePruner, RowCount
+from optimist.core.skipping.predicate_choice import Pruning
+from optimist.core.skipping.pruner import CertainFiles, FilePruner, RowCount
+from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = ["Scan", "Scanner"]
+
+_Result = TypeVar("_Result")
 
 _MOST_ROWS = 2**62
 """A limit above it would be no number of Arrow's, and no table has so many rows."""
@@ -43,26 +52,30 @@ class Scan:
 class Scanner:
     """A scanner of the same files any number of times, which keeps the parsed statistics.
 
-    Threads may share it. Their scans wait for each other, and nothing else waits for them.
+    If all files are in memory, or may stay there, all scans share one pruner. Otherwise each scan
+    reads what it needs. Threads may share it. Their scans wait for each other, and nothing else
+    waits for them.
 
     Args:
-        files: Returns the files, columns of `FILES_SCHEMA`.
+        files: The files.
         schema: The columns of their rows.
         partition_columns: The names of the partition columns.
         options: The options for the use of statistics.
+        zone: The time zone for days and local times in predicates.
     """
 
     def __init__(
         self,
-        files: Callable[[], pa.Table],
+        files: FileSource,
         schema: StructType,
         partition_columns: tuple[str, ...],
         options: EngineOptions,
+        zone: str,
     ) -> None:
         self._files = files
-        self._schema = schema
+        self._use_statistics = options.stats_skipping
         self._partition_columns = partition_columns
-        self._options = options
+        self._pruning = Pruning(schema, partition_columns, zone, options.stats_trust_float_maximum)
         self._pruner: FilePruner | None = None
         self._lock = ForkSafeLock()
 
@@ -72,42 +85,103 @@ class Scanner:
         if limit is not None:
             limit = min(limit, _MOST_ROWS)
         if predicate is None and limit is None:
-            return Scan(self._files(), Predicate.TRUE, SplitPredicate())
+            return Scan(self._files.table(), Predicate.TRUE, SplitPredicate())
         resolved = self._resolve(predicate)
         split = split_conjuncts(resolved, self._partition_columns)
-        use_statistics = self._options.stats_skipping
+        return Scan(self.files(resolved, limit), resolved, split)
+
+    def files(self, predicate: Predicate, limit: int | None) -> pa.Table:
+        """Return the files that may hold matching rows, and no more of them than a limit needs.
+
+        Args:
+            predicate: The predicate. It may name columns that the table lacks.
+            limit: The number of matching rows that are enough, or None.
+        """
+        if predicate == Predicate.TRUE and limit is None:
+            return self._files.table()
         with self._lock:
-            if limit is not None and use_statistics:
-                files = self._shared_pruner().enough(resolved, limit)
-            else:
-                files = self._shared_pruner().prune(resolved, use_statistics=use_statistics)
-        return Scan(files, resolved, split)
+            pruner = self._shared_pruner()
+            if limit is None or not self._use_statistics:
+                if pruner is None:
+                    return self._read(predicate, _as_table)
+                return pruner.prune(predicate, use_statistics=self._use_statistics)
+            if pruner is None:
+                return self._read(predicate, partial(self._enough, predicate, limit))
+            return pruner.enough(predicate, limit)
 
     def count(self, predicate: str | Predicate | None) -> RowCount:
         """Count the matching rows (see `FilesView.count`)."""
         resolved = self._resolve(predicate)
-        if not self._options.stats_skipping:
-            return RowCount(0, self.scan(resolved, None).files)
+        if not self._use_statistics:
+            return RowCount(0, self.files(resolved, None))
         with self._lock:
-            return self._shared_pruner().count(resolved)
+            pruner = self._shared_pruner()
+            if pruner is not None:
+                return pruner.count(resolved)
+            found = self._read(resolved, partial(self._count, resolved))
+            if found.rows > LARGEST_LONG:  # as in `FilePruner.count`
+                return RowCount(0, self._read(resolved, _as_table))
+            return found
 
-    def pruner(self, zone: str) -> FilePruner:
-        """Return a new pruner (see `FilesView.pruner`)."""
-        return FilePruner(
-            self._files(),
-            self._schema,
-            self._partition_columns,
-            zone=zone,
-            trust_float_maximum=self._options.stats_trust_float_maximum,
-        )
+    def files_where(self, column: str, keep: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
+        """Return the files of which a column is right (see `FilesView.files_where`)."""
+        stage = Stage((column,), lambda files: _in_one_piece(keep(files[column])))
+        whole = self._files.whole()
+        if whole is not None:
+            return whole.filter(stage.keep(whole))
+        return self._files.read_chosen(FileChoice((stage,)), _as_table)
 
-    def _shared_pruner(self) -> FilePruner:
+    def pruner_of_all(self) -> FilePruner:
+        """Return a new pruner of all files."""
+        return self._pruning.of(self._files.table())
+
+    def _shared_pruner(self) -> FilePruner | None:
+        """Return the pruner of all files, or None if they are too many to stay in memory."""
         if self._pruner is None:
-            self._pruner = self.pruner(self._options.zone)
+            whole = self._files.whole()
+            self._pruner = None if whole is None else self._pruning.of(whole)
         return self._pruner
+
+    def _read(self, predicate: Predicate, use: Use[_Result]) -> _Result:
+        choice = self._pruning.choice(predicate, use_statistics=self._use_statistics)
+        return self._files.read_chosen(choice, use)
+
+    def _count(self, predicate: Predicate, batches: Iterator[pa.RecordBatch]) -> RowCount:
+        rows, undecided = 0, [FILES_SCHEMA.empty_table()]
+        for files in _tables(batches):
+            found = self._pruning.of(files).count(predicate)
+            rows += found.rows
+            undecided.append(found.undecided)
+        return RowCount(rows, pa.concat_tables(undecided))
+
+    def _enough(
+        self, predicate: Predicate, limit: int, batches: Iterator[pa.RecordBatch]
+    ) -> pa.Table:
+        """Return files that surely hold `limit` matches, and read no others, or else all files."""
+        kept, certain, num_rows = [FILES_SCHEMA.empty_table()], [], 0
+        for files in _tables(batches):
+            kept.append(files)
+            certain.append(self._pruning.of(files).certain(predicate))
+            num_rows += certain[-1].num_rows
+            if num_rows >= limit:
+                break
+        found = CertainFiles.joined(certain).first(limit)
+        return pa.concat_tables(kept) if found is None else found
 
     def _resolve(self, predicate: str | Predicate | None) -> Predicate:
         if predicate is None:
             return Predicate.TRUE
         parsed = Predicate.of(predicate)
-        return ensure_columns(parsed, self._schema)
+        return ensure_columns(parsed, self._pruning.schema)
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    return (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+
+def _in_one_piece(mask: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+
+
+def _as_table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches), FILES_SCHEMA)

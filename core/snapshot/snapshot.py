@@ -17,6 +17,7 @@ from optimist.core.log.checked_files import CheckedFiles
 from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files, derive_checksum
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.file_source import KnownFiles
 from optimist.core.log.file_sums import FileChanges, only_adds_new_files
 from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.known_log import KnownLog
@@ -101,7 +102,7 @@ class Snapshot(VersionRows):
             table_path,
             segment.version if segment else -1,
             table=state.table,
-            read_files=checked.table,
+            source=checked,
             store=context.store or context.data_store,
             options=context.options,
         )
@@ -342,7 +343,7 @@ class Snapshot(VersionRows):
             self.table_path,
             self.version,
             table=table,
-            read_files=lambda: files,
+            source=KnownFiles(files),
             store=self._store,
             options=self._context.options,
         )

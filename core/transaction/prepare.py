@@ -418,8 +418,10 @@ def _check_replaced_vectors(draft: Draft) -> None:
         _refuse_replaced_in_part(replaced_in_part(draft.files, draft.snapshot.files))
     if not vectors:
         return
-    paths = canonical_paths(draft.snapshot.files["path"])
-    live = draft.snapshot.files.filter(pc.is_in(paths, value_set=pa.array(list(vectors))))
+    wanted = pa.array(list(vectors), pa.string())
+    live = draft.snapshot.files_where(
+        "path", lambda paths: pc.is_in(canonical_paths(paths), value_set=wanted)
+    )
     for path, vector in map(_file_key, add_files(live)):
         _refuse_replaced_in_part(path if vectors[path] != vector else None)
 

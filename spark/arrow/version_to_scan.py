@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -10,10 +10,9 @@ from pyspark.sql import types as st
 
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
-from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate
-from optimist.core.skipping.pruner import FilePruner
 from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.scan import Scanner
 from optimist.spark.arrow.tasks import Grouping
 from optimist.spark.arrow.wanted_rows import WantedRows
 
@@ -37,17 +36,10 @@ class VersionToScan:
     zone: str
     grouping: Grouping
     data_paths: DataPaths
-    _lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def files(self, predicate: Predicate, limit: int | None) -> pa.Table:
         """Return the files that may hold matching rows, and no more of them than a limit needs."""
-        if predicate == Predicate.TRUE and limit is None:
-            return self.snapshot.files
-        use_statistics = self.table.options.stats_skipping
-        with self._lock:
-            if limit is not None and use_statistics:
-                return self._pruner.enough(predicate, limit)
-            return self._pruner.prune(predicate, use_statistics=use_statistics)
+        return self._scanner.files(predicate, limit)
 
     def wanted(self, schema: st.StructType, limit: int | None) -> WantedRows:
         """Return how tasks read these columns."""
@@ -61,5 +53,5 @@ class VersionToScan:
         )
 
     @cached_property
-    def _pruner(self) -> FilePruner:
-        return self.snapshot.pruner(zone=self.zone)
+    def _scanner(self) -> Scanner:
+        return self.snapshot.scanner(zone=self.zone)

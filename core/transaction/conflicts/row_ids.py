@@ -78,8 +78,7 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
 
 def unnumbered(snapshot: Snapshot) -> pa.Table:
     """Return the files whose rows have no ids, as rows of `Snapshot.files`."""
-    files = snapshot.files
-    return files.filter(pc.is_null(files["baseRowId"]))
+    return snapshot.files_where("baseRowId", pc.is_null)
 
 
 def without_row_ids_if_suspended(
