@@ -97,7 +97,8 @@ def keeping_offsets(walls: Array, times: Array, zone: str) -> Array:
 
 def _micros(times: Array) -> Micros:
     numbers = pc.fill_null(one_array(times).cast(pa.int64()), 0)
-    return numbers.to_numpy(zero_copy_only=False).astype(np.int64)
+    micros: Micros = numbers.to_numpy(zero_copy_only=False).astype(np.int64)
+    return micros
 
 
 def _like(times: Array, micros: Micros, kind: pa.DataType) -> Array:
