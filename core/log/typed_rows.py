@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.errors import TableError
+from optimist.core.errors import OptimistError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
 from optimist.core.log.file_table import file_keys
@@ -24,9 +24,18 @@ from optimist.core.log.parquet_actions import open_parquet
 from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.plugins.logstore import LogStore
 
-__all__ = ["TypedFile"]
+__all__ = ["TypedFile", "not_continued"]
 
 _BATCH_ROWS = 65_536
+_OF_DAMAGED_FILES = (
+    pa.ArrowException,
+    OSError,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What pyarrow raises for a damaged file."""
 _KEY_COLUMNS = ("path", "deletionVector")
 
 
@@ -83,14 +92,16 @@ class TypedFile:
     ) -> Iterator[pa.StructArray]:
         if file.schema_arrow.get_field_index(column) < 0:
             raise ValueError(f"it has no column {column!r}")
-        groups = range(file.num_row_groups)
         most_bytes = most_unpacked_bytes(size_bytes)
-        for batch in bounded_batches(
-            file, wanted, groups, max_rows=_BATCH_ROWS, max_bytes=most_bytes
-        ):
-            array = batch.column(0).drop_null()
-            if len(array):
-                yield array
+        # One by one: a row group in which nothing has changed is written as it is.
+        for group in range(file.num_row_groups):
+            batches = bounded_batches(
+                file, wanted, [group], max_rows=_BATCH_ROWS, max_bytes=most_bytes
+            )
+            for batch in batches:
+                array = batch.column(0).drop_null()
+                if len(array):
+                    yield array
 
     @contextmanager
     def _open(self) -> Iterator[tuple[pq.ParquetFile, int]]:
@@ -98,19 +109,20 @@ class TypedFile:
             try:
                 with open_parquet(source) as file:
                     yield file, source.seek(0, os.SEEK_END)
-            except (
-                pa.ArrowException,
-                ArithmeticError,
-                LookupError,
-                TypeError,
-                ValueError,
-            ) as error:
-                raise TableError(
-                    f"The checkpoint's file {shown(self.path)} can't be continued: "
-                    f"{shown(error)}. The table's files are read from it in another way.",
-                    kind=MALFORMED_CHECKPOINT,
-                    path=self.path,
-                ) from error
+            except OptimistError:
+                raise
+            except _OF_DAMAGED_FILES as error:
+                raise not_continued(self.path, error) from error
+
+
+def not_continued(path: str, reason: object) -> TableError:
+    """Make the error for a checkpoint that the next one can't continue."""
+    return TableError(
+        f"The checkpoint's file {shown(path)} can't be continued: {shown(reason)}. The table's "
+        "files are read from it in another way.",
+        kind=MALFORMED_CHECKPOINT,
+        path=path,
+    )
 
 
 def _ensure_as_written(batch: pa.RecordBatch, *, is_add: bool) -> None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors import OptimistError
 from optimist.core.log.file_table import file_keys
 from optimist.core.log.limits import LogLimits, distinct
 from optimist.core.log.names import LogFileKind
 from optimist.core.log.replay import LogState, with_commits
 from optimist.core.log.segment import LogSegment
-from optimist.core.log.typed_rows import TypedFile
+from optimist.core.log.typed_rows import TypedFile, not_continued
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY, Layout
 from optimist.core.plugins.logstore import LogStore
 
@@ -91,8 +92,13 @@ def base_rows(
         TableError, LogFileNotFoundError: A file is damaged or gone.
     """
     rows = (batch for file in files for batch in file.rows("add", layout.add_schema))
-    for batch in distinct(rows, limits):
-        yield changes.without_touched(batch)
+    try:
+        for batch in distinct(rows, limits):
+            yield changes.without_touched(batch)
+    except OptimistError:
+        raise
+    except ValueError as error:
+        raise not_continued(files[0].path, error) from error
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

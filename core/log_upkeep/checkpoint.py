@@ -29,6 +29,7 @@ import pyarrow as pa
 from optimist.core.errors import (
     LogFileNotFoundError,
     OptimistError,
+    StorageError,
     TableError,
     TableNotFoundError,
 )
@@ -260,7 +261,12 @@ class _Job:
             name = v2_checkpoint_name(self._snapshot.version, self._clock.new_uuid(), extension)
             path = join(self._snapshot.log_path, name)
         manifest = Manifest(tuple(writer.sidecars), self._make_tags(rows, writer))
-        size_bytes, actions = self.write_top_level(rows.layout, path, manifest)
+        try:
+            size_bytes, actions = self.write_top_level(rows.layout, path, manifest)
+        except StorageError as error:
+            if error.kind == PREDECESSOR_MISSING:  # else the top level may be there, and name them
+                writer.take_back()
+            raise
         hint = self._make_v2_hint(path, size_bytes, actions, manifest.sidecars)
         num_actions = writer.num_actions + len(actions) + len(manifest.sidecars)
         size_bytes += sum(item.size_bytes for item in manifest.sidecars)

@@ -122,7 +122,10 @@ def rows_of(
     """
     if way.in_memory:
         _ = snapshot.files, snapshot.tombstones
-    few = _all_or_none(snapshot.iter_files(group_rows), group_rows)
+    known = snapshot.checksum
+    few = None
+    if known is None or known.num_files <= group_rows:
+        few = _all_or_none(snapshot.iter_files(group_rows), group_rows)
     is_large = few is None
     layout = Layout.of(snapshot, is_large=is_large, typed_partitions=way.typed_partitions)
 

@@ -287,9 +287,13 @@ def _names_one_of(item: _Known, keys: pa.Array) -> bool:
 def _choose_kept(
     known: Sequence[_Known], untouched: set[str], kind: str, num_new: int, most_rows: int
 ) -> list[_Known]:
-    """Return the untouched sidecars of a kind, without small ones that are to be joined."""
+    """Return the untouched sidecars of a kind, without small ones that are to be joined.
+
+    Those that are too large by now, because the option was changed, are left out, too.
+    """
     mine = [item for item in known if item.tags.kind == kind]
-    holding = [item for item in mine if item.sidecar.name in untouched]
+    fitting = [item for item in mine if item.tags.rows <= most_rows]
+    holding = [item for item in fitting if item.sidecar.name in untouched]
     small = [item for item in holding if 2 * item.tags.rows < most_rows]
     if num_new or len(holding) < len(mine) or len(small) > 1:
         return [item for item in holding if item not in small]

@@ -86,6 +86,12 @@ class HookOutcome:
     error: Exception | None = None
     pending: Future[HookOutcome] | None = field(default=None, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[type[HookOutcome], tuple[str, Exception | None]]:
+        """Pickle what is known by now: another process can't wait for the hook."""
+        is_settled = self.pending is not None and self.pending.done()
+        known = self.wait() if is_settled else self
+        return HookOutcome, (known.name, known.error)
+
     @property
     def is_pending(self) -> bool:
         """Whether the hook has not finished yet."""

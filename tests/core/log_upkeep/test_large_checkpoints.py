@@ -12,12 +12,15 @@ import pytest
 
 import checkpoint_tables
 from checkpoint_tables import NOW_MS, V2, Table, add, stats
+from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.log.file_table import add_files, file_keys
 from optimist.core.log.names import commit_path
 from optimist.core.log_upkeep import external_sort
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
 from optimist.core.log_upkeep.struct_columns import StructColumns
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
 
 SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
@@ -259,6 +262,42 @@ def test_a_file_with_a_vector_or_another_spelling_is_found_in_its_sidecar():
     assert keys.count("p=2026-11-20/v") == 1
 
 
+def test_sidecars_that_are_too_large_by_now_are_written_anew():
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    part_size = {**SMALL, "spark.databricks.delta.checkpoint.partSize": "5"}
+    table.options = EngineOptions.from_options(part_size)
+    table.commit(add("g"))
+    check_checkpoint_alone(table)
+    tags = [item["tags"] for item in sidecars(table).values()]
+    assert max(int(item["optimist.rows"]) for item in tags) == 5
+
+
+def still_there_until(calls):
+    """Raise, from this call on, as if the table had been dropped."""
+    left = [calls]
+
+    def ensure():
+        left[0] -= 1
+        if left[0] < 0:
+            raise StorageError("gone", kind=PREDECESSOR_MISSING, retryable=False)
+
+    return ensure
+
+
+@pytest.mark.parametrize(("configuration", "calls"), [({}, 0), ({}, 1), (V2, 0), (V2, 1), (V2, 2)])
+def test_nothing_of_a_table_that_is_gone_stays(configuration, calls):
+    table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    table.commit(add("g"))
+    before = table.names()
+    kept = table.names("_sidecars/") if configuration else []
+    with pytest.raises(StorageError, match="gone"):
+        table.checkpoint(ensure_still_there=still_there_until(calls))
+    assert table.names() == before
+    assert (table.names("_sidecars/") if configuration else []) == kept
+
+
 def test_all_is_written_anew_while_a_cleanup_might_delete_the_one_before():
     table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
     table.checkpoint()
@@ -324,6 +363,39 @@ def test_many_checkpoints_of_a_growing_table_keep_sidecars_few_and_large():
         sizes = [int(item["optimist.rows"]) for item in tags if item["optimist.kind"] == "add"]
         assert sum(2 * size < 8 for size in sizes) <= 1
     check_checkpoint_alone(table)
+
+
+def test_the_next_is_written_though_a_row_group_of_the_one_before_is_damaged():
+    table = table_of().commit(*some_adds(50))
+    table.checkpoint()
+    table.commit(add("new"))
+    snapshot = table.load()
+    path = f"{table.path}/{table.checkpoints()[-1]}"
+    data = table.store.read_bytes(path)
+    middle = len(data) // 3
+    table.store.put_overwrite(path, data[:middle] + b"\xff" * 500 + data[middle + 500 :])
+    last = write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
+    assert last.num_of_add_files == 51
+    table.store.delete(path)
+    check_checkpoint_alone(table)
+
+
+def test_a_base_that_names_a_file_twice_is_not_continued():
+    table = table_of().commit(*some_adds(50))
+    table.checkpoint()
+    table.commit(add("new"))
+    snapshot = table.load()
+    path = f"{table.path}/{table.checkpoints()[-1]}"
+    file = pq.ParquetFile(io.BytesIO(table.store.read_bytes(path)))
+    key = LAYOUT_KEY.encode()
+    rows = pa.concat_tables([file.read(), file.read_row_group(1)])
+    sink = io.BytesIO()
+    pq.write_table(
+        rows.replace_schema_metadata({key: file.metadata.metadata[key]}), sink, row_group_size=8
+    )
+    table.store.put_overwrite(path, sink.getvalue())
+    last = write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
+    assert last.num_of_add_files == 51
 
 
 def test_a_forged_file_that_claims_our_layout_is_read_in_the_usual_way():

@@ -1,6 +1,7 @@
 """Post-commit work in the background: it fails no commit, delays none, and is waited for."""
 
 import logging
+import pickle
 import subprocess
 import sys
 import threading
@@ -204,6 +205,21 @@ def test_a_table_made_anew_gets_no_checkpoint_of_the_one_before(gated, make_tabl
     (failed,) = results[1].wait_for_hooks(PATIENCE_S).failed_hooks
     assert failed.error.kind == "OPTIMIST_PREDECESSOR_MISSING"
     assert not any(".checkpoint" in name or "_last" in name for name in names(other))
+
+
+def test_a_result_can_be_pickled_whether_or_not_its_hooks_have_ended(gated):
+    table = gated()
+    commit(table, "f0")
+    result = commit(table, "f1")
+    before = pickle.loads(pickle.dumps(result))
+    assert [(hook.name, hook.is_pending) for hook in before.hooks] == [
+        (hook.name, False) for hook in result.hooks
+    ]
+    table.store.failing = True
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    (failed,) = pickle.loads(pickle.dumps(result)).failed_hooks
+    assert "full" in str(failed.error)
 
 
 def test_work_that_was_left_out_is_given_up_in_a_forked_child():
