@@ -96,18 +96,20 @@ def test_every_command_that_looks_tells_the_same_of_every_store(place):
     assert [each["version"] for each in place("history", url)["commits"]] == [2, 1, 0]
     assert place("conflicts", url)["numCommits"] == 3
     assert place("detail", url)["numFiles"] == len(PARTITIONS)
-    assert [each["name"] for each in place("schema", url)["columns"]] == ["id", "p"]
+    assert [each["column"] for each in place("schema", url)["columns"]] == ["id", "p"]
     assert place("count", url)["rows"] == 11
-    assert [each["id"] for each in place("head", url, "--where", "id > 9")["rows"]] == [100, 10, 11]
+    rows = place("head", url, "--where", "id > 9")["rows"]
+    assert sorted(each["id"] for each in rows) == [10, 11, 100]
     for partition in PARTITIONS:
         told = place("files", url, "--where", f"p = '{partition}'")
         assert (told["filesRead"], told["filesLeftOut"]) == (1, len(PARTITIONS) - 1)
     assert place("log", url, 2)["operation"] == "DELETE"
-    assert place("diff", url, 0, 2, status=1)["rowsAfter"] == 11
+    assert place("diff", url, 0, 2, status=1)["rowsTo"] == 11
     assert len(place("changes", url, "--from", 1)["rows"]) == 3
     (found,) = place("tables", place.directory)["tables"]
     assert (found["table"], found["version"], found["error"]) == (url, 2, None)
-    assert place("sql", "SELECT count(*) AS n FROM this", "--table", url)["rows"] == [{"n": 11}]
+    (newest,) = place("sql", f"DESCRIBE HISTORY delta.`{url}` LIMIT 1")["rows"]
+    assert (newest["version"], newest["operation"]) == (2, "DELETE")
     assert place("watch", url, "--from", 2, "--limit", 1)["version"] == 2
     checks = place("doctor", url)["checks"]
     assert [each for each in checks if not each["ok"]] == []
@@ -130,15 +132,28 @@ def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
     assert place.fsck("--deep", status=0) == []
 
 
+def test_fsck_looks_for_the_files_of_a_clone_in_the_directories_of_its_source(place):
+    copy = join(place.directory, "co py")
+    place.log().clone(copy, is_shallow=True)
+    assert place("fsck", copy, "--deep")["findings"] == []
+    source = place.log()
+    file = source.snapshot().files.column("path").combine_chunks().slice(0, 1)
+    (lost,) = source.table.data_paths.full_paths(file).to_pylist()
+    remove_file(lost, source.table.data_access())
+    (found,) = place("fsck", copy, status=1)["findings"]
+    assert (found["kind"], found["path"]) == ("missing-file", lost)
+    left = place("fsck", copy, "--repair", "--drop-missing-files")
+    assert left["findings"] == []
+    assert place("detail", copy)["numFiles"] == len(PARTITIONS) - 1
+
+
 def test_fsck_finds_a_lost_change_file(place):
     log = place.log()
-    (changed,) = (each for each in log.table.store.list_below(place.url) if _is_of_feed(each.path))
-    remove_file(changed.path, log.table.data_access())
+    access = log.table.data_access()
+    lines = log.table.store.read(join(log.log_path, commit_name(2)))
+    (path,) = (each["cdc"]["path"] for each in map(json.loads, lines) if "cdc" in each)
+    remove_file(log.table.data_paths.full_path(path), access)
     assert place.fsck() == ["bad-change-file"]
-
-
-def _is_of_feed(path: str) -> bool:
-    return "/_change_data/" in path
 
 
 def damaged(place: Place, name: str, change: Callable[[bytes], bytes]) -> None:
@@ -155,7 +170,6 @@ def test_fsck_names_a_torn_commit_and_repairs_nothing_of_it(place):
 
 def test_a_damaged_checkpoint_is_saved_and_replaced(place):
     before = place.log().to_arrow().sort_by("id")
-    place.log().checkpoint(1)
     place.log().checkpoint()
     name = classic_checkpoint_name(2)
     damaged(place, name, lambda data: data[:-100])

@@ -2,7 +2,8 @@
 
 VACUUM removes change files whose retention has ended, though the commits that name them stay. It
 goes by the time of the file, and a transaction may take hours. So only files of commits that are
-younger than half of the retention count.
+younger than half of the retention count. A user may have given VACUUM a shorter retention, so a
+missing file counts only if one of an older commit, or of the same, is there.
 """
 
 from __future__ import annotations

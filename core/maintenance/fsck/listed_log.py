@@ -133,8 +133,9 @@ class ListedLog:
         known |= {compacted_range(status)[1]: status.name for status in self.compacted}
         known |= {each.version: each.files[0].name for each in self.checkpoints}
         last = max(known, default=-1)
-        is_behind = newest < last and bool(self.commits)
-        if is_behind and not is_there(store, commit_path(self.log_path, newest + 1)):
+        if not self.commits or last <= newest:
+            return
+        if not is_there(store, commit_path(self.log_path, newest + 1)):
             proof = f"the newest commit is {newest}, but {known[last]} is there"
             yield Finding("gap", self.log_path, proof, newest + 1)
 

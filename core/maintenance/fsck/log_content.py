@@ -239,12 +239,12 @@ class LogContent:
                 bad.append((checkpoint, error))
             if content is None:
                 continue
-            wrong = self._untruth_of(content, base)
-            if wrong is None:
+            untruth = self._untruth_of(content, base)
+            if untruth is None:
                 self._good[checkpoint.version] = checkpoint.files[0].path
                 base = content
             else:
-                kind, proof = wrong
+                kind, proof = untruth
                 yield Finding(kind, checkpoint.files[0].path, proof, checkpoint.version)
         for checkpoint, error in bad:
             kind = _KINDS.get(str(error.kind), "unreadable")
@@ -266,8 +266,8 @@ class LogContent:
             return "checksum-mismatch", proof
         if not self._sound_are(base.version + 1, content.version):
             return None
-        untruth = untruth_of(content, base, self._commits)
-        return None if untruth is None else ("untrue-checkpoint", untruth)
+        wrong = untruth_of(content, base, self._commits)
+        return None if wrong is None else ("untrue-checkpoint", wrong)
 
     def _read_checkpoint(
         self, checkpoint: Checkpoint

@@ -75,15 +75,27 @@ class StoredData:
         named = changes.append_column("deletionVector", vectors)
         files, foreign = openable_files(named, self._table.data_paths)
         yield findings_table(foreign)
-        versions = pa.table(
-            [self._full_paths(files.column("path")), files.column("version")],
-            names=["path", "version"],
-        )
+        versions = files.column("version")
+        full = self._full_paths(files.column("path"))
         for found in self._compare_sizes(files, ("bad-change-file",) * 3):
-            of = versions.column("version").take(
-                pc.index_in(found.column("path"), value_set=versions.column("path"))
-            )
-            yield found.set_column(2, "version", of)
+            of = versions.take(pc.index_in(found.column("path"), value_set=full))
+            found = found.set_column(2, FINDINGS.field("version"), of)
+            is_missing = pc.is_null(found.column("bytes"))
+            if pc.any(is_missing, min_count=0).as_py():
+                oldest = self._oldest_change_file(full, versions)
+                found = found.filter(pc.fill_null(pc.greater_equal(of, oldest), False))
+            yield found
+
+    def _oldest_change_file(
+        self, full: pa.ChunkedArray, versions: pa.ChunkedArray
+    ) -> pa.Int64Scalar:
+        """Return the first version of which a change file is there, or null.
+
+        VACUUM with a short retention removes younger change files, but not before older ones.
+        """
+        gone = missing_files(full, self._table.table_path, self._access)
+        is_there = pc.invert(pc.is_in(full, value_set=gone))
+        return pc.min(versions.filter(is_there))
 
     def _compare_sizes(
         self, files: pa.Table, kinds: tuple[str, str, str] = _OF_DATA
