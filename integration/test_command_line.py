@@ -18,9 +18,10 @@ import pytest
 from checked_tables import LateClock
 from optimist.cli.app import run
 from optimist.core import DeltaLog
+from optimist.core.data.storage import listed_files, missing_files
 from optimist.core.data.storage.stored_files import remove_file
 from optimist.core.log.names import classic_checkpoint_name, commit_name
-from optimist.core.paths import join
+from optimist.core.paths import join, name_of
 
 FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
 PARTITIONS = ["a b", "x%y/z", "é+ü", "q?&#[1]"]
@@ -93,6 +94,8 @@ def place(request, capsys):
 
 def test_every_command_that_looks_tells_the_same_of_every_store(place):
     url = place.url
+    assert place.fsck("--deep", status=0) == []
+    assert place.fsck("--repair", status=0) == []
     assert [each["version"] for each in place("history", url)["commits"]] == [2, 1, 0]
     assert place("conflicts", url)["numCommits"] == 3
     assert place("detail", url)["numFiles"] == len(PARTITIONS)
@@ -113,11 +116,6 @@ def test_every_command_that_looks_tells_the_same_of_every_store(place):
     assert place("watch", url, "--from", 2, "--limit", 1)["version"] == 2
     checks = place("doctor", url)["checks"]
     assert [each for each in checks if not each["ok"]] == []
-
-
-def test_fsck_finds_nothing_in_a_healthy_table(place):
-    assert place.fsck("--deep", status=0) == []
-    assert place.fsck("--repair", status=0) == []
 
 
 def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
@@ -147,6 +145,21 @@ def test_fsck_looks_for_the_files_of_a_clone_in_the_directories_of_its_source(pl
     assert place("detail", copy)["numFiles"] == len(PARTITIONS) - 1
 
 
+def test_a_file_that_a_listing_does_not_show_is_not_dropped(place, monkeypatch):
+    log = place.log()
+    hidden = name_of(log.snapshot().files.column("path")[0].as_py())
+    shown = missing_files.files_below
+
+    def files_below(*given):
+        return (each for each in shown(*given) if name_of(each.path) != hidden)
+
+    for module in (missing_files, listed_files):
+        monkeypatch.setattr(module, "files_below", files_below)
+    assert place.fsck("--repair", "--drop-missing-files") == ["missing-file"]
+    assert place.log().snapshot().version == log.snapshot().version
+
+
+@pytest.mark.again
 def test_fsck_finds_a_lost_change_file(place):
     log = place.log()
     access = log.table.data_access()
