@@ -66,6 +66,9 @@ def test_a_table_of_another_engine_gives_nothing(tmp_path):
     other = deltalake.DeltaTable(str(tmp_path / "t"))
     other.create_checkpoint()
     other.delete("x = 1")
+    other.optimize.compact()
+    other.alter.set_table_properties({"delta.appendOnly": "false"})
+    other.create_checkpoint()
     assert found(tmp_path / "t") == []
 
 
