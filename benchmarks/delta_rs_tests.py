@@ -65,10 +65,14 @@ def put_in_place() -> None:
     return_arro3()
     for name in ("_disable_nanosecond_timestamps", "_nanosecond_timestamps_enabled"):
         setattr(ours, name, lambda: False)
-    ours.DeltaTable._table = property(  # the tests read the log's files by it
-        lambda table: SimpleNamespace(table_uri=lambda: table.table_uri.rstrip("/"))
-    )
+    ours.DeltaTable._table = property(raw_table, lambda table, raw: setattr(table, _RAW, raw))
     sys.modules.update(names)
+
+
+def raw_table(table: Any) -> Any:
+    """Return what stands for the object of Rust: by it the tests find the files of the log."""
+    known = SimpleNamespace(table_uri=lambda: table.table_uri.rstrip("/"))
+    return getattr(table, _RAW, known)
 
 
 def return_arro3() -> None:
@@ -159,6 +163,7 @@ def _outcomes(results: Path) -> Iterator[tuple[str, str]]:
         yield outcome, f"{file}.py::{case.attrib['name'].partition('[')[0]}"
 
 
+_RAW = "_raw_of_deltalake"
 _MARK = "DELTA_RS_TESTS_OF_OPTIMIST"
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def write_deltalake(
         table._catch_up()
 
 
-def _columns_that_stay(log: DeltaLog, request: LocalWrite) -> list[str]:
+def _columns_that_stay(log: DeltaLog, request: LocalWrite) -> Sequence[str]:
     is_there = not request.overwrites_schema and log.table_exists()
     return list(log.snapshot().schema.names) if is_there else []
 
