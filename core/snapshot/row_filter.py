@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
+
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
 from optimist.core.predicates import Predicate, ensure_columns, evaluate
-from optimist.core.predicates.resolution import resolve_column
+from optimist.core.predicates.resolution import map_leaves, resolve_column
+from optimist.core.predicates.tree import Comparison, In, Literal
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
 
@@ -68,7 +72,47 @@ def known_predicate(predicate: Predicate, schema: StructType) -> Predicate | Non
         resolved = ensure_columns(predicate, schema)
     except UsageError:
         return None
-    return resolved if is_exact(resolved, schema) else None
+    plain = map_leaves(resolved, lambda leaf: _with_wall_times(leaf, schema))
+    if any(_depends_on_zone(leaf, schema) for leaf in plain.walk()):
+        return None
+    return plain if is_exact(plain, schema) else None
+
+
+def _with_wall_times(leaf: Predicate, schema: StructType) -> Predicate:
+    """Return the leaf with times without a zone for a column of such times."""
+    if not isinstance(leaf, (Comparison, In)) or _type_of(leaf, schema) != "timestamp_ntz":
+        return leaf
+
+    def wall_time(item: Literal) -> Literal:
+        is_wall = isinstance(item.value, dt.datetime) and item.value.tzinfo is None
+        return Literal(item.value, "timestamp_ntz") if is_wall else item
+
+    if isinstance(leaf, In):
+        return replace(leaf, values=tuple(map(wall_time, leaf.values)))
+    return replace(leaf, right=wall_time(leaf.right)) if isinstance(leaf.right, Literal) else leaf
+
+
+def _depends_on_zone(leaf: Predicate, schema: StructType) -> bool:
+    """Tell whether a time is compared with a constant of another kind, which Spark does in a zone.
+
+    Other libraries have no session, and so no zone.
+    """
+    if not isinstance(leaf, (Comparison, In)):
+        return False
+    kind = _type_of(leaf, schema)
+    constants = leaf.values if isinstance(leaf, In) else (leaf.right,)
+    literals = [item for item in constants if isinstance(item, Literal) and item.value is not None]
+    if kind == "timestamp":
+        return any(getattr(item.value, "tzinfo", None) is None for item in literals)
+    if kind == "timestamp_ntz":
+        return any(item.kind != kind for item in literals)
+    return kind == "date" and any(isinstance(item.value, dt.datetime) for item in literals)
+
+
+def _type_of(leaf: Comparison | In, schema: StructType) -> str | None:
+    column = leaf.column if isinstance(leaf, In) else leaf.left
+    found = resolve_column(column.path, schema)
+    return None if found is None else str(found.data_type)
 
 
 def row_mask(

@@ -10,6 +10,11 @@ import pytest
 
 from optimist.core import Column, DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, UsageError
+from optimist.core.predicates.builder import literal
+from optimist.core.predicates.tree import Column as TreeColumn
+from optimist.core.predicates.tree import Comparison, In
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.snapshot.row_filter import known_predicate
 
 _ZONE = "America/New_York"
 _UTC, _HERE = dt.timezone.utc, ZoneInfo(_ZONE)
@@ -147,3 +152,26 @@ def test_a_row_that_a_winner_added_is_a_conflict_by_the_day_of_the_zone(log):
         progress=intrude(late + dt.timedelta(hours=1)),
     )
     assert done.num_updated == log.count(condition) > 46
+
+
+@pytest.mark.parametrize(
+    ("column", "constant", "is_known"),
+    [
+        ("z", _FIRST[0], True),
+        ("z", _FIRST[0].replace(tzinfo=None), False),
+        ("z", dt.date(2024, 3, 10), False),
+        ("w", _FIRST[0].replace(tzinfo=None), True),
+        ("w", _FIRST[0], False),
+        ("d", dt.date(2024, 3, 10), True),
+        ("d", _FIRST[0], False),
+    ],
+)
+def test_a_filter_of_another_library_is_taken_only_if_no_zone_decides(column, constant, is_known):
+    kinds = {"z": "timestamp", "w": "timestamp_ntz", "d": "date"}
+    fields = (StructField(name, PrimitiveType(kind)) for name, kind in kinds.items())
+    schema = StructType(tuple(fields))
+    for leaf in (
+        Comparison("<", TreeColumn((column,)), literal(constant)),
+        In(TreeColumn((column,)), (literal(constant), literal(None))),
+    ):
+        assert (known_predicate(leaf, schema) is not None) == is_known
