@@ -63,6 +63,7 @@ def stored_as(value: Value, target: DataType, what: str, zone: str = "UTC") -> V
         SchemaError: The constant does not fit (kind `OPTIMIST_VALUE_DOES_NOT_FIT`). The computation
             raises it, too.
     """
+    value = value.to_cast(target)
     if value.data_type == target or _without_mapping(value.data_type) == _without_mapping(target):
         return value
     arrow_type = to_arrow_type(target)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -55,7 +56,7 @@ def cast_value(given: Arguments, target: DataType, *, is_try: bool = False) -> V
         target: The type.
         is_try: Whether a value that does not fit becomes null.
     """
-    (value,), text = given.values, given.text
+    value, text = given.values[0].to_cast(target), given.text
     source = value.data_type
     if source == target:
         return value
@@ -72,7 +73,9 @@ def cast_value(given: Arguments, target: DataType, *, is_try: bool = False) -> V
             raise failure(text, target)
         return found
 
-    return computed(target, [value], compute)
+    found = computed(target, [value], compute)
+    is_rounded = str(target) == "float" and str(source) in ("integer", "long") and value.columns
+    return replace(found, unrounded=value) if is_rounded else found
 
 
 def _find_cast(source: DataType, target: DataType, given: Arguments) -> Cast | None:

@@ -117,7 +117,8 @@ def widened(values: Sequence[Value], target: DataType) -> list[Value]:
     return [_widen(value, target) for value in values]
 
 
-def _widen(value: Value, target: DataType) -> Value:
+def _widen(given: Value, target: DataType) -> Value:
+    value = given.to_cast(target)
     if value.data_type == target:
         return value
     arrow_type = to_arrow_type(target)

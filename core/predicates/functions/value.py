@@ -62,6 +62,7 @@ class Value:
         is_plain: Whether no `char(n)` and no text with a collation is in it.
         is_written: Whether it is a number as written, without a cast or an operator.
         may_fail: Whether some rows may have no value, only an error.
+        unrounded: The whole numbers that were rounded to these floats, if they were.
     """
 
     data_type: DataType
@@ -71,6 +72,11 @@ class Value:
     is_plain: bool = True
     is_written: bool = False
     may_fail: bool = True
+    unrounded: Value | None = None
+
+    def to_cast(self, target: DataType) -> Value:
+        """Return what Spark casts to a type: it leaves out a cast to float before one to double."""
+        return self.unrounded if self.unrounded is not None and target == DOUBLE else self
 
 
 @dataclass(frozen=True, slots=True)

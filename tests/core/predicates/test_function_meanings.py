@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.local.stored_values import stored_as
 from optimist.core.local.values import parse_value
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.schema.arrow_types import to_arrow_schema
@@ -260,3 +261,26 @@ def test_a_cast_that_sparks_optimizer_takes_away_is_compared_where_that_changes_
         return
     with pytest.raises(UsageError):
         parse_value(sql, schema, zone=zone)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("float(i)", 16777216.0),
+        ("CAST(float(i) AS DOUBLE)", 16777217.0),
+        ("TRY_CAST(i AS FLOAT) + 0.0e0", 16777217.0),
+        ("float(i) = 16777217", True),
+        ("greatest(float(i), 0.0e0)", 16777217.0),
+        ("CAST(coalesce(float(i)) AS DOUBLE)", 16777216.0),
+        ("CAST(float(16777217) AS DOUBLE)", 16777216.0),
+    ],
+)
+def test_a_cast_to_float_counts_for_nothing_right_before_one_to_double(sql, wanted):
+    rows = pa.table({"i": pa.array([16777217], pa.int32())})
+    assert parse_value(sql, _SCHEMA).compute(rows).to_pylist() == [wanted]
+
+
+def test_a_whole_number_cast_to_float_is_stored_unrounded_in_a_column_of_doubles():
+    rows = pa.table({"i": pa.array([16777217], pa.int32())})
+    stored = stored_as(parse_value("float(i)", _SCHEMA), PrimitiveType("double"), "d")
+    assert stored.compute(rows).to_pylist() == [16777217.0]

@@ -37,6 +37,7 @@ def expressions() -> Iterator[str]:
     yield from _moved_times()
     yield from _formatted_times()
     yield from _rounding()
+    yield from _rounded_twice()
 
 
 def _arithmetic() -> Iterator[str]:
@@ -414,6 +415,27 @@ def _casts() -> Iterator[str]:
     for constant in ("9223372036854775808", "-9223372036854775809"):
         yield from (f"l1 + 0L {op} {constant}" for op in ("<", ">=", "=", "<>"))
         yield f"CAST(i1 AS BIGINT) >= {constant}"
+
+
+def _rounded_twice() -> Iterator[str]:
+    """Yield whole numbers that are cast to floats, and then become doubles."""
+    for cast in ("CAST(l1 AS FLOAT)", "float(i1)", "TRY_CAST(l1 AS FLOAT)", "float(h1)"):
+        yield from (
+            cast,
+            f"CAST({cast} AS DOUBLE)",
+            f"{cast} + 0e0",
+            f"{cast} * {cast}",
+            f"{cast} / 3",
+            f"{cast} = {2**31 - 1}",
+            f"{cast} IN ({2**31 - 1}, 1e0)",
+            f"coalesce({cast}, 0e0)",
+            f"if(o1, {cast}, 0e0)",
+            f"greatest({cast}, d2)",
+            f"sqrt({cast})",
+            f"CAST(nvl({cast}, 1.5F) AS DOUBLE)",
+            f"CAST(-{cast} AS DOUBLE)",
+        )
+    yield from ("CAST(CAST(16777217 AS FLOAT) AS DOUBLE)", "float(16777217) + d1")
 
 
 def answers_here(
