@@ -24,6 +24,9 @@ ORDINARY = tests integration --ignore=$(DRIVER_TESTS)
 SERVERS = $(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
 # What is promised in tables: the public names, the commands, the pages, the words.
 HOUSE = $(addprefix tests/test_,commands.py public_face.py pages.py words.py error_kinds.py)
+# Parts that run at the same time; each shows what it says when it ends, where Make can do that.
+AT_ONCE = $(MAKE) --no-print-directory -j
+APART = $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 UV = .venv/bin/uv
 # Older versions leave sockets open, which our tests take for an error.
 TOLERANT = --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning
@@ -37,7 +40,7 @@ EMULATORS_gcs = gcs
 EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
-.PHONY: help demo stream clouds test tests test-all exhaustive exhaustive-searches exhaustive-again \
+.PHONY: help demo stream clouds test ready servers tests test-all exhaustive exhaustive-searches exhaustive-again \
 	exhaustive-examples test-pyspark test-oldest test-newest test-fsspec coverage check lint types layers house integration wire emulators bench docs dist format clean
 
 help:
@@ -76,7 +79,15 @@ clouds:
 	@$(SPARK_RUN) examples/multi_cloud.py $(CLOUDS)
 
 # Of some tests nothing else is checked, and servers come up only for those that ask for them.
-test: $(if $(TESTS),,check) tests
+test: $(if $(TESTS),,ready) tests
+
+# The servers come up while the checks run.
+ready:
+	@$(PYTHON) bootstrap.py dev
+	@$(AT_ONCE) check servers
+
+servers:
+	@$(SERVERS)
 
 tests:
 	@$(PYTHON) bootstrap.py dev
@@ -160,7 +171,9 @@ emulators:
 	@$(PYTHON) localstack/up.py
 
 # .pre-commit-config.yaml runs the same four.
-check: lint types layers house
+check:
+	@$(PYTHON) bootstrap.py --no-java dev
+	@$(AT_ONCE) $(APART) lint types layers house
 
 lint:
 	@$(PYTHON) bootstrap.py --no-java dev
