@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,31 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each worker begin in another place, so that it finds compiled what others came to first.
+
+    In a fresh clone all of them would compile all tests, for as long as they then take to collect.
+    """
+    report = yield
+    if isinstance(collector, pytest.Directory):
+        found, (worker, workers) = report.result, _worker_of_how_many()
+        first = len(found) * worker // workers
+        report.result = found[first:] + found[:first]
+    return report
+
+
+def _worker_of_how_many() -> tuple[int, int]:
+    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return int(name.removeprefix("gw")), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `make test` leaves out; put what takes longest first: sessions, what waits."""
+    items.sort(key=lambda item: _file_of(item.nodeid))  # the same order in each worker
     cases: Counter[str] = Counter()
     for item in items:
         if _RACE.search(item.nodeid):

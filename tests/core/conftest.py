@@ -32,8 +32,6 @@ SCHEMA = StructType(
 )
 _COUNTER = itertools.count()
 
-pytest.register_assert_rewrite("naive_log")  # its assertions are the tests'
-
 
 class Table:
     """One table, and the few values that tests of transactions are made of."""

@@ -10,8 +10,6 @@ from botocore.config import Config
 from moto import mock_aws
 from moto.dynamodb.responses import DynamoHandler
 
-pytest.register_assert_rewrite("hostile_entries")  # its assertions are the tests'
-
 
 @pytest.fixture
 def dynamodb(monkeypatch):
