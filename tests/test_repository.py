@@ -192,6 +192,7 @@ def test_no_test_belongs_to_no_lane() -> None:
     assert "\nORDINARY = tests integration --ignore=$(DRIVER_TESTS)\n" in read("Makefile")
     house = "$(addprefix --ignore=,$(HOUSE))"
     assert f'-m "not race and not again" $(ORDINARY) {house}' in recipe_of("tests")
+    assert "$(AT_ONCE) check servers\n" in recipe_of("ready")
     assert "$(HOUSE)" in recipe_of("house")
     assert '-m "race or again" $(ORDINARY)' in recipe_of("exhaustive-again")
     assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
@@ -199,7 +200,7 @@ def test_no_test_belongs_to_no_lane() -> None:
     folders = " ".join(path.relative_to(ROOT).as_posix() for path in EXHAUSTIVE)
     assert f"\nEXHAUSTIVE = {folders}\n" in read("Makefile")
     for line in (
-        "test: $(if $(TESTS),,check) tests",
+        "test: $(if $(TESTS),,ready) tests",
         "test-all: test exhaustive test-fsspec",
         "exhaustive: exhaustive-searches $(if $(TESTS),,exhaustive-again exhaustive-examples)",
     ):
@@ -302,7 +303,7 @@ def _sharing_among(workers: list[_Worker], sharing_class: type, config: pytest.C
 
 
 def test_the_hooks_before_a_commit_are_those_of_make_check() -> None:
-    parts = re.search(r"^check: ([a-z ]+)$", read("Makefile"), re.MULTILINE)
+    parts = re.search(r"\$\(AT_ONCE\) \$\(APART\) ([a-z ]+)$", recipe_of("check"), re.MULTILINE)
     assert parts is not None
     hooks = re.findall(r"^ +entry: make ([a-z]+)$", read(".pre-commit-config.yaml"), re.MULTILINE)
     assert hooks == parts.group(1).split()
