@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.commits import ReadCommit, commit_time_ms, read_commits
@@ -20,7 +19,7 @@ from optimist.core.data.storage.unreadable_files import UNREADABLE
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.errors.foreign_text import listed, shown
-from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
+from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from optimist.core.protocol.gates import ensure_readable
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -367,6 +366,5 @@ def _complete_removes(
 
     Files that it lacks are skipped.
     """
-    before = load_version(table, version - 1, latest=latest).files
-    keys = pa.array([canonical_path(item.path) for item in removes], pa.string())
-    return add_files(before.filter(pc.is_in(canonical_paths(before["path"]), value_set=keys)))
+    before = load_version(table, version - 1, latest=latest)
+    return add_files(before.files_at(pa.array([item.path for item in removes], pa.string())))

@@ -34,4 +34,9 @@ def files_in_partitions(
     predicate = predicate_at(moment, given, snapshot.schema.names)
     ensure_of_partitions({path[0] for path in predicate.columns()}, snapshot)
     condition = LocalCondition.of(predicate, snapshot)
-    return lambda version: condition.matching_partitions(version, version.files)
+
+    def files_of(version: Snapshot) -> pa.Table:
+        scanner = version.scanner(zone=condition.zone)
+        return condition.matching_partitions(version, scanner.files(condition.predicate, None))
+
+    return files_of

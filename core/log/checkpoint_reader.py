@@ -103,6 +103,7 @@ class CheckpointReader:
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
         self._footers: dict[str, pq.FileMetaData] = {}
+        self._num_adds: dict[str, int | None] = {}
         self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -132,11 +133,7 @@ class CheckpointReader:
                 if expected is not None and found > expected:
                     break
                 yield batch
-        if expected is not None and found != expected:
-            actual = f"more than {expected}" if found > expected else found
-            raise _malformed_checkpoint(
-                self._first_path, f"it holds {actual} files, but claims to hold {expected}"
-            )
+        self._ensure_complete(found)
 
     def is_small(self) -> bool:
         """Return whether the files may stay in memory as a whole, by the size of the checkpoint."""
@@ -159,7 +156,20 @@ class CheckpointReader:
             if top.files is not None:
                 adds = top.files.filter(top.files.column("isAdd"))
                 yield choice.of(adds.select(FILES_SCHEMA.names))
+                self._num_adds[top.path] = adds.num_rows
         yield from self._of_each_file(partial(self._chosen_adds, choice))
+        found = [count for count in self._num_adds.values() if count is not None]
+        if len(found) == len(self._num_adds):
+            self._ensure_complete(sum(found))
+
+    def _ensure_complete(self, num_adds: int) -> None:
+        """Refuse a checkpoint that holds more or fewer files than it claims."""
+        expected = self._top_level().num_adds
+        if expected is not None and num_adds != expected:
+            actual = f"more than {expected}" if num_adds > expected else num_adds
+            raise _malformed_checkpoint(
+                self._first_path, f"it holds {actual} files, but claims to hold {expected}"
+            )
 
     def _chosen_adds(self, choice: FileChoice, path: str) -> Iterator[pa.RecordBatch]:
         with self._opened(path, self._footers.get(path)) as (file, size_bytes):
@@ -172,6 +182,7 @@ class CheckpointReader:
                 cache=self._cache,
                 explaining=partial(_explaining_errors, path),
             )
+            self._num_adds[path] = chosen.num_adds
             ensure_few(chosen.num_rows, self._limits)
             yield from chosen.batches()
 

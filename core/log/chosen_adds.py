@@ -59,6 +59,11 @@ class ChosenAdds:
         metadata = self._file.metadata
         return sum(metadata.row_group(group).num_rows for group in self._adds.groups)
 
+    @property
+    def num_adds(self) -> int | None:
+        """The number of adds in the file, wanted or not, if the footer shows it."""
+        return self._adds.num_adds
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the chosen adds as batches of `FILES_SCHEMA`."""
         for group in self._groups():

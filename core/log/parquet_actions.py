@@ -85,6 +85,7 @@ class AddReader:
 
     Attributes:
         groups: The row groups that may hold adds, as far as the footer shows.
+        num_adds: The number of adds, if the footer shows it.
     """
 
     def __init__(self, file: pq.ParquetFile, size_bytes: int) -> None:
@@ -93,6 +94,10 @@ class AddReader:
         self._parsed = _needed_parsed_columns(file)
         present = _field_names(file, "add")
         self.groups = _groups_with_values(file, "add.path") if present else []
+        nulls = _null_counts(file, "add.path") if present else [file.metadata.num_rows]
+        known = [count for count in nulls if count is not None]
+        is_known = len(known) == len(nulls)
+        self.num_adds = file.metadata.num_rows - sum(known) if is_known else None
 
     def batches(
         self, schema: pa.Schema = FILES_SCHEMA, groups: Sequence[int] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.errors import SchemaError
@@ -13,6 +14,7 @@ from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.log.file_source import FileSource
+from optimist.core.log.file_table import canonical_paths
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
@@ -174,6 +176,13 @@ class FilesView:
         """
         columns = self.partition_columns
         return Scanner(self._source, self.schema, columns, self._options, zone)
+
+    def files_at(self, paths: pa.Array | pa.ChunkedArray) -> pa.Table:
+        """Return the files with one of these paths, in any spelling, whatever their vectors."""
+        wanted = canonical_paths(paths)
+        return self.files_where(
+            "path", lambda found: pc.is_in(canonical_paths(found), value_set=wanted)
+        )
 
     def files_where(self, column: str, keep: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
         """Return the files that a test of one column keeps.

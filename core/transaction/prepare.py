@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.data.statistics.stats_text import num_rows, stats_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
+from optimist.core.log.file_table import add_files, canonical_path
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
@@ -418,10 +417,7 @@ def _check_replaced_vectors(draft: Draft) -> None:
         _refuse_replaced_in_part(replaced_in_part(draft.files, draft.snapshot.files))
     if not vectors:
         return
-    wanted = pa.array(list(vectors), pa.string())
-    live = draft.snapshot.files_where(
-        "path", lambda paths: pc.is_in(canonical_paths(paths), value_set=wanted)
-    )
+    live = draft.snapshot.files_at(pa.array(list(vectors), pa.string()))
     for path, vector in map(_file_key, add_files(live)):
         _refuse_replaced_in_part(path if vectors[path] != vector else None)
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.commits import read_commit
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.names import LogFileKind, commit_path, listing_start
 from optimist.core.protocol.actions import Action, AddFile, Metadata
 from optimist.core.protocol.features import FEATURES
@@ -76,10 +77,9 @@ class Traces:
 
     def files(self, snapshot: Snapshot) -> pa.Table:
         """Return the files of a version that use the feature."""
-        files = snapshot.files
         if self.column is None:
-            return files.slice(0, 0)
-        return files.filter(pc.is_valid(files[self.column]))
+            return FILES_SCHEMA.empty_table()
+        return snapshot.files_where(self.column, pc.is_valid)
 
     def in_actions(self, actions: Iterable[Action]) -> bool:
         """Tell whether a commit uses the feature."""

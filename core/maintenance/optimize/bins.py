@@ -82,7 +82,7 @@ def bins_now(
 
     Args:
         bins: The result of `bins_of` for an older version.
-        live: Rows of `Snapshot.files` of the newer version.
+        live: Rows of `Snapshot.files` of the newer version, with at least the bins' files.
         keeps_single: Whether to keep a bin that has one file.
     """
     wanted = pa.concat_tables(bins)["path"]

@@ -15,7 +15,6 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from optimist.core.commands.marked_files import (
@@ -28,7 +27,7 @@ from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
-from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
+from optimist.core.log.file_table import add_files, canonical_path
 from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
@@ -195,12 +194,8 @@ class CompactedBin:
 
 def live_files(snapshot: Snapshot, bins: Sequence[CompactedBin]) -> Mapping[str, AddFile]:
     """Return the bins' old files that a version has, by their canonical paths."""
-    wanted = {canonical_path(add.path) for found in bins for add in found.before}
-    is_wanted = pc.is_in(
-        canonical_paths(snapshot.files["path"]), value_set=pa.array(sorted(wanted), pa.string())
-    )
-    adds = add_files(snapshot.files.filter(is_wanted))
-    return {canonical_path(add.path): add for add in adds}
+    wanted = pa.array([add.path for found in bins for add in found.before], pa.string())
+    return {canonical_path(add.path): add for add in add_files(snapshot.files_at(wanted))}
 
 
 def _same_vector(one: AddFile, other: AddFile) -> bool:

@@ -103,7 +103,7 @@ def optimize(
     for number, batch in enumerate(batches):
         if number:  # others may have committed since the files were chosen
             txn = begin()
-            live = txn.snapshot.files
+            live = txn.snapshot.files_at(pa.concat_tables(batch)["path"])
             batch = bins_now(batch, live, keeps_single=arrangement.keeps_single)
         commit, done = _Batch(begin, write, wanted, arrangement).run(txn, batch)
         landed += done

@@ -13,7 +13,7 @@ from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.row_tracking import carried_columns
-from optimist.core.log.file_table import without_vectors
+from optimist.core.log.file_table import FILES_SCHEMA, without_vectors
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
@@ -91,7 +91,7 @@ class Target:
 
     def columns(self) -> DataFrame:
         """Return the table's columns under the alias, without rows, to resolve expressions."""
-        no_file = self.snapshot.files.slice(0, 0)
+        no_file = FILES_SCHEMA.empty_table()
         return aliased(self.plane.scan_files(self.snapshot, no_file), self.alias)
 
     @property

@@ -418,3 +418,37 @@ def test_a_version_that_contradicts_its_checksum_leaves_no_sidecar_behind():
     assert caught.value.kind == "DELTA_TXN_LOG_FAILED_INTEGRITY"
     with pytest.raises(FileNotFoundError):
         table.names("_sidecars/")
+
+
+@pytest.mark.parametrize("top_level", ["json", "parquet"])
+def test_a_scan_of_sidecars_finds_what_the_whole_list_has(top_level):
+    table = _table_read_in_part(top_level)
+    after = table.load()
+    found = [after.scan(f"p {op} '2026-11-20'").files for op in ("=", "<>")]
+    assert [files.num_rows for files in found] == [24, 0]
+    assert sorted(found[0]["path"].to_pylist()) == sorted(table.load().files["path"].to_pylist())
+
+
+def test_a_scan_refuses_a_checkpoint_that_lacks_some_of_its_files():
+    table = _table_read_in_part("json")
+    path = f"{table.path}/_sidecars/{table.names('_sidecars/')[0]}"
+    fewer = io.BytesIO()
+    pq.write_table(pq.read_table(io.BytesIO(table.store.read_bytes(path))).slice(1), fewer)
+    table.store.delete(path)
+    table.store.put_if_absent(path, fewer.getvalue())
+    with pytest.raises(TableError, match="claims to hold 24"):
+        table.load().scan("p = '2026-11-20'")
+
+
+def _table_read_in_part(top_level):
+    """Return a table whose state is in a V2 checkpoint that is too large to be kept."""
+    options = {
+        "spark.databricks.delta.checkpointV2.topLevelFileFormat": top_level,
+        "spark.databricks.delta.checkpoint.partSize": "7",
+        "optimist.log.cacheBytes": "1",
+    }
+    table = full_table(options=options)
+    table.checkpoint()
+    for version in range(2):
+        table.store.delete(commit_path(table.path, version))
+    return table
