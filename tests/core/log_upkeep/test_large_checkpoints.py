@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from random import Random  # noqa: TID251 - a table is its seed
 
+import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 
 import checkpoint_tables
 from checkpoint_tables import NOW_MS, V2, Table, add, stats
+from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.log.file_table import add_files, file_keys
@@ -19,11 +21,13 @@ from optimist.core.log.names import commit_path
 from optimist.core.log_upkeep import external_sort
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
+from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.log_upkeep.struct_columns import StructColumns
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
 
 SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
+DEFAULTS = "spark.databricks.delta.properties.defaults."
 DAY_MS = 24 * 60 * 60 * 1000
 DATES = ["2026-11-20", "2026-11-21", "0001-01-01", "9999-12-31", None, ""]
 
@@ -242,6 +246,62 @@ def test_sidecars_that_hold_are_named_again():
     assert len(kept) == 9
     assert all(after[name] == before[name] for name in kept)
     assert set(table.names("_sidecars/")) >= after.keys()
+
+
+def test_cleanup_keeps_an_old_sidecar_that_a_kept_checkpoint_names_again():
+    configuration = {**V2, "delta.logRetentionDuration": "interval 5 days"}
+    table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(80)))
+    table.checkpoint()
+    first = sidecars(table)
+    table.clock.advance(3 * DAY_MS / 1000)
+    table.commit(add("f003").remove(table.clock.now_ms()), add("g"))
+    table.checkpoint()
+    second = sidecars(table)
+    assert len(first.keys() & second.keys()) == 9
+    table.clock.advance(4 * DAY_MS / 1000)
+    table.commit(add("h"))
+    table.checkpoint()
+    deleted = LogCleaner().clean_up(
+        table.store, table.load(), options=table.options, clock=table.clock
+    )
+    gone = {path.rpartition("/")[2] for path in deleted}
+    assert first.keys() - second.keys() <= gone
+    assert not gone & second.keys()
+    assert table.load().num_files == 81
+    assert sorted(body["path"][-4:] for body in table.bodies("add")) == sorted(
+        item.path[-4:] for item in add_files(table.load().files)
+    )
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_another_engine_reads_a_sorted_checkpoint_alone(tmp_path, policy):
+    log = DeltaLog.for_path(
+        str(tmp_path),
+        {**SMALL, "optimist.checkpoint.rowGroupRows": "3", f"{DEFAULTS}checkpointInterval": "1000"},
+    )
+    schema = {"p": pa.string(), "x": pa.int64()}
+    log.create(pa.schema(schema), partition_by=["p"], properties={"delta.checkpointPolicy": policy})
+    expected = []
+    for number in range(12):
+        rows = {"p": ["a", "b", None][number % 3], "x": number}
+        log.append(pa.table({name: [value] for name, value in rows.items()}, pa.schema(schema)))
+        expected.append(rows)
+        if number == 8:
+            log.checkpoint()
+    log.delete("x = 4")
+    log.checkpoint()
+    names = sorted(path.name for path in (tmp_path / "_delta_log").glob("*.json"))
+    for name in names:
+        version = int(name.partition(".")[0])
+        if version < log.snapshot().version and name.count(".") == 1:
+            (tmp_path / "_delta_log" / name).unlink()
+    theirs = deltalake.DeltaTable(str(tmp_path))
+    assert len(theirs.file_uris()) == 11
+    if policy == "classic":  # it does not read rows of the other
+        rows = theirs.to_pyarrow_table().sort_by("x").to_pylist()
+        assert rows == [row for row in expected if row["x"] != 4]
+    ours = DeltaLog.for_path(str(tmp_path)).to_arrow("p = 'b'")
+    assert sorted(ours["x"].to_pylist()) == [1, 7, 10]
 
 
 def test_a_file_with_a_vector_or_another_spelling_is_found_in_its_sidecar():
