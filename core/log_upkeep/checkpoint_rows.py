@@ -14,6 +14,7 @@ import pyarrow as pa
 from optimist.core.log.file_sizes import ensure_possible
 from optimist.core.log.file_table import TOMBSTONES_SCHEMA
 from optimist.core.log.limits import LogLimits
+from optimist.core.log.names import LogFileKind
 from optimist.core.log_upkeep.base_checkpoint import (
     base_rows,
     changes_since_checkpoint,
@@ -34,6 +35,7 @@ from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["CheckpointRows", "Way", "rows_of", "sorted_rows", "state_actions", "with_struct"]
 
+_LONGEST_NUMBER = 20
 _Rows: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 
 
@@ -122,9 +124,8 @@ def rows_of(
     """
     if way.in_memory:
         _ = snapshot.files, snapshot.tombstones
-    known = snapshot.checksum
     few = None
-    if known is None or known.num_files <= group_rows:
+    if not (way.continues and _is_known_as_large(store, snapshot, group_rows, limits)):
         few = _all_or_none(snapshot.iter_files(group_rows), group_rows)
     is_large = few is None
     layout = Layout.of(snapshot, is_large=is_large, typed_partitions=way.typed_partitions)
@@ -182,6 +183,24 @@ def _continued(
         return None
     new = sorted_batch([layout.rows(changes.added)], layout.keys)
     return merged(base_rows([base], changes, layout, limits), new, layout.keys)
+
+
+def _is_known_as_large(
+    store: LogStore, snapshot: Snapshot, group_rows: int, limits: LogLimits
+) -> bool:
+    """Return whether the checksum or the checkpoint before says that there are many files.
+
+    To look at some of the files would read several sidecars as a whole.
+    """
+    known, segment = snapshot.checksum, snapshot.segment
+    if known is not None:
+        return known.num_files > group_rows
+    checkpoint = segment.checkpoint if segment else None
+    if checkpoint is None or checkpoint.kind is not LogFileKind.V2_CHECKPOINT:
+        return False
+    manifest = checkpoint.open(store, limits).manifest()
+    number = manifest.tags.get("numOfAddFiles", "") if manifest else ""
+    return number.isdecimal() and len(number) < _LONGEST_NUMBER and int(number) > group_rows
 
 
 def _all_or_none(batches: Iterator[pa.RecordBatch], most: int) -> tuple[pa.RecordBatch, ...] | None:
