@@ -137,9 +137,21 @@ def _settle_future(future: Future[_Answer], work: Callable[[], _Answer]) -> None
 
 
 def _new_pool() -> ThreadPoolExecutor:
-    # Its threads are joined when the interpreter ends, after all work is done.
     return ThreadPoolExecutor(_WORKERS, "optimist-post-commit")
 
 
 _POOL = PerProcess(_new_pool)
 """The few threads of this process that do the work of all tables; made when first needed."""
+
+
+def _finish_work() -> None:
+    """Wait for the work when the interpreter ends; what is submitted later is refused."""
+    pool = _POOL.made
+    if pool is not None:
+        pool.shutdown()
+
+
+# The last one registered runs first: so work ends before `concurrent.futures`, registered by our
+# import of it, closes all pools to new work. Reading ahead and clients of stores need theirs.
+if _register := getattr(threading, "_register_atexit", None):
+    _register(_finish_work)

@@ -297,6 +297,24 @@ def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path, options):
     assert {checksum_name(version) for version in range(4)} <= found
 
 
+READING_AT_THE_END = """
+import time
+from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.transaction.hooks.background import BackgroundWork
+def read():
+    time.sleep(0.5)  # by now the interpreter is ending
+    print(sum(read_ahead(abs, range(9), threads=2, ahead=2)))
+BackgroundWork().submit(read)
+"""
+
+
+def test_work_can_use_threads_while_the_interpreter_waits_for_it():
+    done = subprocess.run(
+        [sys.executable, "-c", READING_AT_THE_END], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "36\n", "")
+
+
 FORKING = """
 import os, sys
 import pyarrow as pa
