@@ -15,7 +15,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -93,7 +94,10 @@ class BackgroundWork:
                     self._is_running = False
                     return
                 piece = self._waiting.popleft()
-            _settle_future(piece.future, piece.work)
+            # Its owner may cancel it at any time.
+            if not piece.future.cancelled():
+                with suppress(InvalidStateError):
+                    _settle_future(piece.future, piece.work)
 
 
 class _Promise(Future[_Answer]):

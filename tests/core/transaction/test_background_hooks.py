@@ -272,6 +272,19 @@ def test_work_that_fails_does_not_hold_up_what_follows():
     assert isinstance(failed.exception(PATIENCE_S), ValueError)
 
 
+def test_work_that_is_cancelled_does_not_hold_up_what_follows():
+    work, over, done = BackgroundWork(), threading.Event(), []
+    running = work.submit(lambda: over.wait(PATIENCE_S))
+    waiting = work.submit(lambda: done.append(1))
+    following = work.submit(lambda: 7)
+    assert waiting.cancel()
+    running.cancel()
+    over.set()
+    assert following.result(PATIENCE_S) == 7
+    assert work.wait(PATIENCE_S)
+    assert done == []
+
+
 SCRIPT = """
 import sys, time
 import pyarrow as pa
