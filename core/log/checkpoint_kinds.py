@@ -85,9 +85,11 @@ def written_checkpoint(log_path: str, last: LastCheckpoint, now_ms: int) -> Chec
         last: The written content of `_last_checkpoint`.
         now_ms: The time, in epoch milliseconds.
     """
+    name, size_bytes = classic_checkpoint_name(last.version), last.size_in_bytes
     named = last.extra.get("v2Checkpoint")
-    name = named.get("path") if isinstance(named, dict) else classic_checkpoint_name(last.version)
-    status = FileStatus(join(log_path, str(name)), last.size_in_bytes or 1, now_ms)
+    if isinstance(named, dict):  # the sum counts its sidecars, too
+        name, size_bytes = str(named["path"]), named["sizeInBytes"]
+    status = FileStatus(join(log_path, name), size_bytes or 1, now_ms)
     (found,) = complete_checkpoints([status])
     return found
 

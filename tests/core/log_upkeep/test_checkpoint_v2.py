@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkpoint_tables import V2, Table, add, full_table, schema_text
+from checkpoint_tables import NOW_MS, V2, Table, add, full_table, schema_text
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError
+from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.file_table import add_files
 from optimist.core.log.last_checkpoint import read_last_checkpoint
@@ -452,3 +453,10 @@ def _table_read_in_part(top_level):
     for version in range(2):
         table.store.delete(commit_path(table.path, version))
     return table
+
+
+@pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
+def test_a_checkpoint_just_written_has_the_size_of_its_own_file(configuration):
+    table = full_table(configuration)
+    (file,) = written_checkpoint(table.path, table.checkpoint(), NOW_MS).files
+    assert file.size_bytes == len(table.store.read_bytes(file.path))
