@@ -1,9 +1,10 @@
 """The columns of a checkpoint's rows, and the order of its adds (spec 5.8).
 
 A checkpoint of one row group has the text forms of partition values and statistics only, unless the
-table says otherwise: nothing in it can be skipped. A larger one also has them as typed columns, and
-its adds are sorted: by partition, then by the least values of the clustering columns, or of the
-first columns with statistics. The statistics of its row groups then tell a reader which to skip.
+table says otherwise, or wants no texts of statistics: nothing in it can be skipped. A larger one
+also has them as typed columns, and its adds are sorted: by partition, then by the least values of
+the clustering columns, or of the first columns with statistics. The statistics of its row groups
+then tell a reader which to skip.
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ class Layout:
         """
         properties = snapshot.properties
         is_wanted = properties.checkpoint_write_stats_as_struct
+        by_default = is_large or not properties.checkpoint_write_stats_as_json
         structs = StructColumns()
-        if is_large if is_wanted is None else is_wanted:
+        if by_default if is_wanted is None else is_wanted:
             structs = StructColumns.of(
                 snapshot, typed_partitions=typed_partitions, in_any_zone=is_wanted is None
             )

@@ -175,13 +175,17 @@ def test_features_are_listed_where_the_protocol_lists_them():
 
 @pytest.mark.parametrize(
     ("as_json", "as_struct", "has_stats"),
-    [("true", "false", True), ("false", "false", False), ("false", "true", True)],
+    [
+        ("true", "false", True),
+        ("false", "false", False),
+        ("false", "true", True),
+        ("false", None, True),
+    ],
 )
 def test_statistics_survive_in_a_checkpoint_if_the_table_wants_them(as_json, as_struct, has_stats):
-    configuration = {
-        "delta.checkpoint.writeStatsAsJson": as_json,
-        "delta.checkpoint.writeStatsAsStruct": as_struct,
-    }
+    configuration = {"delta.checkpoint.writeStatsAsJson": as_json}
+    if as_struct is not None:
+        configuration["delta.checkpoint.writeStatsAsStruct"] = as_struct
     table = Table(configuration=configuration).commit(add("a"))
     table.checkpoint()
     assert (table.load().files["stats"].null_count == 0) == has_stats
