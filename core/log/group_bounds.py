@@ -1,7 +1,8 @@
 """What the footer of a checkpoint's Parquet file says of the adds in its row groups.
 
 Only the typed columns can be used for this: `partitionValues_parsed` and `stats_parsed`. Statistics
-that are absent, unreadable or do not count all rows are unknown, never guessed.
+that are absent, unreadable or do not count all rows are unknown, never guessed. So are those of
+dates and times in the calendar of Spark 2.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["GroupBounds", "LeafBounds"]
 
@@ -46,6 +49,7 @@ class GroupBounds:
         self._metadata = file.metadata
         self._schema = file.schema_arrow
         self._groups = groups
+        self._has_old_days = LegacyCalendar.of(file.metadata.metadata) is not None
         # Otherwise the order of the leaves is not the order of the columns.
         self._is_plain = sum(map(_count_leaves, self._schema.types)) == len(file.schema)
 
@@ -60,6 +64,8 @@ class GroupBounds:
         if found is None:
             return None
         index, kind = found
+        if self._has_old_days and pa.types.is_temporal(kind):
+            return None
         statistics = [self._statistics(group, index) for group in self._groups]
         nulls = pa.array([_null_count(item) for item in statistics], pa.int64())
         return LeafBounds(

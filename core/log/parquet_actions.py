@@ -16,7 +16,13 @@ import pyarrow.parquet as pq
 from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA, conform
 from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
 from optimist.core.log.parquet_batches import bounded_batches
-from optimist.core.log.parsed_columns import filled_maps, partition_value_maps, statistics_texts
+from optimist.core.log.parsed_columns import (
+    filled_maps,
+    partition_value_maps,
+    statistics_texts,
+    without_times,
+)
+from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = [
     "AddReader",
@@ -92,6 +98,7 @@ class AddReader:
         self._file = file
         self._size_bytes = size_bytes
         self._parsed = _needed_parsed_columns(file)
+        self._has_old_days = LegacyCalendar.of(file.metadata.metadata) is not None
         present = _field_names(file, "add")
         self.groups = _groups_with_values(file, "add.path") if present else []
         nulls = _null_counts(file, "add.path") if present else [file.metadata.num_rows]
@@ -122,9 +129,27 @@ class AddReader:
             groups=self.groups if groups is None else groups,
         )
         for array in arrays:
-            batch = conform(_render_parsed(array) if parsed else array, schema)
+            batch = conform(self._render(array) if parsed else array, schema)
             _ensure_sound(batch)
             yield _fill_defaults(_clear_data_change(batch))
+
+    def _render(self, array: pa.StructArray) -> pa.StructArray:
+        """Return the adds with text in the place of structs."""
+        columns = dict(zip(array.type.names, array.flatten(), strict=True))
+        statistics = columns.pop("stats_parsed", None)
+        if statistics is not None:
+            if self._has_old_days:  # days that readers would misread, so their bounds are unknown
+                statistics = without_times(statistics)
+            texts = statistics_texts(statistics)
+            plain = columns.get("stats")
+            filled = texts if plain is None else pc.coalesce(plain.cast(pa.string()), texts)
+            columns["stats"] = filled
+        values = columns.pop("partitionValues_parsed", None)
+        if values is not None:
+            maps = partition_value_maps(values)
+            plain = columns.get("partitionValues")
+            columns["partitionValues"] = maps if plain is None else filled_maps(plain, maps)
+        return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
 def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -240,23 +265,6 @@ def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: st
         return True
     nulls, without_add = _null_counts(file, leaf), _null_counts(file, "add.path")
     return None in nulls or nulls != without_add
-
-
-def _render_parsed(array: pa.StructArray) -> pa.StructArray:
-    columns = {
-        field.name: column for field, column in zip(array.type, array.flatten(), strict=True)
-    }
-    statistics = columns.pop("stats_parsed", None)
-    if statistics is not None:
-        texts = statistics_texts(statistics)
-        plain = columns.get("stats")
-        columns["stats"] = texts if plain is None else pc.coalesce(plain.cast(pa.string()), texts)
-    values = columns.pop("partitionValues_parsed", None)
-    if values is not None:
-        maps = partition_value_maps(values)
-        plain = columns.get("partitionValues")
-        columns["partitionValues"] = maps if plain is None else filled_maps(plain, maps)
-    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _clear_data_change(batch: pa.RecordBatch) -> pa.RecordBatch:

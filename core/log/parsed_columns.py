@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["filled_maps", "partition_value_maps", "statistics_texts"]
+__all__ = ["filled_maps", "partition_value_maps", "statistics_texts", "without_times"]
 
 Array: TypeAlias = Any
 
@@ -28,6 +28,19 @@ def statistics_texts(stats: pa.StructArray) -> pa.StringArray:
     hold (binary, arrays, maps) are left out, which only makes them unknown.
     """
     return _render_object(stats)
+
+
+def without_times(stats: pa.StructArray) -> pa.StructArray:
+    """Return `stats_parsed` with null for each date and time, at any depth."""
+    columns = [
+        without_times(column)
+        if pa.types.is_struct(column.type)
+        else pa.nulls(len(column), column.type)
+        if pa.types.is_temporal(column.type)
+        else column
+        for column in stats.flatten()
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(stats.type), mask=stats.is_null())
 
 
 def partition_value_maps(values: pa.StructArray) -> pa.MapArray:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.data.parquet.legacy_calendar import LegacyCalendar
 from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DecimalType, StructType
+from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["ColumnPath", "FooterStatistics", "nan_free_columns", "stats_from_footer"]
 

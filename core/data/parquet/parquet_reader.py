@@ -24,7 +24,6 @@ from pyroaring import BitMap64
 from optimist.core.data.column_shape import conform_column, find_field, has_field_ids, nulls_of
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.leaf_columns import leaf_columns
-from optimist.core.data.parquet.legacy_calendar import LegacyCalendar
 from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage.data_paths import DataPaths
@@ -37,6 +36,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType
+from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
 

@@ -331,6 +331,25 @@ def test_no_row_group_hides_a_file_whose_bounds_mean_more_than_they_say(
     assert "part-1.parquet" in pruned.scan(predicate).files["path"].to_pylist()
 
 
+@pytest.mark.parametrize("has_texts", [True, False])
+def test_days_in_the_calendar_of_spark_2_leave_out_no_file(tmp_path, has_texts):
+    day = dt.date(1500, 1, 1)
+    plain, pruned = make_table(tmp_path, [_file(d=(day, day), i=(1, 1))] * 2, group_rows=5)
+    path = Path(pruned) / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    stored = pq.read_table(path)
+    rows = stored.to_pylist()
+    for add in (row["add"] for row in rows if row["add"]):
+        for bounds in ("minValues", "maxValues"):
+            add["stats_parsed"][bounds]["d"] = dt.date(1500, 1, 10)  # as the Julian calendar counts
+        add["stats"] = add["stats"] if has_texts else None
+    entries = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    changed = pa.Table.from_pylist(rows, stored.schema).replace_schema_metadata(entries)
+    pq.write_table(changed, path)
+    plain, pruned = _snapshots((plain, pruned))
+    for predicate in ("d = DATE'1500-01-01'", "d < DATE'1500-01-05' AND i = 1", "i = 2"):
+        assert _keys(pruned.scan(predicate).files) == _keys(plain.scan(predicate).files), predicate
+
+
 @pytest.fixture
 def groups_read(monkeypatch):
     """Note the row groups and columns that are read."""
