@@ -99,8 +99,12 @@ def _least_text(lows: Array, top_lows: Array) -> Array:
 def _cut_low(low: str | None, top: str | None) -> str | None:
     if low is None or top is None:
         return None
-    beginnings = (low[:length] for length in range(len(low)))
-    return next((each for each in beginnings if each + _UNREADABLE <= top), low)
+    for at, (least, greatest) in enumerate(zip(low, top, strict=False)):
+        if greatest >= _UNREADABLE:
+            return low[:at]
+        if least != greatest:  # then `least` is less, whatever follows it
+            return low[: at + 1]
+    return low
 
 
 def _greatest_text(highs: Array) -> Array:
