@@ -103,7 +103,6 @@ class CheckpointReader:
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
         self._footers: dict[str, pq.FileMetaData] = {}
-        self._num_adds: dict[str, int | None] = {}
         self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -152,15 +151,16 @@ class CheckpointReader:
 
     def _chosen_files(self, choice: FileChoice) -> Iterator[pa.RecordBatch]:
         content = self._top_level()
+        counts: list[int | None] = []
         for top in content.tops:
             if top.files is not None:
                 adds = top.files.filter(top.files.column("isAdd"))
                 yield choice.of(adds.select(FILES_SCHEMA.names))
-                self._num_adds[top.path] = adds.num_rows
-        yield from self._of_each_file(partial(self._chosen_adds, choice))
-        found = [count for count in self._num_adds.values() if count is not None]
-        if len(found) == len(self._num_adds):
-            self._ensure_complete(sum(found))
+                counts.append(adds.num_rows)
+        yield from self._of_each_file(partial(self._chosen_adds, choice, counts))
+        known = [count for count in counts if count is not None]
+        if len(known) == len(counts):
+            self._ensure_complete(sum(known))
 
     def _ensure_complete(self, num_adds: int) -> None:
         """Refuse a checkpoint that holds more or fewer files than it claims."""
@@ -171,7 +171,9 @@ class CheckpointReader:
                 self._first_path, f"it holds {actual} files, but claims to hold {expected}"
             )
 
-    def _chosen_adds(self, choice: FileChoice, path: str) -> Iterator[pa.RecordBatch]:
+    def _chosen_adds(
+        self, choice: FileChoice, counts: list[int | None], path: str
+    ) -> Iterator[pa.RecordBatch]:
         with self._opened(path, self._footers.get(path)) as (file, size_bytes):
             self._footers[path] = file.metadata
             chosen = ChosenAdds(
@@ -182,8 +184,8 @@ class CheckpointReader:
                 cache=self._cache,
                 explaining=partial(_explaining_errors, path),
             )
-            self._num_adds[path] = chosen.num_adds
-            ensure_few(chosen.num_rows, self._limits)
+            counts.append(chosen.num_adds)
+            ensure_few(chosen.most_adds, self._limits)
             yield from chosen.batches()
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:

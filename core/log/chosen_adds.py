@@ -54,15 +54,17 @@ class ChosenAdds:
             self._adds = AddReader(file, size_bytes)
 
     @property
-    def num_rows(self) -> int:
-        """The rows of the row groups with adds, as the footer claims."""
-        metadata = self._file.metadata
-        return sum(metadata.row_group(group).num_rows for group in self._adds.groups)
-
-    @property
     def num_adds(self) -> int | None:
         """The number of adds in the file, wanted or not, if the footer shows it."""
         return self._adds.num_adds
+
+    @property
+    def most_adds(self) -> int:
+        """The same number, or the rows of all row groups with adds if the footer leaves it open."""
+        if self.num_adds is not None:
+            return self.num_adds
+        metadata = self._file.metadata
+        return sum(metadata.row_group(group).num_rows for group in self._adds.groups)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the chosen adds as batches of `FILES_SCHEMA`."""

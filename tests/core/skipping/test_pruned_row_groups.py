@@ -19,8 +19,10 @@ from optimist.core.errors import TableError
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.file_table import FILES_SCHEMA, table_keys
 from optimist.core.log.parquet_actions import AddReader
+from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, Not, StartsWith
-from optimist.core.schema.types import DecimalType, PrimitiveType
+from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from optimist.core.skipping.wide_bounds import widened_over_files
 
 PARTITIONS = {"pi": "integer", "ps": "string", "pd": "date", "pn": "decimal(9,2)"}
 COLUMNS = {
@@ -396,6 +398,15 @@ def test_a_limit_reads_no_further_than_it_must(tmp_path, sorted_files, groups_re
     assert {group for group, _ in groups_read} == {0}
 
 
+def test_other_rows_do_not_count_against_the_most_files(tmp_path, sorted_files):
+    _, path = make_table(tmp_path, sorted_files, group_rows=3)
+    limits = {"optimist.log.cacheBytes": "1", "optimist.log.maxFiles": "16"}
+    assert DeltaLog.for_path(path, limits).snapshot().scan("i = 3").files.num_rows == 1
+    limits["optimist.log.maxFiles"] = "15"
+    with pytest.raises(TableError, match="more than 15 files"):
+        DeltaLog.for_path(path, limits).snapshot().scan("i = 3")
+
+
 def test_later_commits_decide_about_files_of_the_checkpoint(tmp_path, sorted_files):
     adds = [_add(number, file)[0] for number, file in enumerate(sorted_files)]
 
@@ -456,6 +467,23 @@ def test_a_damaged_row_group_is_named_or_replaced_by_the_commits(tmp_path, sorte
     with pytest.raises(TableError, match="row group 4") as caught:
         fresh.scan("i >= 3")
     assert caught.value.kind == "OPTIMIST_MALFORMED_CHECKPOINT"
+
+
+def test_a_group_of_bounds_of_any_length_costs_no_more_than_its_texts():
+    column = resolve_column(("s",), StructType((StructField("s", PrimitiveType("string")),)))
+    low, top = (pa.array(["a" * 1_000_000 + end]) for end in ("b", "d"))
+    (found,) = widened_over_files((low, top), (low, top), column)[0].to_pylist()
+    assert found == low[0].as_py()
+
+
+@given(st.text("ab\ufffd\U0010ffff", max_size=5), st.text("ab\ufffd\U0010ffff", max_size=5))
+def test_a_lower_bound_over_files_is_below_whatever_is_between(one, other):
+    low, top = sorted([one, other])
+    column = resolve_column(("s",), StructType((StructField("s", PrimitiveType("string")),)))
+    bounds = (pa.array([low]), pa.array([top]))
+    (found,) = widened_over_files(bounds, bounds, column)[0].to_pylist()
+    beginnings = (low[:length] for length in range(len(low)))
+    assert found == next((each for each in beginnings if each + "\ufffd" <= top), low)
 
 
 def test_the_cache_keeps_the_latest_columns_within_its_size():
