@@ -417,7 +417,8 @@ def _check_replaced_vectors(draft: Draft) -> None:
         _refuse_replaced_in_part(replaced_in_part(draft.files, draft.snapshot.files))
     if not vectors:
         return
-    live = draft.snapshot.files_at(pa.array(list(vectors), pa.string()))
+    wanted = [a.path for a in files if canonical_path(a.path) in vectors]
+    live = draft.snapshot.files_at(pa.array(wanted, pa.string()))
     for path, vector in map(_file_key, add_files(live)):
         _refuse_replaced_in_part(path if vectors[path] != vector else None)
 

@@ -199,6 +199,20 @@ def test_files_with_deletion_vectors(make_table, protocol, is_enabled, stats, op
     assert raised.value.kind == kind
 
 
+@pytest.mark.parametrize("name", ["f", "p=a%253Ab/f"])
+def test_no_file_gets_another_vector_beside_its_old_one(make_table, name):
+    configuration = {"delta.enableDeletionVectors": "true"}
+    table = make_table(protocol=VECTORS, configuration=configuration)
+    live = table.add(name)
+    table.create(live)
+    vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 34, 2, offset=1)
+    add = replace(live, stats=COUNTED, deletion_vector=vector)
+    with pytest.raises(UsageError, match="would count twice"):
+        commit(table, [add], Operation("DELETE"))
+    commit(table, [table.remove(name), add], Operation("DELETE"))
+    assert table.log.snapshot().num_files == 1
+
+
 def test_append_only_tables_take_rearrangement_but_no_removal_of_data(make_table):
     table = make_table(configuration={"delta.appendOnly": "true"})
     table.create(table.add("f"))
