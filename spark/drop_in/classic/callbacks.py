@@ -36,6 +36,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "create": staged_tables.create,
         "stage": staged_tables.stage,
         "alter": alter.alter,
+        "save another format": catalog.refuse_another_format,
         # DeltaFormat
         "read": relations.read_format,
         "save": writes.save,

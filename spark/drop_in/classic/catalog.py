@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +16,7 @@ from optimist.spark.drop_in.classic.relations import path_name, version_table
 from optimist.spark.session.arguments import version_number
 from optimist.spark.session.conf import open_log
 
-__all__ = ["drop", "exists", "load"]
+__all__ = ["drop", "exists", "load", "refuse_another_format"]
 
 
 def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
@@ -73,6 +73,24 @@ def drop(spark: SparkSession, identifier: Any, _: Any) -> bool:
         f"{path_name(shown(path))}, or remove its directory.",
         kind="OPTIMIST_NOT_FOR_A_PATH",
         path=path,
+    )
+
+
+def refuse_another_format(spark: SparkSession, identifier: Any, _: Any) -> NoReturn:
+    """Refuse to overwrite a Delta table by `saveAsTable` of another format.
+
+    Spark would drop the table with its files first, so rows that are read from it would be lost.
+
+    Raises:
+        UsageError: Always (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+    """
+    del spark
+    raise UsageError(
+        f"saveAsTable of another format over the Delta table {shown(str(identifier.name()))} is "
+        "not supported, because Spark drops the table before it reads the rows. Nothing was "
+        'written or dropped. Write with format("delta"), or drop the table first.',
+        kind="OPTIMIST_UNSUPPORTED_STATEMENT",
+        statement="saveAsTable of another format over a Delta table",
     )
 
 

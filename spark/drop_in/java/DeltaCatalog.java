@@ -82,6 +82,9 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
       return found;
     }
     Object catalogTable = found == null ? null : ((V1Table) found).catalogTable();
+    if (found != null && how == null && isSavedInAnotherFormat()) {
+      ask("save another format", ident, new Object[0]);
+    }
     // A writer that saves to a path makes the table if there is none; a statement does not.
     boolean mayBeMissing = found == null && how instanceof Set && isSavedAsTable();
     boolean isLookedAt = found == null && how == null && isCalledBy("lookupTableOrView");
@@ -159,6 +162,21 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
    * unless told otherwise. The statement that Spark makes of it does not say so.
    */
   private static boolean isSavedAsTable() { return isCalledBy(".DataFrameWriter.saveAsTable"); }
+  /**
+   * Whether a writer of another format asks, which overwrites a table: Spark's own catalog drops it,
+   * with its files, before the rows are read. All other writers ask for the table by themselves.
+   */
+  private static boolean isSavedInAnotherFormat() {
+    StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+    for (int i = 0; i + 1 < calls.length; i++) {
+      boolean isLookedUp = calls[i].getClassName().endsWith(".SparkSession")
+          && calls[i].getMethodName().equals("table");
+      String by = calls[i + 1].getClassName();
+      boolean isWriter = by.endsWith(".DataFrameWriter") || by.endsWith(".SaveAsV1TableCommand");
+      if (isLookedUp && isWriter) return true;
+    }
+    return false;
+  }
   /** Whether a method of Spark asks, whose name ends so. */
   private static boolean isCalledBy(String method) {
     StackTraceElement[] calls = Thread.currentThread().getStackTrace();

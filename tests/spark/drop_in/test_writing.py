@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.spark import DeltaTable, enable, read, write
+from read_back import ids
 
 
 def _rows(frame):
@@ -166,6 +167,21 @@ def test_writers_by_name(enabled, database, tmp_path):
         record.info.operation for record in DeltaLog.for_path(f"{tmp_path}/shop/w", {}).history()
     ]
     assert told[-1] == "CREATE TABLE AS SELECT"
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM {0}", "SELECT 1 / (id - 1) AS id FROM {0}"])
+def test_no_table_is_dropped_for_rows_of_another_format(enabled, database, query):
+    name = f"{database}.kept"
+    enabled.sql(f"CREATE TABLE {name} USING delta AS SELECT explode(array(1, 2)) AS id")
+    writer = enabled.sql(query.format(name)).write.format("parquet").mode("overwrite")
+    with pytest.raises(UsageError) as caught:
+        writer.saveAsTable(name)
+    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_STATEMENT"
+    assert ids(enabled.table(name)) == [1, 2]
+    enabled.sql(f"DROP TABLE {name}")
+    enabled.range(3).write.format("parquet").mode("overwrite").saveAsTable(name)
+    enabled.range(2).write.format("parquet").mode("overwrite").saveAsTable(name)
+    assert ids(enabled.table(name)) == [0, 1]
 
 
 @pytest.mark.again
