@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from optimist.core.commands.create.create import create_table
 from optimist.core.commands.create.existing_definition import definition_of
 from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.table_definition import TableDefinition, columns_of
 from optimist.core.sql.statements import CreateLike, TableName
 from optimist.core.statements.creations import ensure_same_place, like
@@ -29,10 +30,18 @@ __all__ = ["create_like", "makes_delta_table"]
 
 
 def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
-    """Tell whether the statement makes a Delta table: its source is one, or it asks for one."""
-    if command.provider is not None:
-        return is_delta(command.provider)
-    return _path(spark, command.source) is not None
+    """Tell whether the statement makes a Delta table: its source is one, or it asks for one.
+
+    Raises:
+        UsageError: It makes a table of another format from a Delta table, whose columns Spark's
+            catalog does not know (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+    """
+    if command.provider is not None and is_delta(command.provider):
+        return True
+    is_like_delta = _path(spark, command.source) is not None
+    if is_like_delta and command.provider is not None:
+        raise _of_unknown_columns(command, command.provider)
+    return is_like_delta
 
 
 def create_like(spark: SparkSession, command: CreateLike) -> pa.Table:
@@ -85,3 +94,15 @@ def _path(spark: SparkSession, table: TableName) -> str | None:
         return table_path(spark, str(table))
     except (AnalysisException, UsageError):
         return None
+
+
+def _of_unknown_columns(command: CreateLike, provider: str) -> UsageError:
+    source, asked = shown(str(command.source)), shown(provider)
+    return UsageError(
+        f"CREATE TABLE ... LIKE can't make a table of the format {asked} from the Delta table "
+        f"{source}, because Spark's catalog does not know its columns. Nothing was made. Use "
+        f"CREATE TABLE {shown(str(command.table))} USING {asked} AS SELECT * FROM {source} "
+        "LIMIT 0.",
+        kind="OPTIMIST_UNSUPPORTED_STATEMENT",
+        statement="CREATE TABLE LIKE of another format",
+    )

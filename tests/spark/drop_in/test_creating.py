@@ -176,6 +176,10 @@ def test_a_table_is_made_like_another(enabled, database, tmp_path):
     assert (found.partition_by, found.properties) == (("p",), {"own": "1"})
     enabled.sql(f"CREATE TABLE {database}.other LIKE {database}.plain")
     assert enabled.sql(f"SHOW CREATE TABLE {database}.other").first()[0].count("parquet") == 1
+    with pytest.raises(UsageError, match=r"AS SELECT \* FROM .*odd") as caught:
+        enabled.sql(f"CREATE TABLE {database}.files LIKE {database}.odd USING parquet")
+    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_STATEMENT"
+    assert not enabled.catalog.tableExists(f"{database}.files")
 
 
 def test_a_name_moves_to_a_table_of_the_same_columns(enabled, database, tmp_path):

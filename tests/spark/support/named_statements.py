@@ -34,6 +34,7 @@ _CREATED = {
     "no database": "CREATE TABLE nowhere.t (id INT) USING delta",
     "odd name": "CREATE TABLE `t.x` (id INT) USING delta",
     "like": "CREATE TABLE l LIKE t",
+    "like in another format": "CREATE TABLE l_of_files LIKE t USING parquet",
     "clone": "CREATE TABLE s SHALLOW CLONE other.u",
     "deep clone": "CREATE TABLE d DEEP CLONE t LOCATION '{folder}/d'",
     "no columns": "CREATE TABLE empty USING delta",
@@ -180,6 +181,10 @@ def _calls(spark: SparkSession) -> dict[str, Callable[[], object]]:
         "another format, ignored": lambda: (
             rows.write.format("parquet").mode("ignore").saveAsTable("w")
         ),
+        "another format, overwritten": lambda: (
+            spark.table("w").write.format("parquet").mode("overwrite").saveAsTable("w")
+        ),
+        "kept its format": lambda: spark.table("w"),
         "createTable": lambda: spark.catalog.createTable(
             "made", source="delta", schema=rows.schema, description="words"
         ),
