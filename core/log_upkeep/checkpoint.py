@@ -47,8 +47,10 @@ from optimist.core.log.names import (
     LogFileKind,
     classic_checkpoint_name,
     listing_start,
+    parse_log_file_name,
     v2_checkpoint_name,
 )
+from optimist.core.log.segment import commit_version
 from optimist.core.log.sidecars import Manifest, Sidecar
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY, Layout
 from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, Way, rows_of, state_actions
@@ -108,7 +110,7 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
     clock: Clock,
     progress: Progress | None = None,
     continues: bool = True,
-    ensure_still_there: Callable[[], None] = _ensure_nothing,
+    ensure_still_there: Callable[[], object] = _ensure_nothing,
 ) -> LastCheckpoint:
     """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
 
@@ -215,7 +217,7 @@ class _Job:
         options: EngineOptions,
         clock: Clock,
         progress: Progress | None = None,
-        ensure_still_there: Callable[[], None] = _ensure_nothing,
+        ensure_still_there: Callable[[], object] = _ensure_nothing,
     ) -> None:
         self._ensure_still_there = ensure_still_there
         self._store = store
@@ -323,8 +325,25 @@ class _Job:
             self._ensure_still_there()
         except OptimistError as error:
             if is_created and error.kind == PREDECESSOR_MISSING:
+                if self._begins_above():
+                    return
                 self._store.delete(path)
             raise
+
+    def _begins_above(self) -> bool:
+        """Return whether the log begins above the version, unlike that of a table made anew.
+
+        Then a cleanup has found our file and removed the commits below it: nothing else holds the
+        table's files.
+        """
+        log_path, segment = self._snapshot.log_path, self._snapshot.segment
+        if segment is None or segment.last_seen is None:
+            return False
+        for status in self._store.list_from(listing_start(log_path, 0)):
+            name = parse_log_file_name(status.name)
+            if name is not None and name.kind is LogFileKind.COMMIT:
+                return name.version > commit_version(segment.last_seen)
+        return False
 
     def _report(self, rows: CheckpointRows) -> None:
         if self._progress is None:

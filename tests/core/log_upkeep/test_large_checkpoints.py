@@ -25,6 +25,7 @@ from optimist.core.log_upkeep.cleanup import LogCleaner
 from optimist.core.log_upkeep.struct_columns import StructColumns
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
+from optimist.core.transaction.hooks.hooks import commits_after
 
 SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -356,6 +357,29 @@ def test_nothing_of_a_table_that_is_gone_stays(configuration, calls):
         table.checkpoint(ensure_still_there=still_there_until(calls))
     assert table.names() == before
     assert (table.names("_sidecars/") if configuration else []) == kept
+
+
+@pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
+def test_a_checkpoint_from_which_a_cleanup_let_the_log_begin_stays(configuration):
+    table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(20)))
+    snapshot = table.load()
+    files = sorted(snapshot.files["path"].to_pylist())
+    table.commit(add("later").remove(NOW_MS))
+    looks = []
+
+    def look():
+        looks.append(table.checkpoints())
+        if looks[-1]:
+            for version in range(snapshot.version + 1):
+                table.store.delete(commit_path(table.path, version))
+        commits_after(table.store, snapshot)
+
+    write_checkpoint(
+        table.store, snapshot, options=table.options, clock=table.clock, ensure_still_there=look
+    )
+    assert not looks[0]
+    assert looks[-1] == table.checkpoints()
+    assert sorted(table.load().files["path"].to_pylist()) == files
 
 
 def test_all_is_written_anew_while_a_cleanup_might_delete_the_one_before():
