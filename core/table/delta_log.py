@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optimist.core.data.table_ref import TableRef
@@ -64,7 +65,7 @@ from optimist.core.table.row_reads import RowReads
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
-from optimist.core.transaction.hooks.hooks import PostCommitHook
+from optimist.core.transaction.hooks.hooks import PostCommitHook, commits_after
 from optimist.core.transaction.log_committer import LogCommitter
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.several import SeveralSteps
@@ -459,12 +460,18 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             TableNotFoundError: There is no table at the path.
             ProtocolError: The table needs a writer feature that this engine does not have.
             TableError: The table does not agree with its checksum; nothing was published.
-            StorageError: The store failed; the table is as it was.
+            StorageError: The store failed, or the table was dropped or made anew meanwhile (kind
+                `OPTIMIST_PREDECESSOR_MISSING`); the table is as it was.
         """
         ensure_optional_function(progress, "progress")
         snapshot, clock = self.snapshot(), self.clock
         last = write_checkpoint(
-            self.store, snapshot, options=self.options, clock=clock, progress=progress
+            self.store,
+            snapshot,
+            options=self.options,
+            clock=clock,
+            progress=progress,
+            ensure_still_there=partial(commits_after, self.store, snapshot),
         )
         written = written_checkpoint(self.log_path, last, clock.now_ms())
         self._newest.take_up(snapshot.known_log, written)

@@ -99,14 +99,13 @@ class CheckpointHook:
         """Checkpoint exactly the committed version."""
         store, snapshot = committed.table.store, committed.snapshot
         options, clock = committed.table.options, committed.table.clock
-        is_late = runs_late(self, committed)
         last = write_checkpoint(
             store,
             snapshot,
             options=options,
             clock=clock,
             continues=not committed.is_large,
-            ensure_still_there=partial(_ensure_still_there, committed, is_late=is_late),
+            ensure_still_there=partial(commits_after, store, snapshot),
         )
         written = written_checkpoint(committed.table.log_path, last, clock.now_ms())
         self._take_up(snapshot.known_log, written)
@@ -174,12 +173,6 @@ def missed_hooks(
 def names_files(actions: Sequence[Action], files: ManyFiles | None) -> bool:
     """Return whether a commit with these actions, and with these files as columns, names files."""
     return bool(files) or any(isinstance(action, FILE_ACTIONS) for action in actions)
-
-
-def _ensure_still_there(committed: CommittedTransaction, *, is_late: bool) -> None:
-    """Refuse to write about a version whose table was dropped since the commit returned."""
-    if is_late:
-        commits_after(committed.table.store, committed.snapshot)
 
 
 def runs_late(hook: PostCommitHook, committed: CommittedTransaction) -> bool:

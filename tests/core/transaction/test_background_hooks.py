@@ -207,6 +207,43 @@ def test_a_table_made_anew_gets_no_checkpoint_of_the_one_before(gated, make_tabl
     assert not any(".checkpoint" in name or "_last" in name for name in names(other))
 
 
+class DroppedStore(MemoryLogStore):
+    """Has the table made anew right before a checkpoint is created."""
+
+    remake = None
+
+    def put_if_absent(self, path, data):
+        if ".checkpoint." in path and self.remake is not None:
+            remake, self.remake = self.remake, None
+            remake()
+        return super().put_if_absent(path, data)
+
+
+@pytest.mark.parametrize("by_hook", [True, False])
+def test_a_checkpoint_that_is_waited_for_is_not_written_into_a_table_made_anew(make_table, by_hook):
+    store = DroppedStore(clock=ManualClock())
+    options = {"optimist.postCommit.background": "false"}
+    table = make_table(store=store, options=options, configuration=OFTEN).create()
+    commit(table, "f0")
+    made_anew = []
+
+    def remake():
+        for name in names(table):
+            store.delete(f"{table.log.log_path}/{name}")
+        made_anew.append(make_table(store=store, path=table.path).create())
+
+    store.remake = remake
+    if by_hook:
+        (failed,) = commit(table, "f1").failed_hooks
+        error = failed.error
+    else:
+        with pytest.raises(StorageError) as caught:
+            table.log.checkpoint()
+        error = caught.value
+    assert error.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    assert not any(".checkpoint" in name or "_last" in name for name in names(made_anew[0]))
+
+
 def test_a_result_can_be_pickled_whether_or_not_its_hooks_have_ended(gated):
     table = gated()
     commit(table, "f0")
