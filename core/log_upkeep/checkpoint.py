@@ -11,7 +11,8 @@ into the store, so that memory holds one batch, whatever the table's size.
    if one is known.
 3. Create the checkpoint's file if it is absent. Before this step, readers can't find anything. A
    checkpoint that exists already is as good as ours.
-4. Overwrite the hint last, so that nobody is sent to an incomplete checkpoint.
+4. Overwrite the hint last, so that nobody is sent to an incomplete checkpoint. If the log has a
+   newer one by now, its writer does that.
 
 A crash before step 3 leaves at most sidecars that nothing names. Cleanup removes them.
 """
@@ -155,7 +156,8 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
     job = _Job(store, snapshot, options, clock, progress, ensure_still_there)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
     last = _write_in_some_way(write, Way(continues=continues))
-    write_last_checkpoint(store, snapshot.log_path, last, options=options)
+    if not _is_overtaken(store, snapshot):
+        write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
     _LOG.info(
         "Wrote the checkpoint of version %d of %s in %d ms",
@@ -409,6 +411,12 @@ class _Job:
                 expected=rows.num_files,
             )
         self._snapshot.ensure_agrees(num_files=rows.num_files, size_bytes=rows.size_bytes)
+
+
+def _is_overtaken(store: LogStore, snapshot: Snapshot) -> bool:
+    """Return whether the log has a checkpoint above the version, whose writer writes the hint."""
+    above = listing_start(snapshot.log_path, snapshot.version + 1)
+    return bool(complete_checkpoints(store.list_from(above)))
 
 
 def _write_in_some_way(write: Callable[[Way], LastCheckpoint], way: Way) -> LastCheckpoint:

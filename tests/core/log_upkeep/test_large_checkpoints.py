@@ -382,6 +382,20 @@ def test_a_checkpoint_from_which_a_cleanup_let_the_log_begin_stays(configuration
     assert sorted(table.load().files["path"].to_pylist()) == files
 
 
+@pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
+def test_a_checkpoint_that_ends_after_a_newer_one_leaves_the_hint_alone(configuration):
+    table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(20)))
+    older = table.load()
+    table.commit(add("g")).checkpoint()
+    hint = table.store.read_bytes(f"{table.path}/_last_checkpoint")
+    last = write_checkpoint(table.store, older, options=table.options, clock=table.clock)
+    assert last.version == 1
+    assert len(table.checkpoints()) == 2
+    assert table.store.read_bytes(f"{table.path}/_last_checkpoint") == hint
+    assert table.commit(add("h")).checkpoint().version == 3
+    assert table.store.read_bytes(f"{table.path}/_last_checkpoint") != hint
+
+
 def test_all_is_written_anew_while_a_cleanup_might_delete_the_one_before():
     table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
     table.checkpoint()
