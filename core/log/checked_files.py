@@ -144,15 +144,21 @@ class CheckedFiles:
             return part(self._state)
 
     def _state_from_listing(self, error: OptimistError) -> LogState:
-        """Return the state made from the newest existing checkpoint, or raise the error."""
+        """Return the state made from the best existing checkpoint, or raise the error.
+
+        It may have the name of our own: writers of classic checkpoints replace each other's files.
+        """
         mine, store = self._segment, self._store
         if mine is None or store is None or mine.checkpoint is None:
             raise error
         found = list_segment(store, mine.log_path, version=mine.version)
-        is_newer = found is not None and found.checkpoint_version > mine.checkpoint_version
-        if found is None or not is_newer or not self._is_same_log(mine, found, store):
+        if found is None or found.checkpoint is None:
             raise error
-        _LOG.info("Version %d is made from a newer checkpoint: %s", mine.version, error)
+        is_older = found.checkpoint_version < mine.checkpoint_version
+        is_mine = found.checkpoint.is_same_as(mine.checkpoint)
+        if is_older or is_mine or not self._is_same_log(mine, found, store):
+            raise error
+        _LOG.info("Version %d is made from another checkpoint: %s", mine.version, error)
         return replay(
             store,
             found,

@@ -49,6 +49,13 @@ class Checkpoint:
         """The sort key: newer checkpoints are greater, and within a version the preferred one."""
         return self.version, CHECKPOINT_KINDS[self.kind], len(self.files), self.files[-1].name
 
+    def is_same_as(self, other: Checkpoint) -> bool:
+        """Return whether two listings show the same top-level files, and not replaced ones."""
+        pairs = zip(self.files, other.files, strict=False)
+        return len(self.files) == len(other.files) and all(
+            one.is_same_file(another) for one, another in pairs
+        )
+
     def open(self, store: LogStore, limits: LogLimits = DEFAULT_LIMITS) -> CheckpointReader:
         """Return a reader of its content, which reads no more of it than `limits` allows."""
         return CheckpointReader(store, self.version, self.files, limits)

@@ -102,7 +102,7 @@ class CheckpointReader:
         self._limits = limits
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
-        self._footers: dict[str, pq.FileMetaData] = {}
+        self._footers: dict[str, tuple[pq.FileMetaData, int]] = {}
         self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -174,8 +174,7 @@ class CheckpointReader:
     def _chosen_adds(
         self, choice: FileChoice, counts: list[int | None], path: str
     ) -> Iterator[pa.RecordBatch]:
-        with self._opened(path, self._footers.get(path)) as (file, size_bytes):
-            self._footers[path] = file.metadata
+        with self._opened(path) as (file, size_bytes):
             chosen = ChosenAdds(
                 path,
                 file,
@@ -204,7 +203,7 @@ class CheckpointReader:
         yield from self._of_each_file(partial(self._read_batches, read))
 
     def _read_batches(self, read: _BatchesOf, path: str) -> Iterator[pa.RecordBatch]:
-        with self._open(path, self._footers.get(path)) as (file, size_bytes):
+        with self._open(path) as (file, size_bytes):
             yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
 
     def _of_each_file(
@@ -250,13 +249,12 @@ class CheckpointReader:
     def _read_top(self, path: str) -> _Top:
         if path.endswith(".json"):
             return self._read_json(path)
-        with self._open(path, None) as (file, size_bytes):
+        with self._open(path) as (file, size_bytes):
             actions = tuple(
                 action_from_dict({column: row})
                 for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
                 for row in action_rows(file, size_bytes, column)
             )
-            self._footers[path] = file.metadata
             return _Top(path, actions, has_files=has_file_actions(file))
 
     def _read_json(self, path: str) -> _Top:
@@ -268,16 +266,12 @@ class CheckpointReader:
             return _Top(path, lines.actions, files=files, has_files=files.num_rows > 0)
 
     @contextmanager
-    def _open(
-        self, path: str, footer: pq.FileMetaData | None
-    ) -> Iterator[tuple[pq.ParquetFile, int]]:
-        with _explaining_errors(path), self._opened(path, footer) as opened:
+    def _open(self, path: str) -> Iterator[tuple[pq.ParquetFile, int]]:
+        with _explaining_errors(path), self._opened(path) as opened:
             yield opened
 
     @contextmanager
-    def _opened(
-        self, path: str, footer: pq.FileMetaData | None
-    ) -> Iterator[tuple[pq.ParquetFile, int]]:
+    def _opened(self, path: str) -> Iterator[tuple[pq.ParquetFile, int]]:
         """Open a file, and leave the errors of whatever is done with it as they are."""
         try:
             source = self._store.open_read(path)
@@ -287,10 +281,19 @@ class CheckpointReader:
             raise _missing_sidecar(path, self._version) from error
         with source:
             with _explaining_errors(path):
-                file = open_parquet(source, footer)
                 size_bytes = source.seek(0, os.SEEK_END)
+                footer = self._known_footer(path, size_bytes)
+                file = open_parquet(source, footer)
+                self._footers[path] = file.metadata, size_bytes
             with file:
                 yield file, size_bytes
+
+    def _known_footer(self, path: str, size_bytes: int) -> pq.FileMetaData | None:
+        """Return the footer that was read before. Neither it nor the cache is of another file."""
+        footer, known_bytes = self._footers.get(path, (None, size_bytes))
+        if size_bytes != known_bytes:
+            raise ValueError("another file has replaced it since it was first read")
+        return footer
 
 
 @dataclass(frozen=True, slots=True)

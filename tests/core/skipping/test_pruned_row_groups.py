@@ -398,6 +398,22 @@ def test_a_limit_reads_no_further_than_it_must(tmp_path, sorted_files, groups_re
     assert {group for group, _ in groups_read} == {0}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_checkpoint_that_another_writer_replaces_is_read_anew(tmp_path, sorted_files, is_first):
+    later = [[{"commitInfo": {"timestamp": 1}}]]
+    paths = make_table(tmp_path, sorted_files, group_rows=3, later=later)
+    log = Path(paths[1]) / "_delta_log"
+    (log / f"{0:020d}.json").unlink()
+    plain, pruned = _snapshots(paths)
+    if not is_first:  # so that columns are kept
+        assert pruned.scan("pi = 1").files.num_rows == 4
+    path = log / f"{0:020d}.checkpoint.parquet"
+    stored = pq.read_table(path)
+    pq.write_table(stored.take([0, *range(16, 0, -1)]), path, row_group_size=4)
+    for predicate in ("pi = 1", "i = 9", "s >= 'k00'"):
+        assert _keys(pruned.scan(predicate).files) == _keys(plain.scan(predicate).files)
+
+
 def test_other_rows_do_not_count_against_the_most_files(tmp_path, sorted_files):
     _, path = make_table(tmp_path, sorted_files, group_rows=3)
     limits = {"optimist.log.cacheBytes": "1", "optimist.log.maxFiles": "16"}
