@@ -24,6 +24,7 @@ from optimist.core.predicates.functions.common_types import (
     widened,
 )
 from optimist.core.predicates.functions.decimals import (
+    rescaled,
     rounded_decimals,
     truncated,
 )
@@ -203,46 +204,44 @@ def _divided_decimals(sides: tuple[Value, Value], text: str) -> Value | None:
 def _whole(values: Array, data_type: DecimalType, shift: int) -> Array:
     """Return the digits of decimals as whole numbers, with zeros behind them."""
     wide = values.cast(pa.decimal256(data_type.precision + shift, data_type.scale + shift))
-    return _as_whole(wide)
-
-
-def _as_whole(values: Array) -> Array:
-    """Read the digits of decimals without their points."""
-    array = one_array(values)
-    whole = pa.decimal256(array.type.precision, 0)
-    return pa.Array.from_buffers(
-        whole, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
-    )
+    return rescaled(one_array(wide), 0)
 
 
 def _divide_whole(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
     """Divide whole numbers, and round half away from zero."""
     is_negative = pc.xor(pc.less(dividend, _zero(dividend)), pc.less(divisor, _zero(divisor)))
-    one, other = pc.abs(dividend), pc.abs(divisor)
-    # Arrow's quotient may be wrong in its last digit, so the remainder decides.
-    whole = truncated(pc.divide(one, other), 0).cast(pa.decimal256(one.type.precision, 0))
-    rest = pc.subtract(one, pc.multiply(whole, other))
-    whole = pc.add(whole, _one_where(pc.greater_equal(rest, other), pc.less(rest, _zero(rest))))
-    rest = pc.subtract(one, pc.multiply(whole.cast(one.type), other))
-    whole = pc.add(whole, _one_where(pc.greater_equal(pc.add(rest, rest), other), None))
+    other = pc.abs(divisor)
+    whole, rest = _whole_and_rest(pc.abs(dividend), other)
+    whole = pc.add(whole, _ones(pc.greater_equal(pc.add(rest, rest), other)))
     return pc.if_else(is_negative, pc.negate(whole), whole)
 
 
-def _one_where(is_up: Array, is_down: Array | None) -> pa.Array:
-    """Return 1, -1 or 0 as decimals."""
-    step = is_up.cast(pa.int8())
-    if is_down is not None:
-        step = pc.subtract(step, is_down.cast(pa.int8()))
-    return step.cast(pa.decimal256(3, 0))
+def _whole_and_rest(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Divide whole numbers that are not negative.
+
+    Arrow's quotient may have wrong last digits, so what it leaves is divided again.
+    """
+    whole, rest = _divided_once(one, other)
+    while pc.any(pc.or_(pc.less(rest, _zero(rest)), pc.greater_equal(rest, other))).as_py():
+        step, rest = _divided_once(rest, other)
+        whole = pc.add(whole, step).cast(one.type)
+    return whole, rest
+
+
+def _divided_once(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    whole = truncated(pc.divide(one, other), 0).cast(one.type)
+    below = pc.less(pc.subtract(one, pc.multiply(whole, other)), _zero(one))
+    whole = pc.subtract(whole, _ones(below)).cast(one.type)
+    return whole, pc.subtract(one, pc.multiply(whole, other)).cast(one.type)
+
+
+def _ones(mask: pa.Array) -> pa.Array:
+    """Return 1 where the mask is true, and 0 elsewhere, as decimals."""
+    return mask.cast(pa.int8()).cast(pa.decimal256(3, 0))
 
 
 def _scaled_down(units: pa.Array, target: DecimalType, text: str) -> pa.Array:
-    array = one_array(units)
-    scaled = pa.decimal256(array.type.precision, target.scale)
-    values = pa.Array.from_buffers(
-        scaled, len(array), array.buffers(), null_count=array.null_count, offset=array.offset
-    )
-    return rounded_decimals(values, target, text)
+    return rounded_decimals(rescaled(one_array(units), target.scale), target, text)
 
 
 def divided_whole(given: Arguments) -> Value | None:
@@ -277,7 +276,7 @@ def _modulo(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None
 
 
 def _modulo_of_decimals(given: Arguments, kernel: Callable[[Any, Any], Any]) -> Value | None:
-    """Return the rest of decimals that have room in 64 bits, as whole numbers of one scale."""
+    """Return the rest of decimals, as whole numbers of one scale."""
     sides = operands(*given.values)
     if common_type(side.data_type for side in sides) == DOUBLE:
         return _quotient(
@@ -285,19 +284,37 @@ def _modulo_of_decimals(given: Arguments, kernel: Callable[[Any, Any], Any]) -> 
         )
     one, other = (decimal_of(side.data_type) for side in sides)
     scale = max(one.scale, other.scale)
-    whole = [item.precision - item.scale for item in (one, other)]
-    if max(whole) + scale > _LONG_DIGITS:
+    digits = [item.precision - item.scale + scale for item in (one, other)]
+    # A quotient of more digits is an error on Spark.
+    has_room = sum(digits) + 3 <= _ROOM and digits[0] - scale + other.scale <= MAX_PRECISION
+    is_short = max(digits) <= _LONG_DIGITS
+    if not (is_short or has_room):
         return None
-    result = DecimalType(min(whole) + scale, scale)
-    exact = DecimalType(max(whole) + scale, scale)
+    result = DecimalType(min(digits), scale)
 
     def compute(left: Array, right: Array) -> Array:
-        units = [_as_whole(_with_room(item, exact)).cast(pa.int64()) for item in (left, right)]
-        rest = _by_numpy(kernel, *units).cast(pa.decimal256(_ROOM, 0))
-        return _scaled_down(rest, result, given.text)
+        units = [
+            rescaled(one_array(_with_room(item, DecimalType(most, scale))), 0)
+            for item, most in zip((left, right), digits, strict=True)
+        ]
+        if is_short:
+            rest = _by_numpy(kernel, *(item.cast(pa.int64()) for item in units))
+        else:
+            rest = _rest_of_whole(*units, is_positive=kernel is _positive_rest)
+        return _scaled_down(rest.cast(pa.decimal256(_ROOM, 0)), result, given.text)
 
     pair = [*widened(sides[:1], one), *widened(sides[1:], other)]
     return _quotient(result, pair, given.text, compute)
+
+
+def _rest_of_whole(dividend: pa.Array, divisor: pa.Array, *, is_positive: bool) -> pa.Array:
+    """Return the rest of whole numbers of many digits."""
+    _, rest = _whole_and_rest(pc.abs(dividend), pc.abs(divisor))
+    rest = rest.cast(divisor.type)
+    rest = pc.if_else(pc.less(dividend, _zero(dividend)), pc.negate(rest), rest)
+    is_moved = pc.and_(pc.less(rest, _zero(rest)), pc.greater(divisor, _zero(divisor)))
+    moved = pc.add(rest, divisor)
+    return pc.if_else(is_moved, moved, rest.cast(moved.type)) if is_positive else rest
 
 
 def _by_numpy(kernel: Callable[[Any, Any], Any], left: Array, right: Array) -> pa.Array:

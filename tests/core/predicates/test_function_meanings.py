@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -284,3 +284,14 @@ def test_a_whole_number_cast_to_float_is_stored_unrounded_in_a_column_of_doubles
     rows = pa.table({"i": pa.array([16777217], pa.int32())})
     stored = stored_as(parse_value("float(i)", _SCHEMA), PrimitiveType("double"), "d")
     assert stored.compute(rows).to_pylist() == [16777217.0]
+
+
+@pytest.mark.parametrize("number", [3868562622728127732832095, 1547425048951982838713232])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_quotient_of_long_decimals_has_all_its_digits(number, sign):
+    # Arrow's own quotient is wrong from the eleventh digit on.
+    divisor = sign * 99999999999
+    sql = f"CAST({number} AS DECIMAL(25,0)) / CAST({divisor} AS DECIMAL(11,0))"
+    digits = (2 * number * 10**12 + 99999999999) // (2 * 99999999999)
+    found = parse_value(sql, _SCHEMA).compute(_ROWS)
+    assert found.to_pylist() == [sign * Decimal(digits).scaleb(-12, Context(prec=40))] * 3
