@@ -44,6 +44,7 @@ __all__ = [
     "last_day",
     "make_date",
     "moved",
+    "next_day",
     "time_part",
     "to_date",
     "trunc",
@@ -54,6 +55,15 @@ __all__ = [
 _INTEGER = PrimitiveType("integer")
 _EPOCH = dt.date(1970, 1, 1)
 _MONTHS = 12
+_WEEK = (
+    ("TH", "THU", "THURSDAY"),
+    ("FR", "FRI", "FRIDAY"),
+    ("SA", "SAT", "SATURDAY"),
+    ("SU", "SUN", "SUNDAY"),
+    ("MO", "MON", "MONDAY"),
+    ("TU", "TUE", "TUESDAY"),
+    ("WE", "WED", "WEDNESDAY"),
+)
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
 
@@ -152,6 +162,26 @@ def datediff(given: Arguments) -> Value | None:
 def last_day(given: Arguments) -> Value | None:
     """Return the last day of the date's month."""
     return _by_months(given, lambda months, _: (months + 1).astype("M8[D]") - 1)
+
+
+def next_day(given: Arguments) -> Value | None:
+    """Return the first date after a date that is on a day of the week, which is a constant."""
+    value, word = _date_of(given, 0), given.values[1].literal
+    name = word.value.upper() if word is not None and isinstance(word.value, str) else ""
+    found = [at for at, names in enumerate(_WEEK) if name in names]
+    if value is None or not found:
+        return None
+    weekday = found[0]
+
+    def kernel(dates: Array) -> Array:
+        ensure_years(dates, given.text)
+        days = _numbers_of(dates)
+        # 1970 began on a Thursday, the first day of `_WEEK`.
+        whole = pc.floor(pc.divide(pc.subtract(days, weekday).cast(pa.float64()), 7.0))
+        weeks = pc.add(whole.cast(pa.int64()), 1)
+        return _dates_of(pc.add(pc.multiply(weeks, 7), weekday), given.text)
+
+    return computed(DATE, [value], kernel)
 
 
 def add_months(given: Arguments) -> Value | None:

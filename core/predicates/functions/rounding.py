@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 from optimist.core.predicates.constants import MAX_PRECISION
 from optimist.core.predicates.functions.decimals import (
     ROOM,
-    SAFE_DIGITS,
+    rescaled,
     rounded_decimals,
+    rounded_half_even,
     rounded_half_up,
     truncated,
 )
@@ -25,6 +27,7 @@ from optimist.core.predicates.functions.value import (
     computed,
     one_array,
 )
+from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DecimalType, PrimitiveType
 
 __all__ = ["bround", "ceil", "floor", "rounded"]
@@ -95,31 +98,62 @@ def bround(given: Arguments) -> Value | None:
 def _round(given: Arguments, *, is_even: bool) -> Value | None:
     scale = _constant_scale(given)
     data_type = given.types[0]
-    if scale is None or scale < 0:
+    if scale is None:
         return None
+    if scale < 0:
+        return _round_whole_digits(given, scale, is_even=is_even)
     if str(data_type) in INTEGERS:
         return given.values[0]
-    if str(data_type) == "double" and not is_even and scale <= _MOST_DIGITS:
+    if str(data_type) == "double" and scale <= _MOST_DIGITS:
         digits = scale
-        return computed(data_type, given.values[:1], lambda values: _round_doubles(values, digits))
+        return computed(
+            data_type,
+            given.values[:1],
+            lambda values: _round_doubles(values, digits, is_even=is_even),
+        )
     if not isinstance(data_type, DecimalType):
         return None
     kept = min(scale, data_type.scale)
-    if is_even and data_type.scale - kept > SAFE_DIGITS:
-        return None
     whole = data_type.precision - data_type.scale + 1
     target = DecimalType(min(whole + kept, MAX_PRECISION), kept)
 
     def compute(values: Array) -> Array:
-        wide = values.cast(pa.decimal256(ROOM, data_type.scale))
-        found = pc.round(wide, kept, round_mode="half_to_even") if is_even else wide
-        return rounded_decimals(rounded_half_up(found, kept), target, given.text)
+        found = _rounding(is_even=is_even)(values, kept)
+        return rounded_decimals(found, target, given.text)
 
     return computed(target, given.values[:1], compute)
 
 
-def _round_doubles(values: Array, scale: int) -> pa.Array:
-    """Round the shortest digits of doubles, as Spark does, half away from zero.
+def _rounding(*, is_even: bool) -> Callable[[Array, int], Array]:
+    return rounded_half_even if is_even else rounded_half_up
+
+
+def _round_whole_digits(given: Arguments, scale: int, *, is_even: bool) -> Value | None:
+    """Round integers and decimals to tens, hundreds and so on."""
+    data_type = given.types[0]
+    is_decimal = isinstance(data_type, DecimalType)
+    if scale < -MAX_PRECISION or not (is_decimal or str(data_type) in INTEGERS):
+        return None
+    target, digits = data_type, 0
+    if isinstance(data_type, DecimalType):
+        digits = data_type.scale
+        whole = max(data_type.precision - digits + 1, 1 - scale)
+        target = DecimalType(min(whole, MAX_PRECISION), 0)
+
+    def compute(values: Array) -> Array:
+        wide = one_array(values).cast(pa.decimal256(ROOM, digits))
+        tens = _rounding(is_even=is_even)(rescaled(wide, digits - scale), 0)
+        found = rescaled(one_array(tens.cast(pa.decimal256(ROOM, -scale))), 0)
+        try:
+            return found.cast(to_arrow_type(target))
+        except pa.ArrowInvalid:
+            raise does_not_fit(given.text, target) from None
+
+    return computed(target, given.values[:1], compute)
+
+
+def _round_doubles(values: Array, scale: int, *, is_even: bool) -> pa.Array:
+    """Round the shortest digits of doubles, as Spark does.
 
     A number that is too large to have digits behind its point stays as it is.
     """
@@ -130,7 +164,7 @@ def _round_doubles(values: Array, scale: int) -> pa.Array:
         is_tiny = np.abs(numbers) < _TINY
     plain = pa.array(np.where(is_small & ~is_tiny, numbers, 0.0))
     digits = plain.cast(pa.string()).cast(pa.decimal256(ROOM, _SCALE_OF_DOUBLES))
-    rounded_texts = rounded_half_up(digits, scale).cast(pa.string())
+    rounded_texts = _rounding(is_even=is_even)(digits, scale).cast(pa.string())
     found = np.where(is_small, rounded_texts.cast(pa.float64()).to_numpy() + 0.0, numbers)
     return pc.if_else(array.is_valid(), pa.array(found), pa.scalar(None, pa.float64()))
 

@@ -64,6 +64,7 @@ class Function:
 
 _SUMMED = "two numbers; a date and an int; a date or time and an interval"
 _ANY, _NUMBERS, _WHOLE = "any type", "numbers", "integers, decimals"
+_ROUNDED = "integers, decimals; doubles and digits >= 0"
 _WIDER, _TRUTH = "the common type", "boolean"
 _TEXT, _TEXTS_OF_ONE, _INT = "string", "a text", "int"
 _TEXTS: tuple[Function, ...] = (
@@ -99,6 +100,7 @@ _TEXTS: tuple[Function, ...] = (
     Function(("left",), "a text; a constant int", _TEXT, texts.left, (2, 2)),
     Function(("right",), "a text; a constant int", _TEXT, texts.right, (2, 2)),
     Function(("replace",), "a text; constant texts", _TEXT, texts.replace, (2, 3)),
+    Function(("translate",), "a text; constant texts", _TEXT, texts.translated, (3, 3)),
     Function(("repeat",), "a text; a constant int", _TEXT, texts.repeat, (2, 2)),
     *(
         Function(
@@ -202,6 +204,7 @@ _DATES: tuple[Function, ...] = (
         for name, kernel in (("hour", pc.hour), ("minute", pc.minute), ("second", pc.second))
     ),
     Function(("last_day",), _DAY, "date", dates.last_day, (1, 1)),
+    Function(("next_day",), f"{_DAY}; a constant day", "date", dates.next_day, (2, 2)),
     Function(("date_add", "dateadd"), _DAYS, "date", partial(dates.moved, 1), (2, 2)),
     Function(("date_sub",), _DAYS, "date", partial(dates.moved, -1), (2, 2)),
     Function(("add_months",), _DAYS, "date", dates.add_months, (2, 2)),
@@ -254,8 +257,8 @@ _TABLE: tuple[Function, ...] = (
     Function(("sign", "signum"), "a number", "double", arithmetic.sign, (1, 1)),
     Function(("ceil", "ceiling"), "a number", "bigint, decimal", rounding.ceil, (1, 1)),
     Function(("floor",), "a number", "bigint, decimal", rounding.floor, (1, 1)),
-    Function(("round",), f"{_WHOLE}, doubles; digits >= 0", "its type", rounding.rounded, (1, 2)),
-    Function(("bround",), f"{_WHOLE}; digits >= 0", "its type", rounding.bround, (1, 2)),
+    Function(("round",), _ROUNDED, "its type", rounding.rounded, (1, 2)),
+    Function(("bround",), _ROUNDED, "its type", rounding.bround, (1, 2)),
     *(
         Function((op,), "two values of one type", _TRUTH, partial(comparisons.compared, op), (2, 2))
         for op in comparisons.KERNELS

@@ -43,6 +43,7 @@ __all__ = [
     "right",
     "split_part",
     "substring",
+    "translated",
     "trimmed",
 ]
 
@@ -50,6 +51,24 @@ _INTEGER = PrimitiveType("integer")
 _LARGEST = 2**31 - 1
 _LONGEST = 1_000
 """The longest text that is padded or repeated; Spark makes longer ones, too."""
+
+
+def translated(given: Arguments) -> Value | None:
+    """Replace characters by others, or leave them out; both lists are constants."""
+    old, new = _text_of(given, 1), _text_of(given, 2)
+    if given.types[0] != STRING or old is None or new is None:
+        return None
+    table: dict[int, str | None] = {}
+    for at, letter in enumerate(old):
+        other = new[at] if at < len(new) and new[at] != "\0" else None
+        table.setdefault(ord(letter), other)
+
+    def kernel(values: Array) -> Array:
+        coded = one_array(values).dictionary_encode()
+        texts = [text.translate(table) for text in coded.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(coded.indices)
+
+    return computed(STRING, given.values[:1], kernel)
 
 
 def _text_of(given: Arguments, index: int) -> str | None:

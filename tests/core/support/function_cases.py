@@ -38,6 +38,7 @@ def expressions() -> Iterator[str]:
     yield from _formatted_times()
     yield from _rounding()
     yield from _rounded_twice()
+    yield from _whole_digits()
 
 
 def _arithmetic() -> Iterator[str]:
@@ -59,6 +60,16 @@ def _arithmetic() -> Iterator[str]:
             f"{name}({one}1, {k})" for name in ("round", "bround") for k in (0, 1, 2, 5, 40)
         )
     yield from ("-(5) + n1", "n1 + CAST(2 AS INT)", "(n1 + 1) * (m2 - 2L)", "n1 * n2 / 3", "t1 + 1")
+
+
+def _whole_digits() -> Iterator[str]:
+    for name, one, digits in product(("round", "bround"), _NUMBERS, (-1, -2, -3, -10, -19, -38)):
+        yield f"{name}({one}1, {digits})"
+    yield from (f"bround({one}, {k})" for one in ("d1", "d1 / 10", "d2 * 1.005") for k in (0, 1, 2))
+    pairs = (("abc", "xyz"), ("abca", "x"), ("aB\u00e9", "\U0001f600"), ("", "x"), ("%_", ""))
+    yield from (f"translate({s}, '{old}', '{new}')" for s in ("s1", "y1") for old, new in pairs)
+    days = ("MO", "tue", "Wednesday", "TH", "Fri", "SATURDAY", "su", "x")
+    yield from (f"next_day({one}, '{day}')" for one in ("t1", "z1", "w1") for day in days)
 
 
 def _bits() -> Iterator[str]:
