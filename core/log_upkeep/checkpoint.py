@@ -78,6 +78,8 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 _UNREADABLE = frozenset({MALFORMED_CHECKPOINT, MALFORMED_COMMIT, MISSING_PART_FILES})
+_MOST_HINT_CHARACTERS = 40_000
+"""Of each optional part of the hint: readers refuse a long one as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,10 +395,13 @@ class _Job:
             "sizeInBytes": size_bytes,
             "modificationTime": self._clock.now_ms(),
         }
-        if len(actions) <= self._options.last_checkpoint_non_file_actions_threshold:
-            body["nonFileActions"] = actions
-        if len(sidecars) <= self._options.last_checkpoint_sidecars_threshold:
-            body["sidecarFiles"] = [item.to_dict() for item in sidecars]
+        named = [item.to_dict() for item in sidecars]
+        for key, items, most in (
+            ("nonFileActions", actions, self._options.last_checkpoint_non_file_actions_threshold),
+            ("sidecarFiles", named, self._options.last_checkpoint_sidecars_threshold),
+        ):
+            if len(items) <= most and len(json.dumps(items)) <= _MOST_HINT_CHARACTERS:
+                body[key] = items
         return {"v2Checkpoint": body}
 
     def _ensure_complete(self, rows: CheckpointRows, counted: int) -> None:

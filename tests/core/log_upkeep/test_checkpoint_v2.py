@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import checkpoint_tables
 from checkpoint_tables import NOW_MS, V2, Table, add, full_table, schema_text
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError
@@ -460,3 +461,13 @@ def test_a_checkpoint_just_written_has_the_size_of_its_own_file(configuration):
     table = full_table(configuration)
     (file,) = written_checkpoint(table.path, table.checkpoint(), NOW_MS).files
     assert file.size_bytes == len(table.store.read_bytes(file.path))
+
+
+def test_a_hint_repeats_nothing_so_long_that_readers_would_refuse_it(monkeypatch):
+    wide = {"p": "date", "x": "long", **{f"a column {number}": "string" for number in range(2000)}}
+    monkeypatch.setattr(checkpoint_tables.schema_text, "__defaults__", (wide,))
+    options = {"spark.databricks.delta.checkpoint.partSize": "1"}
+    table = Table(V2, options=options).commit(*(add(f"{n}{'f' * 3000}", text="") for n in range(9)))
+    table.checkpoint()
+    hint = read_last_checkpoint(table.store, table.path, clock=table.clock)
+    assert set(hint.extra["v2Checkpoint"]) == {"path", "sizeInBytes", "modificationTime"}
