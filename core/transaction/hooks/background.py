@@ -85,7 +85,9 @@ class BackgroundWork:
         self._is_running = False
         self._pending.clear()
         for future in pending:
-            future.give_up()
+            future.renew_condition()
+        for future in pending:
+            future.cancel()
 
     def _run_all(self) -> None:
         while True:
@@ -103,11 +105,9 @@ class BackgroundWork:
 class _Promise(Future[_Answer]):
     """The future of one piece of work."""
 
-    def give_up(self) -> None:
-        """Cancel it in a forked child, where nobody works on it."""
-        # The inherited condition may be held by a thread that exists only in the parent.
+    def renew_condition(self) -> None:
+        """Free it in a forked child of a thread that exists only in the parent."""
         self._condition = threading.Condition()
-        self.cancel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,14 +121,13 @@ class _Piece:
 
 def _end_alike(older: _Promise[Any], newer: Future[Any]) -> None:
     """Settle the future of work that was left out as that of the newer work."""
-    if older.done():  # given up in a forked child
-        return
-    if newer.cancelled():
-        older.give_up()
-    elif (error := newer.exception()) is not None:
-        older.set_exception(error)
-    else:
-        older.set_result(newer.result())
+    with suppress(InvalidStateError):  # its owner has cancelled it, or a fork has
+        if newer.cancelled():
+            older.cancel()
+        elif (error := newer.exception()) is not None:
+            older.set_exception(error)
+        else:
+            older.set_result(newer.result())
 
 
 def _settle_future(future: Future[_Answer], work: Callable[[], _Answer]) -> None:

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -271,6 +272,29 @@ def test_work_that_was_left_out_is_given_up_in_a_forked_child():
         over.set()
 
 
+def test_whoever_waits_for_work_that_was_left_out_hears_that_the_newer_was_cancelled():
+    work, over, heard = BackgroundWork(), threading.Event(), threading.Event()
+    work.submit(lambda: over.wait(PATIENCE_S))
+    older, newer = (work.submit(lambda: 1, "a key") for _ in range(2))
+    begun = threading.Event()
+
+    def wait():
+        begun.set()
+        with pytest.raises(CancelledError):
+            older.result()
+        heard.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        assert begun.wait(PATIENCE_S)
+        while not older._condition._waiters:
+            over.wait(0.01)
+        assert newer.cancel()
+        assert heard.wait(PATIENCE_S)
+    finally:
+        over.set()
+
+
 def test_work_of_other_keys_is_not_left_out():
     work, over, done = BackgroundWork(), threading.Event(), []
     work.submit(lambda: over.wait(PATIENCE_S))
@@ -348,7 +372,6 @@ def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path, options):
 
 
 READING_AT_THE_END = """
-import time
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.transaction.hooks.background import BackgroundWork
 def read():
