@@ -83,7 +83,10 @@ class GroupBounds:
         return pa.array([_null_count(item) for item in statistics], pa.int64())
 
     def _statistics(self, group: int, index: int) -> pq.Statistics | None:
-        return self._metadata.row_group(group).column(index).statistics
+        try:
+            return self._metadata.row_group(group).column(index).statistics
+        except (IndexError, OSError, pa.ArrowException):  # readers of the rows say why
+            return None
 
     def _find(self, path: Sequence[str]) -> tuple[int, pa.DataType] | None:
         """Return a leaf's number and type. Names go one by one, because they may have dots."""

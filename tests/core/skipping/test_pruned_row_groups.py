@@ -1,10 +1,12 @@
 """Scans that read a checkpoint in part find what scans of all files find, on odd data too."""
 
 import datetime as dt
+import io
 import json
 import tempfile
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +20,7 @@ from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.errors import TableError
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.file_table import FILES_SCHEMA, table_keys
+from optimist.core.log.group_bounds import GroupBounds
 from optimist.core.log.parquet_actions import AddReader
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, Not, StartsWith
@@ -500,6 +503,22 @@ def test_a_lower_bound_over_files_is_below_whatever_is_between(one, other):
     (found,) = widened_over_files(bounds, bounds, column)[0].to_pylist()
     beginnings = (low[:length] for length in range(len(low)))
     assert found == next((each for each in beginnings if each + "\ufffd" <= top), low)
+
+
+def test_bounds_of_columns_that_a_row_group_lacks_are_unknown():
+    files = []
+    for stats in ({"minValues": {"i": 1}}, {}):
+        source = io.BytesIO()
+        rows = [{"add": {"path": "f", **({"stats_parsed": stats} if stats else {})}}]
+        pq.write_table(pa.Table.from_pylist(rows), source)
+        files.append(pq.ParquetFile(source))
+    whole, damaged = files
+    forged = SimpleNamespace(
+        metadata=damaged.metadata, schema=whole.schema, schema_arrow=whole.schema_arrow
+    )
+    path = ("stats_parsed", "minValues", "i")
+    found = [GroupBounds(each, [0]).leaf(path).low.to_pylist() for each in (whole, forged)]
+    assert found == [[1], [None]]
 
 
 def test_the_cache_keeps_the_latest_columns_within_its_size():
