@@ -2,7 +2,8 @@
 
 Sums are derived only from certain facts. A log may add a file that is live, or remove one that is
 not. Both are legal, and change nothing, but the commit alone does not show that. So the files that
-go are the rows that were live, not the removes that name them.
+go are the rows that were live, not the removes that name them: those in memory, or those that the
+transaction has read.
 """
 
 from __future__ import annotations
@@ -17,15 +18,61 @@ import pyarrow.compute as pc
 from optimist.core.log.deleted_record_counts import DeletedRecordCounts
 from optimist.core.log.file_set import FileSet
 from optimist.core.log.file_sizes import FileSizeHistogram, total_bytes
-from optimist.core.log.file_table import file_keys, last_per_key
+from optimist.core.log.file_table import (
+    canonical_path,
+    canonical_paths,
+    file_actions_batch,
+    file_keys,
+    last_per_key,
+)
 from optimist.core.protocol.actions import Action, AddFile, CommitInfo, RemoveFile
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
 
-__all__ = ["NO_FILES", "FileChanges", "FileSums", "only_adds_new_files"]
+__all__ = [
+    "COUNTED",
+    "NO_FILES",
+    "FileChanges",
+    "FileSums",
+    "ReadFiles",
+    "new_adds",
+    "only_adds_new_files",
+]
 
-_COUNTED = ["path", "size", "deletionVector"]
+COUNTED = ["path", "size", "deletionVector"]
+"""The columns of files that sums are made of."""
+_NO_ROWS = file_actions_batch(()).select(COUNTED)
 _UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    """What a transaction knows of the files that its commit names.
+
+    Attributes:
+        files: Files of the version that it began from, as they are there, with the counted columns.
+        wrote_others: Whether it has written all other files that its commit adds.
+    """
+
+    files: tuple[pa.Table, ...] = ()
+    wrote_others: bool = False
+
+    def paths_among(self, paths: Sequence[str]) -> frozenset[str]:
+        """Return those of the canonical paths that are paths of the files."""
+        wanted = pa.array(paths, pa.string())
+        found: set[str] = set()
+        for files in self.files if paths else ():
+            known = canonical_paths(files["path"])
+            found.update(known.filter(pc.is_in(known, value_set=wanted)).to_pylist())
+        return frozenset(found)
+
+    def with_keys(self, keys: pa.Array) -> pa.RecordBatch:
+        """Return the files with these keys, each once."""
+        found = [_NO_ROWS]
+        for batch in (batch for files in self.files for batch in files.to_batches()):
+            hits = pc.is_in(file_keys(batch), value_set=keys)
+            found.append(batch.filter(hits))
+        return last_per_key(pa.concat_batches(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +88,13 @@ class FileChanges:
 
     @classmethod
     def of(
-        cls, actions: pa.RecordBatch, before: FileSet, *, only_new: bool = False
+        cls,
+        actions: pa.RecordBatch,
+        before: FileSet,
+        *,
+        only_new: bool = False,
+        new: Sequence[AddFile] = (),
+        read: ReadFiles | None = None,
     ) -> FileChanges | None:
         """Return the changes by adds and removes, or None if finding out needs a read.
 
@@ -50,14 +103,47 @@ class FileChanges:
             before: The live files before them.
             only_new: Whether they certainly add only files that were not live (see
                 `only_adds_new_files`).
+            new: Adds among them of files that were certainly not live (see `new_adds`).
+            read: What is known of the files before them; None for nothing.
         """
-        last = last_per_key(actions.select(["isAdd", *_COUNTED]))
+        last = last_per_key(actions.select(["isAdd", *COUNTED]))
         adds = last if only_new else last.filter(last.column("isAdd"))
-        came = pa.Table.from_batches([adds.select(_COUNTED)])
+        came = pa.Table.from_batches([adds.select(COUNTED)])
         if only_new:
             return cls(came, came.slice(0, 0))
         went = before.rows_in_memory(file_keys(last))
+        if went is None and read is not None:
+            went = _went_of_read(file_keys(last), new, read)
         return None if went is None else cls(came, went)
+
+
+def _went_of_read(keys: pa.Array, new: Sequence[AddFile], read: ReadFiles) -> pa.Table | None:
+    """Return the files with these keys, or None unless each was read or is new."""
+    found = read.with_keys(keys)
+    known = pa.concat_arrays([file_keys(found), file_keys(file_actions_batch(new))])
+    if not pc.all(pc.is_in(keys, value_set=known), min_count=0).as_py():
+        return None
+    return pa.Table.from_batches([found])
+
+
+def new_adds(actions: Sequence[Action], read: ReadFiles | None = None) -> list[AddFile]:
+    """Return those adds of a commit whose files were certainly not live before it.
+
+    A command writes the files that it adds, or has read them: their names are unique, or the file
+    is read and gets another deletion vector.
+
+    Args:
+        actions: The commit.
+        read: What its transaction knows of the files; None for nothing.
+    """
+    adds = [item for item in actions if isinstance(item, AddFile)]
+    if only_adds_new_files(actions):
+        return adds
+    if read is None or not read.wrote_others:
+        return []
+    others = [canonical_path(item.path) for item in adds if not _has_unique_name(item)]
+    known = read.paths_among(others)
+    return [item for item in adds if _has_unique_name(item) or canonical_path(item.path) in known]
 
 
 def only_adds_new_files(actions: Sequence[Action]) -> bool:
@@ -71,8 +157,11 @@ def only_adds_new_files(actions: Sequence[Action]) -> bool:
 
 
 def _is_new(item: AddFile | RemoveFile) -> bool:
-    is_change = isinstance(item, AddFile) and item.data_change
-    return is_change and _UNIQUE_NAME.search(item.path) is not None
+    return isinstance(item, AddFile) and item.data_change and _has_unique_name(item)
+
+
+def _has_unique_name(item: AddFile) -> bool:
+    return _UNIQUE_NAME.search(item.path) is not None
 
 
 @dataclass(frozen=True, slots=True)

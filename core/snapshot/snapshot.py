@@ -18,7 +18,12 @@ from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files, derive_checksum
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_source import KnownFiles
-from optimist.core.log.file_sums import FileChanges, only_adds_new_files
+from optimist.core.log.file_sums import (
+    FileChanges,
+    ReadFiles,
+    new_adds,
+    only_adds_new_files,
+)
 from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
@@ -59,12 +64,15 @@ class KnownCommit:
         actions: All of its actions.
         status: Its file.
         files: Its files, if these are columns and not among the actions.
+        read: What its transaction has read, of the version before all commits that are told of
+            together with it; None for nothing.
     """
 
     version: int
     actions: tuple[Action, ...]
     status: FileStatus
     files: ManyFiles | None = None
+    read: ReadFiles | None = None
 
 
 class Snapshot(VersionRows):
@@ -214,7 +222,9 @@ class Snapshot(VersionRows):
             return None
         only_new = all(only_adds_new_files(commit.actions) for commit in commits)
         actions = batches[0] if batches else file_actions_batch(())
-        changes = FileChanges.of(actions, self._state.files, only_new=only_new)
+        new = [add for commit in commits for add in new_adds(commit.actions, commit.read)]
+        read = next((commit.read for commit in commits if commit.read), None)
+        changes = FileChanges.of(actions, self._state.files, only_new=only_new, new=new, read=read)
         return derive_checksum(previous, changes, state=state.table, options=options)
 
     def is_same_version(self, other: Snapshot) -> bool:

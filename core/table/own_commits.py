@@ -8,6 +8,7 @@ from collections.abc import MutableMapping, Sequence
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.file_sums import ReadFiles
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.log_upkeep.cleanup import LogCleaner
@@ -74,10 +75,12 @@ class OwnCommits:
         version: int,
         actions: tuple[Action, ...],
         files: ManyFiles | None = None,
+        *,
+        read: ReadFiles | None = None,
     ) -> Snapshot | None:
         """See `CommitListener.update_after_commit`."""
         self._tell_session(version)
-        snapshot = self._snapshot_after(base, winners, version, actions, files)
+        snapshot = self._snapshot_after(base, winners, version, actions, files, read)
         tell_watchers(self._table, actions, files, snapshot)
         return snapshot
 
@@ -88,6 +91,7 @@ class OwnCommits:
         version: int,
         actions: tuple[Action, ...],
         files: ManyFiles | None,
+        read: ReadFiles | None,
     ) -> Snapshot | None:
         try:
             theirs = [
@@ -96,7 +100,8 @@ class OwnCommits:
                 )
                 for each in winners
             ]
-            ours = KnownCommit(version, actions, self._status_of_commit(version), files)
+            status = self._status_of_commit(version)
+            ours = KnownCommit(version, actions, status, files, read)
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(

@@ -51,7 +51,10 @@ def finish_commit(
     _LOG.info("Committed delta #%d to %s", version, without_secrets(table.log_path))
     try:
         files = landed.ours.files
-        snapshot = listener.update_after_commit(base, landed.winners, version, landed.lines, files)
+        read = landed.ours.reads.files
+        snapshot = listener.update_after_commit(
+            base, landed.winners, version, landed.lines, files, read=read
+        )
         if snapshot is None:
             reason = "the version can't be read back. The program's log names the cause"
             return result_without_hooks(landed, hooks, reason)

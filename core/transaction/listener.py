@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from optimist.core.log.file_sums import ReadFiles
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import Snapshot
@@ -31,6 +32,8 @@ class CommitListener(Protocol):
         version: int,
         actions: tuple[Action, ...],
         files: ManyFiles | None = None,
+        *,
+        read: ReadFiles | None = None,
     ) -> Snapshot | None:
         """Take note of a commit, and return the table at its version.
 
@@ -43,6 +46,7 @@ class CommitListener(Protocol):
             version: The version of our commit.
             actions: What our commit wrote, commitInfo first where there is one.
             files: The files that it wrote as columns, if it did.
+            read: What the transaction knows of the files of `base`; None for nothing.
         """
 
     def run_hooks(

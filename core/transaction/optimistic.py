@@ -443,7 +443,8 @@ class OptimisticTransaction:
             protocol=self.protocol,
             files=files or None,
         )
-        return CommitRequest(draft, self.reads, tags, self._hooks, written)
+        reads = self._reads.freeze(wrote_others=written is not None)
+        return CommitRequest(draft, reads, tags, self._hooks, written)
 
     def _ensure_open(self) -> None:
         if self._is_closed:

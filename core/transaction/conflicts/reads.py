@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from optimist.core.log.file_sums import COUNTED, ReadFiles
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.predicates import SplitPredicate
 
@@ -26,6 +27,7 @@ class Reads:
         app_ids: Application ids whose progress was looked up.
         needed_paths: Those of `paths` whose rows the transaction depends on, all of them.
         needed_rows: By canonical path, the rows of other files that it depends on.
+        files: The files that reads returned, as they are in the version read.
     """
 
     predicates: tuple[SplitPredicate, ...]
@@ -34,6 +36,7 @@ class Reads:
     app_ids: frozenset[str]
     needed_paths: pa.ChunkedArray
     needed_rows: Mapping[str, BitMap64] = field(default_factory=dict)
+    files: ReadFiles = field(default_factory=ReadFiles)
 
     @property
     def has_read_files(self) -> bool:
@@ -106,6 +109,7 @@ class ReadTracker:
         self._paths: list[pa.Array] = []
         self._needed: list[pa.ChunkedArray] = []
         self._rows: dict[str, BitMap64] = {}
+        self._files: list[pa.Table] = []
         self._whole_table = False
         self._app_ids: set[str] = set()
 
@@ -113,15 +117,14 @@ class ReadTracker:
         """Record a read by predicate that returned these files (all that survived skipping)."""
         if split not in self._predicates:
             self._predicates.append(split)
-        paths = canonical_paths(files.column("path"))
-        self._paths.extend(paths.chunks)
-        self._needed.append(paths)
+        self.record_only(files)
 
     def record_only(self, files: pa.Table) -> None:
         """Record that these files were read, and no predicate: files to come do not matter."""
         paths = canonical_paths(files.column("path"))
         self._paths.extend(paths.chunks)
         self._needed.append(paths)
+        self._files.append(files.select(COUNTED))
 
     def record_need(self, files: pa.Table, rows: Sequence[BitMap64] | None) -> None:
         """Record that of what the last read returned, only these files or these rows are needed."""
@@ -133,7 +136,7 @@ class ReadTracker:
             self._rows.update(zip(paths.to_pylist(), rows, strict=True))
 
     def record(self, reads: Reads) -> None:
-        """Record what a part of the transaction has read."""
+        """Record what a part of the transaction has read, maybe of a version that no log has."""
         self._predicates += [each for each in reads.predicates if each not in self._predicates]
         self._paths.extend(reads.paths.chunks)
         self._needed.append(reads.needed_paths)
@@ -151,8 +154,12 @@ class ReadTracker:
         """Record a look-up of how far an application has got."""
         self._app_ids.add(app_id)
 
-    def freeze(self) -> Reads:
-        """Return the reads recorded so far, as a value."""
+    def freeze(self, *, wrote_others: bool = False) -> Reads:
+        """Return the reads recorded so far, as a value.
+
+        Args:
+            wrote_others: Whether the commit adds no file that it has neither read nor written.
+        """
         return Reads(
             predicates=tuple(self._predicates),
             paths=pa.chunked_array(self._paths, type=pa.string()),
@@ -160,6 +167,7 @@ class ReadTracker:
             app_ids=frozenset(self._app_ids),
             needed_paths=_in_one(self._needed),
             needed_rows=dict(self._rows),
+            files=ReadFiles(tuple(self._files), wrote_others),
         )
 
 

@@ -10,12 +10,14 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError, UsageError
+from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files
 from optimist.core.log.names import checksum_name, commit_path, log_path_of
 from optimist.core.options.engine import EngineOptions
@@ -83,10 +85,13 @@ _domains = st.builds(
 _actions = st.lists(_adds | _removes | _transactions | _domains, min_size=1, max_size=4)
 _operations = st.sampled_from(["WRITE", "DELETE", "COMPUTE STATS", "Manual Update"])
 _ours = st.tuples(st.just("commit"), _actions, _operations)
+_of_read = st.tuples(
+    st.just("commit_of_read"), _actions, _operations, st.lists(_paths, min_size=1, max_size=3)
+)
 _theirs = st.tuples(st.just("foreign"), _actions, _operations)
 _others = st.sampled_from([("look",), ("checkpoint",), ("wait",), ("forget",)])
 # Another engine's commit has no checksum, so that little can be derived until the next look.
-_steps = st.lists(_ours | _ours | _ours | _ours | _others | _theirs, min_size=4, max_size=12)
+_steps = st.lists(_ours | _ours | _of_read | _of_read | _others | _theirs, min_size=4, max_size=12)
 
 
 class Table:
@@ -108,6 +113,13 @@ class Table:
     def commit(self, actions, operation):
         with suppress(UsageError):  # what we refuse to write, others may
             self.log.start_transaction().commit(self._named(actions), Operation(operation))
+
+    def commit_of_read(self, actions, operation, paths):
+        """Commit after a read of the files at some paths."""
+        txn = self.log.start_transaction()
+        txn.depend_on(txn.snapshot.files_at(pa.array(paths)))
+        with suppress(UsageError):
+            txn.commit(self._named(actions), Operation(operation))
 
     def foreign(self, actions, operation):
         """Another engine commits, and writes no checksum."""
@@ -172,11 +184,18 @@ def _once(actions):
             {"delta.checkpointPolicy": "classic"},
         ]
     ),
+    st.booleans(),
 )
-def test_a_checksum_says_what_a_replay_says(steps, configuration):
+def test_a_checksum_says_what_a_replay_says(steps, configuration, reads_in_part):
     table = Table(configuration)
-    for step in steps:
-        getattr(table, step[0])(*step[1:])
+    with pytest.MonkeyPatch.context() as patched:
+        if reads_in_part:
+            patched.setattr(CheckpointReader, "is_small", lambda _: False)
+            table.commit([AddFile(path, {}, 10, 1, True, stats=STATS) for path in "abc"], "WRITE")
+            table.checkpoint()
+            table.forget()
+        for step in steps:
+            getattr(table, step[0])(*step[1:])
     for version, noted in table.checksums():
         snapshot = table.open().snapshot(version=version)
         state = snapshot._state.table
