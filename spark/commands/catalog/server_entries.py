@@ -70,9 +70,8 @@ def named_place(
         is_empty = _has_no_table(spark, entry)
         place = _known_place(entry, where, mode, is_empty=is_empty)
         yield place
-        if place is not None and is_empty and server_entry(spark, full.parts) is None:
-            # Who made the name has failed meanwhile, and taken it back.
-            full.register(spark, place.path)
+        if place is not None and is_empty:
+            full.ensure_kept(spark, place.path)
     elif mode is CreateMode.REPLACE:
         raise_unknown(spark, name)
     elif where is not None:
@@ -177,18 +176,35 @@ class _FullName:
                 if not log.table_exists() and is_left_empty(log.table):
                     self._forget(spark, entry.location)
             raise
+        self.ensure_kept(spark, entry.location)
+
+    def ensure_kept(self, spark: SparkSession, location: str) -> None:
+        """Name a table again whose name somebody has taken back meanwhile.
+
+        It is somebody whose own table of that name was never made. Dropping the name then leaves
+        the files, since the catalog keeps only those at a place that was empty. A table that
+        somebody has dropped stays dropped.
+        """
+        is_named = server_entry(spark, self.parts) is not None
+        if not is_named and open_log(spark, location).table_exists():
+            self.register(spark, location)
 
     def _forget(self, spark: SparkSession, location: str) -> None:
         """Drop the name alone: somebody else may make a table at the place at this moment.
 
-        A name that somebody else has dropped and made anew since then is left: its files are no
-        longer nowhere, and the catalog would delete them.
+        1. The name is moved to a place without files, since the catalog deletes those with it.
+        2. A name that somebody else has made anew since then is left.
+        3. The name is dropped.
+        4. A table that somebody else has made at the place meanwhile is named again. One that is
+           made later finds that it has no name (`ensure_kept`).
         """
         mark = f"__dropped_{uuid4().hex}"
         self.move(spark, f"{location.rstrip('/')}{mark}")
         entry = server_entry(spark, self.parts)
-        if entry is not None and entry.location is not None and entry.location.endswith(mark):
-            _run(spark, f"DROP TABLE {self.text}")
+        if entry is None or entry.location is None or not entry.location.endswith(mark):
+            return
+        _run(spark, f"DROP TABLE {self.text}")
+        self.ensure_kept(spark, location)
 
 
 def _absolute(spark: SparkSession, location: str) -> str:
