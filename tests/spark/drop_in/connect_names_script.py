@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connect_process import kind_of, tell
+from connect_process import kind_of, started, tell
 from named_statements import named_answers
 from optimist.spark import DeltaTable, enable, write
 from read_back import ids
@@ -71,12 +72,12 @@ def tell_sessions(spark: SparkSession) -> None:
     tell("shared: gone", kind_of(lambda: spark.sql("SELECT * FROM shared").collect()))
     spark.sql("CREATE TABLE shared USING delta AS SELECT 2L AS id")
     tell("shared: anew", [ids(other.table("shared")), ids(frame)])
-    other.sql("ALTER TABLE shared RENAME TO moved")
+    other.sql("ALTER TABLE shared RENAME TO elsewhere")
     spark.sql("CREATE TABLE shared USING delta AS SELECT 3L AS id")
-    tell("shared: renamed", [ids(spark.table("moved")), ids(other.table("shared"))])
+    tell("shared: renamed", [ids(spark.table("elsewhere")), ids(other.table("shared"))])
     last = enable(spark.newSession())  # which has not met the format
-    last.sql("DROP TABLE names.moved")
-    tell("shared: dropped", spark.catalog.tableExists("names.moved"))
+    last.sql("DROP TABLE names.elsewhere")
+    tell("shared: dropped", spark.catalog.tableExists("names.elsewhere"))
     for each in (other, last):  # else they ask a server that is gone, when the process ends
         each.client.close()
 
@@ -121,13 +122,12 @@ def tell_catalog(spark: SparkSession) -> None:
 
 
 def tell_stream(spark: SparkSession, folder: Path) -> None:
-    rows = spark.readStream.table("names.t").select("id")
     spark.sql("CREATE TABLE names.sink (id BIGINT) USING delta")
-    writer = rows.writeStream.option("checkpointLocation", f"{folder}/checkpoint")
-    writer.trigger(availableNow=True).toTable("names.sink").awaitTermination()
-    writer = spark.readStream.table("names.t").select("id").writeStream
-    writer = writer.option("checkpointLocation", f"{folder}/other_checkpoint")
-    writer.trigger(availableNow=True).toTable("names.new_sink", "delta").awaitTermination()
+    for sink, *source in (("names.sink",), ("names.new_sink", "delta")):
+        rows = spark.readStream.table("names.t").select("id").writeStream
+        rows = rows.option("checkpointLocation", f"{folder}/checkpoints/{sink}")
+        writer = rows.trigger(availableNow=True)
+        started(partial(writer.toTable, sink, *source)).awaitTermination()
     tell("streamed into a new table", ids(spark.table("names.new_sink")))
     tell("streamed", [ids(spark.table("names.sink")), ids(spark.table("names.t"))])
 

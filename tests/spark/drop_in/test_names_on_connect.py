@@ -24,7 +24,9 @@ EXPECTED = {
     "kept its format": [1, 2, 3],
     "described": [
         *("bigint", "other", "u", "EXTERNAL", "file:/u", "delta"),
-        "[delta.enableChangeDataFeed=true,delta.minReaderVersion=1,delta.minWriterVersion=4]",
+        "[delta.enableChangeDataFeed=true,delta.feature.appendOnly=supported,"
+        "delta.feature.changeDataFeed=supported,delta.feature.invariants=supported,"
+        "delta.minReaderVersion=1,delta.minWriterVersion=7]",
     ],
     "emptied": [],
     "inserted": [3],
