@@ -257,7 +257,7 @@ def _decode_distinct(texts: pa.Array) -> pa.Array:
 
 
 def _null_array(length: int, kind: pa.DataType) -> pa.Array:
-    # Batches share one array of nulls, because old writers left out many columns.
+    # Batches share one array of nulls, because few tables use all columns.
     return _shared_nulls(1 << length.bit_length(), kind).slice(0, length)
 
 
@@ -267,6 +267,8 @@ def _shared_nulls(length: int, kind: pa.DataType) -> pa.Array:
 
 
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.null_count == len(array):
+        return _null_array(len(array), wanted)
     if array.type == wanted:
         return array
     if pa.types.is_struct(wanted) and pa.types.is_struct(array.type):
