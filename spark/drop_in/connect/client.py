@@ -14,6 +14,7 @@ from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
@@ -22,6 +23,7 @@ from optimist.spark.drop_in.connect.catalog import CATALOG
 from optimist.spark.drop_in.connect.delta_tables import ROW_CHANGES
 from optimist.spark.drop_in.connect.frames import READER, session_of
 from optimist.spark.drop_in.connect.plans import SentPlans
+from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.drop_in.connect.sql import connect_sql
 from optimist.spark.drop_in.connect.streams import STREAM_READER, STREAM_WRITER
 from optimist.spark.drop_in.connect.writers import WRITER, WRITER_TO
@@ -33,6 +35,10 @@ _LOCK = ForkSafeLock()
 _ENABLED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 _ORIGINALS: dict[tuple[type, str], Callable[..., Any]] = {}
 _PLANS: weakref.WeakKeyDictionary[Any, SentPlans] = weakref.WeakKeyDictionary()
+_NO_CATALOG = "CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND"
+_DELTA_CATALOG = ".DeltaCatalog'"
+"""How the catalogs of ours and of Delta's jar end, which a view keeps from the session it is of."""
+_OWN_QUERY = "Run the view's query by itself, or read the view in a classic session."
 _SENDING = ("execute_command", "execute_command_as_iterator", "_analyze")
 
 
@@ -89,7 +95,14 @@ def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
     @wraps(kind._handle_error)
     def handle(*args: Any, **kwargs: Any) -> Any:
         with original_errors(is_own_call=False):
-            kind._handle_error(client(), *args, **kwargs)
+            try:
+                kind._handle_error(client(), *args, **kwargs)
+            except PySparkException as error:
+                if error.getCondition() == _NO_CATALOG and _DELTA_CATALOG in str(error):
+                    raise refused(
+                        "A view that a session with Delta tables made", _OWN_QUERY
+                    ) from None
+                raise
 
     return handle
 
