@@ -31,7 +31,7 @@ _UNNAMEABLE = re.compile(
     re.DOTALL,
 )
 """The messages of Hadoop's file systems, for disks and HDFS, if a directory can't be made."""
-_NOT_INSTALLED = "No module named 'optimist'"
+_NOT_INSTALLED = re.compile(r"No module named '(?P<package>optimist|pyarrow)\b")
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -47,9 +47,9 @@ def portable_errors() -> Iterator[None]:
 def error_of_task(texts: Iterable[str]) -> OptimistError | None:
     """Restore a worker's error from the texts of Spark's error, or return None.
 
-    A worker without this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`). Some of
-    Spark's own errors become ours: a missing data file of a table (kind
-    `DELTA_FILE_NOT_FOUND_DETAILED`), and a directory whose name is too long (kind
+    A worker without this package, or without pyarrow, gives a `ConfigError` (kind
+    `OPTIMIST_MISSING_PACKAGE`). Some of Spark's own errors become ours: a missing data file of a
+    table (kind `DELTA_FILE_NOT_FOUND_DETAILED`), and a directory whose name is too long (kind
     `OPTIMIST_INVALID_PATH`). For other files, such as those of a user's source, the error stays
     Spark's.
     """
@@ -61,15 +61,20 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
         match = _UNNAMEABLE.search(text)
         if match and (found := too_long_name(match["local"] or match["hdfs"])):
             return found
-        if _NOT_INSTALLED in text:
-            return ConfigError(
-                "Spark's Python workers can't import optimist. Nothing was written. Install it "
-                "where they run: on every machine of the cluster. For a local session, set "
-                "PYSPARK_PYTHON to this Python (sys.executable) before the session starts.",
-                kind="OPTIMIST_MISSING_PACKAGE",
-                package="optimist",
-            )
+        match = _NOT_INSTALLED.search(text)
+        if match and "optimist" in text:  # else another library's code misses it
+            return _missing_package(match["package"])
     return None
+
+
+def _missing_package(package: str) -> ConfigError:
+    return ConfigError(
+        f"Spark's Python workers can't import {package}. Nothing was written. Install it where "
+        "they run: on every machine of the cluster. For a local session, set PYSPARK_PYTHON to "
+        "this Python (sys.executable) before the session starts.",
+        kind="OPTIMIST_MISSING_PACKAGE",
+        package=package,
+    )
 
 
 def _missing_data_file(path: str) -> TableError:

@@ -302,10 +302,13 @@ def test_errors_without_a_token_or_with_half_of_one_stay_what_they_are():
         raise ValueError("plain")
 
 
-def test_workers_without_this_package_are_told_in_plain_words():
-    error = error_of_task(["ModuleNotFoundError: No module named 'optimist'"])
+@pytest.mark.parametrize("package", ["optimist", "pyarrow"])
+def test_workers_without_a_package_are_told_in_plain_words(package):
+    text = f"in optimist/core/data.py\nModuleNotFoundError: No module named '{package}'"
+    error = error_of_task([text])
     assert isinstance(error, ConfigError)
-    assert error.kind == "OPTIMIST_MISSING_PACKAGE"
+    assert (error.kind, error.fields["package"]) == ("OPTIMIST_MISSING_PACKAGE", package)
+    assert error_of_task(["in udf.py\nModuleNotFoundError: No module named 'pyarrow'"]) is None
 
 
 def test_planes_and_their_parts_show_no_options(spark, table, conf):
