@@ -1,0 +1,147 @@
+"""Run by test_shared_names.py: clients of one server that use the same names, or are killed.
+
+Prints what happened as JSON lines. With the address of a server, it is a client that dies within a
+statement, right before or after the server makes the entry of a name.
+"""
+
+from __future__ import annotations
+
+import os
+import random  # noqa: TID251 - each client takes the same steps each time
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+from pyspark.sql import SparkSession
+
+from connect_process import kind_of, tell
+from optimist.spark import enable
+from optimist.spark.commands.catalog import server_entries
+from read_back import ids
+
+_ROUNDS = 20
+_NAMES = ("a", "b")
+_KILLED = {
+    "entry": "CREATE TABLE k_entry USING delta AS SELECT 1L AS id",
+    "name": "CREATE TABLE k_name (id BIGINT) USING delta LOCATION '{folder}/k_name'",
+}
+
+
+def die(*_: object, **__: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def be_killed(server: str, folder: str, moment: str) -> None:
+    """Run a statement as a client that is killed at a moment."""
+    spark = enable(SparkSession.builder.remote(server).getOrCreate())
+    spark.sql("USE shared")
+    register = server_entries._FullName.register
+
+    def register_and_die(*args: object) -> None:
+        register(*args)
+        die()
+
+    server_entries._FullName.register = die if moment == "name" else register_and_die
+    spark.sql(_KILLED[moment].format(folder=folder))
+
+
+def tell_kills(spark: SparkSession, folder: Path) -> None:
+    server = f"sc://{spark.client._builder.endpoint}"
+    for moment, text in _KILLED.items():
+        run = [sys.executable, "-W", "ignore", __file__, str(folder), server, moment]
+        tell(f"{moment}: killed", subprocess.run(run, check=False).returncode)
+        name, again = f"k_{moment}", text.format(folder=folder)
+        tell(f"{moment}: left", kind_of(lambda name=name: spark.table(name).collect()))
+        tell(f"{moment}: again", kind_of(lambda again=again: spark.sql(again)))
+        tell(f"{moment}: rows", kind_of(lambda name=name: tell(name, ids(spark.table(name)))))
+        tell(f"{moment}: dropped", kind_of(lambda name=name: spark.sql(f"DROP TABLE {name}")))
+        tell(f"{moment}: gone", spark.catalog.tableExists(name))
+
+
+def steps(spark: SparkSession, own: int) -> dict[str, Callable[[str, str], object]]:
+    """What a client does with a name, and another one. A table has two rows of one id."""
+
+    def make(text: str) -> None:
+        spark.sql(f"{text} USING delta AS SELECT explode(array({own}L, {own}L)) AS id")
+
+    def read(name: str, _: str) -> None:
+        found = ids(spark.table(name))
+        if len(found) != 2 or len(set(found)) != 1:
+            raise AssertionError(f"{name} has the rows {found}")
+
+    return {
+        "make": lambda name, _: make(f"CREATE TABLE {name}"),
+        "replace": lambda name, _: make(f"CREATE OR REPLACE TABLE {name}"),
+        "fail": lambda name, _: spark.sql(
+            f"CREATE TABLE {name} USING delta AS SELECT raise_error('wanted') AS id"
+        ),
+        "overwrite": lambda name, _: spark.sql(
+            f"INSERT OVERWRITE {name} SELECT explode(array({own}L, {own}L)) AS id"
+        ),
+        "drop": lambda name, _: spark.sql(f"DROP TABLE {name}"),
+        "rename": lambda name, other: spark.sql(f"ALTER TABLE {name} RENAME TO {other}"),
+        "read": read,
+    }
+
+
+def be_client(spark: SparkSession, own: int, start: Barrier) -> Counter[str]:
+    told: Counter[str] = Counter()
+    chance, all_steps = random.Random(own), steps(spark, own)
+    start.wait()
+    for _ in range(_ROUNDS):
+        names = chance.sample(_NAMES, 2)
+        what = chance.choice(list(all_steps))
+        told[f"{what}: {outcome(lambda names=names, what=what: all_steps[what](*names))}"] += 1
+    return told
+
+
+def outcome(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except AssertionError as error:
+        return f"WRONG {error}"
+    except Exception as error:  # noqa: BLE001 - the test looks at what came
+        condition = getattr(error, "kind", None) or getattr(error, "getCondition", lambda: "")()
+        return f"{type(error).__name__} {condition} {str(error)[:200] if not condition else ''}"
+    return "done"
+
+
+def tell_clients(spark: SparkSession) -> None:
+    spark.sql("CREATE TABLE quiet USING delta AS SELECT explode(array(7L, 8L)) AS id")
+    sessions = [enable(spark.newSession()) for _ in range(2)]
+    for session in sessions:
+        session.sql("USE shared")
+    start = Barrier(len(sessions))
+    with ThreadPoolExecutor(len(sessions)) as pool:
+        runs = [pool.submit(be_client, each, own, start) for own, each in enumerate(sessions)]
+        told = sum((run.result() for run in runs), Counter())
+    tell("clients", dict(sorted(told.items())))
+    for name in _NAMES:
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} USING delta AS SELECT explode(array(9L, 9L)) AS id"
+        )
+        tell(f"then {name}", outcome(lambda name=name: steps(spark, 9)["read"](name, "")))
+    tell("quiet", ids(spark.table("quiet")))
+    for session in sessions:
+        session.client.close()
+
+
+def main(folder: Path) -> None:
+    spark = enable(SparkSession.builder.remote("local[2]").getOrCreate())
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.sql(f"CREATE DATABASE shared LOCATION '{folder}/shared'")
+    spark.sql("USE shared")
+    tell_kills(spark, folder)
+    tell_clients(spark)
+    spark.stop()
+
+
+if len(sys.argv) == 4:
+    be_killed(sys.argv[2], sys.argv[1], sys.argv[3])
+else:
+    main(Path(sys.argv[1]))

@@ -1,0 +1,32 @@
+"""Clients of one Spark Connect server over the same names at the same time, and killed ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connect_process import results_of
+
+SCRIPT = Path(__file__).with_name("connect_shared_names_script.py")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    return results_of(SCRIPT, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.mark.parametrize("moment", ["entry", "name"])
+def test_what_a_killed_client_leaves_is_mended_by_its_statement(told, moment):
+    assert told[f"{moment}: killed"] == -9
+    left = "AnalysisException" if moment == "name" else "TableNotFoundError DELTA_TABLE_NOT_FOUND"
+    assert told[f"{moment}: left"] == left
+    assert told[f"{moment}: again"] == "nothing"
+    assert told[f"k_{moment}"] == ([] if moment == "name" else [1])
+    assert (told[f"{moment}: dropped"], told[f"{moment}: gone"]) == ("nothing", False)
+
+
+def test_clients_that_share_names_read_whole_tables_and_get_clear_errors(told):
+    assert [told["then a"], told["then b"], told["quiet"]] == ["done", "done", [7, 8]]
+    assert sum(told["clients"].values()) == 40
+    assert [step for step in told["clients"] if "WRONG" in step] == []
