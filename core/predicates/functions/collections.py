@@ -47,6 +47,7 @@ __all__ = [
     "item_or_null",
     "keys_of",
     "named_struct",
+    "places_of",
     "size",
     "size_of_array",
     "struct_of",
@@ -132,7 +133,7 @@ def _found(
         return None
 
     def kernel(values: Array, searched: Array) -> Array:
-        array, parents, places = _places(values)
+        array, parents, places = places_of(values)
         same = compare_values(
             "=", elements(array).take(places), one_array(searched).take(parents), kind
         )
@@ -145,7 +146,7 @@ def _found(
     return strict(BOOLEAN, given.values, kernel)
 
 
-def _places(values: Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+def places_of(values: Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return lists, and for each element its list and its place among the elements of all."""
     array = one_array(values)
     offsets: Any = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -219,7 +220,7 @@ def _value_of_key(given: Arguments, kind: MapType) -> Value | None:
         return None
 
     def kernel(values: Array, searched: Array) -> Array:
-        array, parents, places = _places(values)
+        array, parents, places = places_of(values)
         keys = array.keys.take(places)
         same = compare_values("=", keys, one_array(searched).take(parents), kind.key_type)
         mask = one_array(pc.fill_null(same, False))

@@ -24,7 +24,7 @@ from optimist.core.predicates.functions.value import (
 )
 from optimist.core.schema.types import PrimitiveType
 
-__all__ = ["as_base64", "by_bytes", "crc32", "hexed", "md5", "sha1", "sha2", "unhexed"]
+__all__ = ["as_base64", "by_bytes", "crc32", "hexed", "md5", "sha1", "sha2", "unbased", "unhexed"]
 
 _BINARY, _LONG = PrimitiveType("binary"), PrimitiveType("long")
 _OF_BITS = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256}
@@ -32,6 +32,9 @@ _OF_BITS |= {384: hashlib.sha384, 512: hashlib.sha512}
 _LINE = 57
 """The most bytes that fill one line of Base64."""
 _HEX_DIGITS = r"^[0-9a-fA-F]*$"
+_BASE64 = r"\A(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?\z"
+_ENDS_OF_LINES = r"([A-Za-z0-9+/])\r?\n"
+"""Spark reads over them, as over all that is no digit of Base64."""
 
 
 def md5(data: bytes) -> str:
@@ -66,16 +69,35 @@ def as_base64(given: Arguments) -> Value | None:
     def kernel(values: Array) -> Array:
         longest = pc.max(pc.binary_length(values)).as_py()
         if longest is not None and longest > _LINE:
-            raise _needs_spark(given.text)
+            what = f"more than {_LINE} bytes, which versions of Spark write differently"
+            raise _needs_spark(given.text, what)
         return _each(lambda data: base64.b64encode(data).decode("ascii"), values, pa.string())
 
     return computed(STRING, given.values, kernel)
 
 
-def _needs_spark(text: str) -> UsageError:
+def unbased(given: Arguments) -> Value | None:
+    """Return the bytes of a text in Base64, with or without `=` at its end and ends of lines."""
+    if given.types[0] != STRING:
+        return None
+
+    def read(data: bytes) -> bytes:
+        return base64.b64decode(bytes(data) + b"=" * (-len(data) % 4))
+
+    def kernel(values: Array) -> Array:
+        digits = pc.replace_substring_regex(values, _ENDS_OF_LINES, r"\1")
+        is_base64 = pc.match_substring_regex(digits, _BASE64)
+        if not pc.all(is_base64, min_count=0).as_py():
+            raise _needs_spark(given.text, "texts that are no Base64, which Java may read")
+        return _each(read, digits, pa.binary())
+
+    return computed(_BINARY, given.values, kernel)
+
+
+def _needs_spark(text: str, what: str) -> UsageError:
     return UsageError(
-        f"The expression {quoted(text)} meets more than {_LINE} bytes, which versions of Spark "
-        "write differently. Nothing was changed. Use optimist.spark, or leave out such rows.",
+        f"The expression {quoted(text)} meets {what}. "
+        "Nothing was changed. Use optimist.spark, or leave out such rows.",
         kind="OPTIMIST_NEEDS_SPARK",
         value=text,
     )

@@ -21,6 +21,8 @@ from optimist.core.predicates.functions import (
     comparisons,
     dates,
     digests,
+    maps,
+    month_spans,
     rounding,
     texts,
 )
@@ -77,6 +79,7 @@ _TEXTS: tuple[Function, ...] = (
             (("lower", "lcase"), pc.utf8_lower),
         )
     ),
+    Function(("initcap",), _TEXTS_OF_ONE, _TEXT, texts.initials, (1, 1)),
     Function(("reverse",), _TEXTS_OF_ONE, _TEXT, partial(texts.plain, pc.utf8_reverse), (1, 1)),
     *(
         Function(names, _TEXTS_OF_ONE, _INT, partial(texts.measured, kernel), (1, 1))
@@ -135,6 +138,7 @@ _DIGESTS: tuple[Function, ...] = (
     Function(("sha2",), f"{_BYTES}; a constant int", _TEXT, digests.sha2, (2, 2)),
     Function(("crc32",), _BYTES, "bigint", digests.crc32, (1, 1)),
     Function(("base64",), f"{_BYTES}, of at most 57 bytes", _TEXT, digests.as_base64, (1, 1)),
+    Function(("unbase64",), "a text in Base64", "binary", digests.unbased, (1, 1)),
     Function(("hex",), f"{_BYTES}, an integer", _TEXT, digests.hexed, (1, 1)),
     Function(("unhex",), _TEXTS_OF_ONE, "binary", digests.unhexed, (1, 1)),
     Function(("hash",), "any types but maps", _INT, partial(hashed, MURMUR3), (1, _MANY)),
@@ -172,6 +176,16 @@ _COLLECTIONS: tuple[Function, ...] = (
         ("try_element_at",), _COLLECTION, f"{_ITEM}, or null", collections.element_or_null, (2, 2)
     ),
     Function(("element_at",), _COLLECTION, _ITEM, collections.element_at, (2, 2)),
+    Function(
+        ("map",), "keys and values in turn, each of one type", "a map", maps.map_of, (2, _MANY)
+    ),
+    Function(
+        ("map_from_arrays",),
+        "an array of keys, an array of values",
+        "a map",
+        maps.map_from_arrays,
+        (2, 2),
+    ),
     Function(("map_keys",), "a map", "an array", collections.keys_of, (1, 1)),
     Function(("map_values",), "a map", "an array", collections.values_of, (1, 1)),
     Function(
@@ -209,6 +223,13 @@ _DATES: tuple[Function, ...] = (
     Function(("date_sub",), _DAYS, "date", partial(dates.moved, -1), (2, 2)),
     Function(("add_months",), _DAYS, "date", dates.add_months, (2, 2)),
     Function(("datediff", "date_diff"), "two dates or times", _INT, dates.datediff, (2, 2)),
+    Function(
+        ("months_between",),
+        "two dates or times; a constant boolean",
+        "double",
+        month_spans.months_between,
+        (2, 3),
+    ),
     Function(("make_date",), "three ints", "date", dates.make_date, (3, 3)),
     Function(("unix_date",), "a date", _INT, dates.unix_date, (1, 1)),
     Function(("date_from_unix_date",), "an int", "date", dates.date_of_number, (1, 1)),

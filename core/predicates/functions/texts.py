@@ -29,6 +29,7 @@ __all__ = [
     "concat",
     "concat_ws",
     "ilike",
+    "initials",
     "instr",
     "left",
     "like",
@@ -126,6 +127,21 @@ def mapped(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:
         return kernel(values)
 
     return computed(STRING, given.values, compute)
+
+
+def initials(given: Arguments) -> Value | None:
+    """Return the text with a capital at the start of each word, and small letters else.
+
+    Only a blank ends a word.
+    """
+
+    def kernel(values: Array) -> Array:
+        words = pc.split_pattern(one_array(values), " ")
+        capitalized = pc.utf8_capitalize(words.values)
+        lists = pa.ListArray.from_arrays(words.offsets, capitalized, mask=words.is_null())
+        return pc.binary_join(lists, " ")
+
+    return mapped(kernel, given)
 
 
 def plain(kernel: Callable[[Array], Array], given: Arguments) -> Value | None:

@@ -38,6 +38,7 @@ _TIMES = (
     "hour",
     "minute",
     "second",
+    "months_between",
 )
 
 

@@ -295,3 +295,38 @@ def test_the_quotient_of_long_decimals_has_all_its_digits(number, sign):
     digits = (2 * number * 10**12 + 99999999999) // (2 * 99999999999)
     found = parse_value(sql, _SCHEMA).compute(_ROWS)
     assert found.to_pylist() == [sign * Decimal(digits).scaleb(-12, Context(prec=40))] * 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("map(s, 1)", "NULL_MAP_KEY"),
+        ("map_from_arrays(array(s, 'x'), array(1, i))", "NULL_MAP_KEY"),
+        ("map('a', i, coalesce(s, 'a'), 2)", "DUPLICATED_MAP_KEY"),
+        ("map_from_arrays(array(1, coalesce(i, 5)), array(i, 2))", "DUPLICATED_MAP_KEY"),
+        ("map_from_arrays(array(1, 2), array(i))", "OPTIMIST_VALUE_DOES_NOT_FIT"),
+    ],
+)
+def test_a_map_with_wrong_keys_is_an_error_as_in_spark(sql, kind):
+    with pytest.raises(SchemaError) as raised:
+        parse_value(sql, _SCHEMA).compute(_ROWS)
+    assert raised.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["map(i)", "map(c, 1)", "map(CAST(i AS DOUBLE), 1)", "map(1, 2, s, 3)", "map(1, NULL)"],
+)
+def test_a_map_whose_keys_only_spark_compares_or_types_is_refused(sql):
+    with pytest.raises(UsageError) as raised:
+        parse_value(sql, _SCHEMA)
+    assert raised.value.kind == "OPTIMIST_NEEDS_SPARK"
+
+
+@pytest.mark.parametrize("text", ["Q", "QQ=", "Q=Q=", "QQ==QQ==", "QQ\n=\n=", "-_-_", "QQ== "])
+def test_texts_that_are_no_base64_are_left_to_spark(text):
+    rows = pa.table({"s": [text]})
+    value = parse_value("unbase64(s)", _SCHEMA)
+    with pytest.raises(UsageError) as raised:
+        value.compute(rows)
+    assert raised.value.kind == "OPTIMIST_NEEDS_SPARK"

@@ -39,6 +39,9 @@ def expressions() -> Iterator[str]:
     yield from _rounding()
     yield from _rounded_twice()
     yield from _whole_digits()
+    yield from _made_maps()
+    yield from _spans_of_months()
+    yield from _long_remainders()
 
 
 def _arithmetic() -> Iterator[str]:
@@ -70,6 +73,51 @@ def _whole_digits() -> Iterator[str]:
     yield from (f"translate({s}, '{old}', '{new}')" for s in ("s1", "y1") for old, new in pairs)
     days = ("MO", "tue", "Wednesday", "TH", "Fri", "SATURDAY", "su", "x")
     yield from (f"next_day({one}, '{day}')" for one in ("t1", "z1", "w1") for day in days)
+
+
+def _made_maps() -> Iterator[str]:
+    """Yield maps with good keys only: Spark's maps do not survive an error that is caught."""
+    for one, other in zip("kbnsvotzwx", "skrzofdwlt", strict=True):
+        yield f"if({one}1 IS NULL, NULL, map({one}1, {other}2))"
+    for one in "ksnt":
+        wrong = f"{one}1 IS NULL OR {one}2 IS NULL OR {one}1 = {one}2"
+        yield f"if({wrong}, NULL, map({one}1, s1, {one}2, s2))"
+        good = f"NOT ({wrong}) AND size(ints) = 2"
+        yield f"CASE WHEN {good} THEN map_from_arrays(array({one}1, {one}2), ints) END"
+        yield f"if({wrong}, NULL, map_from_arrays(array({one}1, {one}2), array(k1, d1))[{one}2])"
+    yield from (
+        "map('a', k1, 'b', 2.5)",
+        "map(1, k1, 2L, k2)[2L]",
+        "map(coalesce(k1, 0), s1)[10]",
+        "map_keys(map('x', k1, 'y', k2))",
+        "map_values(map(1, k1, 2.5, NULL))",
+        "size(map(coalesce(s1, ''), 1))",
+        "coalesce(pairs, map('z', k1))",
+        "map_from_arrays(map_keys(pairs), map_values(pairs))",
+        "if(size(ints) = 18, map_from_arrays(ints, ints), NULL)",
+        "map_from_arrays(if(o1, array(1, 2), NULL), if(o2, array('q', s1), NULL))",
+        "map_from_arrays(array('x', 'y'), array(k1, k2))['y']",
+        "map_from_arrays(array(1, 2), if(size(deep) = 2, deep, NULL))",
+    )
+
+
+def _spans_of_months() -> Iterator[str]:
+    for one, two, rounded in product("tzw", "tzw", ("", ", true", ", false", ", o1")):
+        yield f"months_between({one}1, {two}2{rounded})"
+    days = ("'2024-02-29'", "'0001-01-31'", "'2023-12-31'")
+    yield from (f"months_between(t1, DATE {day})" for day in days)
+    yield from (f"months_between({one}1, last_day({one}1))" for one in "tzw")
+    yield from (f"months_between(z1, z1 + INTERVAL {move})" for move in ("1 DAY", "-31 DAYS"))
+    yield from ("months_between(z1, z1 - INTERVAL 1 SECOND)", "months_between(t1, k1)")
+
+
+def _long_remainders() -> Iterator[str]:
+    targets = ("DECIMAL(20,0)", "DECIMAL(25,10)", "DECIMAL(38,10)", "DECIMAL(30,0)")
+    for one, target in product("nmpq", targets):
+        yield from (f"{one}1 % CAST({one}2 AS {target})", f"pmod(l1, CAST({one}2 AS {target}))")
+        yield from (f"CAST(l1 AS {target}) % {one}2", f"pmod(CAST(k1 AS {target}), {one}2)")
+        yield f"TRY_CAST({one}1 AS {target}) % TRY_CAST({one}2 AS {target})"
+        yield f"pmod(TRY_CAST({one}1 AS {target}), -TRY_CAST({one}2 AS {target}))"
 
 
 def _bits() -> Iterator[str]:
@@ -146,7 +194,7 @@ def _texts() -> Iterator[str]:
     yield from ("concat(s1, s2)", "concat(s1)", "s1 || s2 || s3", "concat(s1, NULL, s2)")
     yield from ("concat_ws(',', s1, s2, s3)", "concat_ws('', s1)", "concat_ws('--', s1, NULL)")
     names = ("upper", "ucase", "lower", "lcase", "reverse", "length", "char_length", "len")
-    names += ("character_length", "octet_length", "trim", "ltrim", "rtrim", "btrim")
+    names += ("initcap", "character_length", "octet_length", "trim", "ltrim", "rtrim", "btrim")
     yield from (f"{name}({column}1)" for name, column in product(names, "csuv"))
     yield from ("btrim(s1, 'abc')", "btrim(s1, ' a')", "btrim(s1, '')")
     for start, length in product(
@@ -175,6 +223,7 @@ def _texts() -> Iterator[str]:
         yield f"like(concat(s1), '{pattern}')"
         yield f"s1 NOT ILIKE '{pattern}'"
     yield from ("concat(s1) LIKE 'a#%c' ESCAPE '#'", "upper(s1) = s2", "length(s1) > length(s2)")
+    yield from (f"initcap(concat(u1, '{mark}bC D', c1))" for mark in (" ", "  ", "-", "\\t", "9"))
 
 
 def _dates() -> Iterator[str]:
@@ -276,6 +325,11 @@ def _digests() -> Iterator[str]:
     yield from (f"sha2({one}1, {bits})" for one in "sxy" for bits in (0, 224, 256, 384, 512, 1))
     yield from (f"unhex({one}1)" for one in "suy")
     yield "unhex(hex(x1))"
+    yield from (f"unbase64({text})" for text in ("s1", "u1", "y1", "hex(x1)", "base64(x1)"))
+    yield from (f"unbase64(substring(hex(x1), 1, {k}))" for k in (1, 2, 3, 4, 5))
+    for text in ("QR==", "QQ=", "QQ==\\n", "QU\\r\\nJD", "Q\\nR\\n=\\n=", "+/-_", "=", "QUI=x"):
+        yield f"unbase64(nullif('{text}', s1))"
+        yield f"unbase64(concat('{text}', left(s1, 1)))"
     columns = (*(f"{one}1" for one in _LETTERS + "xyuvc"), "ints", "words", "doubles", "parts")
     for name in ("hash", "xxhash64"):
         yield from (f"{name}({column})" for column in (*columns, "deep", "pairs"))

@@ -105,6 +105,11 @@ EXPRESSIONS = (
     "t = TIMESTAMP '1919-03-31 00:30:00'",
     "unix_timestamp(CAST(w AS TIMESTAMP)) < 1541302200",
     "hash(z)",
+    "next_day(z, 'SU')",
+    "months_between(z, t)",
+    "months_between(w, z, false)",
+    "months_between(t, w)",
+    "months_between(t, DATE '2011-12-31')",
 )
 
 
