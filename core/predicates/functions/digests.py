@@ -96,8 +96,8 @@ def unbased(given: Arguments) -> Value | None:
 
 def _needs_spark(text: str, what: str) -> UsageError:
     return UsageError(
-        f"The expression {quoted(text)} meets {what}. "
-        "Nothing was changed. Use optimist.spark, or leave out such rows.",
+        f"The expression {quoted(text)} meets {what}. Nothing was changed. Use optimist.spark, or "
+        "leave out such rows.",
         kind="OPTIMIST_NEEDS_SPARK",
         value=text,
     )
