@@ -27,6 +27,7 @@ from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.streamed_batch import StreamedBatch, ensure_typed
 from optimist.spark.commands.writing.write import BegunWrite
 from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.streams.source import is_read_by
 
 __all__ = ["StreamSink"]
@@ -133,6 +134,9 @@ class StreamSink:
         begun = BegunWrite.on(log)
         fitting = self._cast_rows(rows, begun, request)
         write_clustered(fitting, self.path, self.cluster_by, request, read=read, begun=begun)
+        if is_connect(rows.sparkSession):
+            # The server ends this process with the query, and waits for nothing.
+            log.wait_for_background_work()
 
     def _cast_rows(self, rows: DataFrame, begun: BegunWrite, request: WriteRequest) -> DataFrame:
         """Cast the rows to the types of the table, unless they replace its schema."""
