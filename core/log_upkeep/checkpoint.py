@@ -47,6 +47,7 @@ from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import (
     LogFileKind,
     classic_checkpoint_name,
+    commit_name,
     listing_start,
     parse_log_file_name,
     v2_checkpoint_name,
@@ -419,9 +420,13 @@ class _Job:
 
 
 def _is_overtaken(store: LogStore, snapshot: Snapshot) -> bool:
-    """Return whether the log has a checkpoint above the version, whose writer writes the hint."""
-    above = listing_start(snapshot.log_path, snapshot.version + 1)
-    return bool(complete_checkpoints(store.list_from(above)))
+    """Return whether the log has a checkpoint above the version, whose writer writes the hint.
+
+    A checkpoint without its commit does not count: no reader begins with it.
+    """
+    above = list(store.list_from(listing_start(snapshot.log_path, snapshot.version + 1)))
+    names = {status.name for status in above}
+    return any(commit_name(each.version) in names for each in complete_checkpoints(above))
 
 
 def _write_in_some_way(write: Callable[[Way], LastCheckpoint], way: Way) -> LastCheckpoint:

@@ -372,6 +372,7 @@ def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path, options):
 
 
 READING_AT_THE_END = """
+import time
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.transaction.hooks.background import BackgroundWork
 def read():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +39,9 @@ class Catalog:
     def has_no_table(self, _, entry):
         return entry.location is not None and entry.location not in self.tables
 
+    def open_log(self, _, place):
+        return SimpleNamespace(table_exists=lambda: place in self.tables)
+
     def run(self, _, text):
         self.sent.append(text)
 
@@ -48,6 +52,7 @@ def catalog(monkeypatch):
     for name, fake in (
         ("server_entry", found.entry),
         ("_has_no_table", found.has_no_table),
+        ("open_log", found.open_log),
         ("_run", found.run),
         ("ensure_format_known", lambda _: None),
     ):
