@@ -41,7 +41,6 @@ __all__ = [
 
 COUNTED = ["path", "size", "deletionVector"]
 """The columns of files that sums are made of."""
-_NO_ROWS = file_actions_batch(()).select(COUNTED)
 _UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
 
 
@@ -68,7 +67,7 @@ class ReadFiles:
 
     def with_keys(self, keys: pa.Array) -> pa.RecordBatch:
         """Return the files with these keys, each once."""
-        found = [_NO_ROWS]
+        found = [file_actions_batch(()).select(COUNTED)]
         for batch in (batch for files in self.files for batch in files.to_batches()):
             hits = pc.is_in(file_keys(batch), value_set=keys)
             found.append(batch.filter(hits))
