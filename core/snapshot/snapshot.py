@@ -18,16 +18,9 @@ from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files, derive_checksum
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_source import KnownFiles
-from optimist.core.log.file_sums import (
-    FileChanges,
-    ReadFiles,
-    new_adds,
-    only_adds_new_files,
-)
 from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
-from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, on_checkpoint, replay, with_commits, with_files
 from optimist.core.log.segment import LogSegment, is_listed
@@ -46,33 +39,14 @@ from optimist.core.protocol.domains import domains_that_count
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.known_commits import KnownCommit, file_actions, file_changes
 from optimist.core.snapshot.version_html import version_html
 from optimist.core.snapshot.version_rows import VersionRows
 
-__all__ = ["KnownCommit", "Snapshot"]
+__all__ = ["Snapshot"]
 
 _MOST_ROWS = 2**31
 """More rows than a batch has."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownCommit:
-    """A commit whose actions need not be read from the log.
-
-    Attributes:
-        version: Its version.
-        actions: All of its actions.
-        status: Its file.
-        files: Its files, if these are columns and not among the actions.
-        read: What its transaction has read, of the version before all commits that are told of
-            together with it; None for nothing.
-    """
-
-    version: int
-    actions: tuple[Action, ...]
-    status: FileStatus
-    files: ManyFiles | None = None
-    read: ReadFiles | None = None
 
 
 class Snapshot(VersionRows):
@@ -199,7 +173,7 @@ class Snapshot(VersionRows):
                 raise ValueError(f"{commit.version} does not follow {version - 1}")
             table = table.after(commit.actions)
         state = replace(self._state, table=table)
-        batches = list(_file_actions(commits))
+        batches = list(file_actions(commits))
         for batch in batches:
             state = with_files(state, batch)
         base = self.segment or LogSegment(self.log_path, -1, None, (), None)
@@ -220,11 +194,7 @@ class Snapshot(VersionRows):
         previous = self.checksum if options.write_checksum_enabled else None
         if not options.write_checksum_enabled or (previous is None and self.version >= 0):
             return None
-        only_new = all(only_adds_new_files(commit.actions) for commit in commits)
-        actions = batches[0] if batches else file_actions_batch(())
-        new = [add for commit in commits for add in new_adds(commit.actions, commit.read)]
-        read = next((commit.read for commit in commits if commit.read), None)
-        changes = FileChanges.of(actions, self._state.files, only_new=only_new, new=new, read=read)
+        changes = file_changes(commits, batches, self._state.files)
         return derive_checksum(previous, changes, state=state.table, options=options)
 
     def is_same_version(self, other: Snapshot) -> bool:
@@ -570,23 +540,6 @@ class _Context:
     clock: Clock
     known_log: KnownLog = field(default_factory=KnownLog)
     data_store: LogStore | None = None
-
-
-def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
-    """Yield the adds and removes of commits in order, as batches of `ACTIONS_SCHEMA`.
-
-    Consecutive commits without files as columns give one batch.
-    """
-    waiting: list[AddFile | RemoveFile] = []
-    for commit in commits:
-        waiting += [each for each in commit.actions if isinstance(each, AddFile | RemoveFile)]
-        if commit.files:
-            if waiting:
-                yield file_actions_batch(waiting)
-            waiting = []
-            yield from commit.files.batches()
-    if waiting:
-        yield file_actions_batch(waiting)
 
 
 def _slice_batches(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
