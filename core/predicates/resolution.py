@@ -32,12 +32,11 @@ from optimist.core.schema.type_widening import has_been
 from optimist.core.schema.types import (
     COLLATIONS,
     DECLARED_TYPE,
-    ArrayType,
     DataType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
+    holds_type,
 )
 
 __all__ = [
@@ -54,6 +53,7 @@ __all__ = [
     "split_conjuncts",
 ]
 
+_STRING = PrimitiveType("string")
 _CHAR = re.compile(r"\bchar\b", re.IGNORECASE)
 
 
@@ -213,7 +213,8 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
         tuple(field.physical_name for field in fields),
         level,
         not (
-            any(map(_is_collated, fields)) or (any(map(_holds_char, fields)) and _holds_text(level))
+            any(map(_is_collated, fields))
+            or (any(map(_holds_char, fields)) and holds_type(level, _STRING))
         ),
         has_been(fields[-1], "float"),
     )
@@ -231,17 +232,6 @@ def _is_collated(field: StructField) -> bool:
 def _holds_char(field: StructField) -> bool:
     """Tell whether a column is declared as `char(n)`, or as a type that has it somewhere within."""
     return _CHAR.search(str(field.metadata.get(DECLARED_TYPE, ""))) is not None
-
-
-def _holds_text(data_type: DataType) -> bool:
-    """Tell whether values of a type are texts, or have texts in them."""
-    if isinstance(data_type, StructType):
-        return any(_holds_text(field.data_type) for field in data_type)
-    if isinstance(data_type, MapType):
-        return _holds_text(data_type.key_type) or _holds_text(data_type.value_type)
-    if isinstance(data_type, ArrayType):
-        return _holds_text(data_type.element_type)
-    return data_type == PrimitiveType("string")
 
 
 def _respell(column: Column, schema: StructType) -> Column:

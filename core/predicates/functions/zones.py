@@ -14,13 +14,7 @@ from optimist.core.expressions.tree import (
     Typed,
     walk,
 )
-from optimist.core.schema.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructType,
-)
+from optimist.core.schema.types import DataType, PrimitiveType, holds_type
 
 __all__ = ["holds_times", "is_bare_name", "names_times"]
 
@@ -41,16 +35,12 @@ _TIMES = (
     "months_between",
 )
 
+_TIME_TYPES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
+
 
 def holds_times(data_type: DataType) -> bool:
     """Tell whether values of a type are times, or have times in them."""
-    if isinstance(data_type, StructType):
-        return any(holds_times(field.data_type) for field in data_type)
-    if isinstance(data_type, MapType):
-        return holds_times(data_type.key_type) or holds_times(data_type.value_type)
-    if isinstance(data_type, ArrayType):
-        return holds_times(data_type.element_type)
-    return data_type in (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
+    return any(holds_type(data_type, kind) for kind in _TIME_TYPES)
 
 
 @lru_cache(maxsize=256)
