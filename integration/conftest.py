@@ -203,6 +203,19 @@ def bucket(gcs_server: GcsServer, fresh_name: str) -> Iterator[Any]:
     client.close()
 
 
+@pytest.fixture
+def s3(s3_server: AwsServer, fresh_name: str) -> tuple[str, dict[str, str]]:
+    """The URL of a bucket, and the options that lead there."""
+    s3_server.client("s3").create_bucket(Bucket=fresh_name)
+    return f"s3a://{fresh_name}", {**s3_server.s3a_options, "delta.logStore.s3a.impl": "s3"}
+
+
+@pytest.fixture
+def gcs(gcs_server: GcsServer, bucket: Any) -> tuple[str, dict[str, str]]:
+    """The URL of a bucket, and the options that lead there."""
+    return f"gs://{bucket.name}", {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
+
+
 def _look_for(
     name: str, found: dict[str, str], reasons: dict[str, str], started: list[str]
 ) -> None:

@@ -28,20 +28,9 @@ PARTITIONS = ["a b", "x%y/z", "é+ü", "q?&#[1]"]
 
 
 @pytest.fixture
-def s3(s3_server, fresh_name):
-    s3_server.client("s3").create_bucket(Bucket=fresh_name)
-    return f"s3a://{fresh_name}", {**s3_server.s3a_options, "delta.logStore.s3a.impl": "s3"}
-
-
-@pytest.fixture
 def azure(azure_server, container):
     url = f"abfss://{container.container_name}@devstoreaccount1.dfs.core.windows.net"
     return url, {"optimist.store.azure.connectionString": azure_server.connection_string}
-
-
-@pytest.fixture
-def gcs(gcs_server, bucket):
-    return f"gs://{bucket.name}", {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
 
 
 @pytest.fixture

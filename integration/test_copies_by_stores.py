@@ -20,12 +20,6 @@ ROWS = 1000
 
 
 @pytest.fixture
-def s3(s3_server, fresh_name):
-    s3_server.client("s3").create_bucket(Bucket=fresh_name)
-    return f"s3a://{fresh_name}", {**s3_server.s3a_options, "delta.logStore.s3a.impl": "s3"}
-
-
-@pytest.fixture
 def azure(azure_server, container):
     given = {
         "account": azure_server.account,
@@ -34,11 +28,6 @@ def azure(azure_server, container):
     }
     options = {f"optimist.store.azure.{name}": value for name, value in given.items()}
     return f"az://{container.container_name}", options
-
-
-@pytest.fixture
-def gcs(gcs_server, bucket):
-    return f"gs://{bucket.name}", {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
 
 
 @pytest.fixture(params=STORES)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,7 +24,7 @@ from odd_columns import ERROR, ODD_ROWS, as_texts
 from optimist.core.errors import UsageError
 from optimist.core.local.values import parse_value
 
-__all__ = ["CONFS", "spark_answers"]
+__all__ = ["CONFS", "Answer", "spark_answers", "write_record"]
 
 CONFS = {
     "spark.sql.ansi.enabled": "true",
@@ -89,6 +90,13 @@ def _known() -> Iterator[str]:
         yield text
 
 
+def write_record(path: Path, found: Mapping[str, Any]) -> None:
+    """Write answers as JSON, an answer per line, packed to the same bytes each time."""
+    text = json.dumps(found, separators=(",\n", ":"))
+    with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as file:
+        file.write(text.encode())
+
+
 def _record() -> None:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     for key, value in CONFS.items():
@@ -98,9 +106,7 @@ def _record() -> None:
     before = {} if "all" in sys.argv else json.loads(gzip.decompress(RECORD.read_bytes()))
     asked = spark_answers(spark, [text for text in texts if text not in before])
     found = {text: {**before, **asked}[text] for text in texts if text in before or text in asked}
-    text = json.dumps(found, separators=(",\n", ":"))
-    with RECORD.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as file:
-        file.write(text.encode())
+    write_record(RECORD, found)
     spark.stop()
 
 

@@ -6,21 +6,19 @@ tests/core/predicates/zoned_answers.json.gz again.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from odd_columns import as_texts
+from spark_answers import Answer, write_record
 from zoned_times import EXPRESSIONS, ZONED_ROWS, ZONES
 
 __all__ = ["ZONED_RECORD", "zoned_answers"]
 
 ZONED_RECORD = Path(__file__).parents[2] / "core" / "predicates" / "zoned_answers.json.gz"
 _ZONE = "spark.sql.session.timeZone"
-Answer = tuple[str, list[str | bool | None]]
 
 
 def zoned_answers(
@@ -48,9 +46,7 @@ def _record() -> None:
         .getOrCreate()
     )
     found = {zone: zoned_answers(spark, EXPRESSIONS, zone, spark.conf.set) for zone in ZONES}
-    text = json.dumps(found, separators=(",\n", ":"))
-    with ZONED_RECORD.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as file:
-        file.write(text.encode())
+    write_record(ZONED_RECORD, found)
     spark.stop()
 
 
