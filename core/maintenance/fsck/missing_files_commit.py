@@ -33,8 +33,8 @@ from optimist.core.transaction.result import CommitResult
 
 __all__ = ["drop_files", "drop_missing_files", "files_gone"]
 
-_OF_ONE_TABLE = re.compile(r"(/[^/]*=[^/]*|/data-[0-9a-f-]{36})*$")
-"""The directories of partitions and of single writes, at the end of a path."""
+_OF_ONE_WRITE = re.compile(r"data-[0-9a-f-]{36}")
+"""The name of the directory of a single write."""
 
 
 def drop_missing_files(txn: OptimisticTransaction) -> CommitResult | None:
@@ -83,7 +83,10 @@ def _num_outside(files: pa.Table, table: TableRef) -> Counter[str]:
 def _place_of(folder: str) -> str:
     if scheme_of(folder) in ("", "file"):
         folder = os.path.realpath(strip_file_scheme(folder))
-    return _OF_ONE_TABLE.sub("", folder)
+    names = folder.split("/")
+    while len(names) > 1 and ("=" in names[-1] or _OF_ONE_WRITE.fullmatch(names[-1])):
+        names.pop()
+    return "/".join(names)
 
 
 def _away(table: TableRef, files: str, remedy: str) -> TableError:

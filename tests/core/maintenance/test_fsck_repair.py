@@ -414,6 +414,20 @@ def test_the_rows_behind_a_link_stay_while_its_target_is_away(table, tmp_path):
     assert content(table) == before
 
 
+def test_a_path_of_very_many_directories_like_partitions_costs_no_more_than_others(tmp_path):
+    opened(tmp_path / "t").append(rows(0))
+    opened(tmp_path / "t").append(rows(10))
+    place = str(tmp_path / "away") + "/a==b" * 60 + "/z"
+    commit = log_file(tmp_path / "t", commit_name(1))
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for add in (line["add"] for line in lines if "add" in line):
+        add["path"] = f"{place}/f=1/data.parquet"
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    log_file(tmp_path / "t", checksum_name(1)).unlink()
+    with pytest.raises(TableError, match="Not one of the 1 files outside of the directory"):
+        repaired(tmp_path / "t", drop_missing_files=True)
+
+
 def edited_adds(path: Path, change: Callable[[dict], None]) -> None:
     """Change the adds of all commits, where there is no checkpoint and no checksum."""
     for each in (path / "_delta_log").iterdir():
