@@ -16,7 +16,7 @@ from optimist.core.paths import join
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.table_metadata import TableMetadata
 
-__all__ = ["differences", "disagreement"]
+__all__ = ["differences", "disagreement", "metadata_pairs"]
 
 
 def differences(
@@ -37,7 +37,7 @@ def differences(
     pairs: Mapping[str, tuple[object, object]] = {
         "numFiles": (num_files, noted.num_files),
         "tableSizeBytes": (size_bytes, noted.table_size_bytes),
-        **_metadata_pairs(state.metadata, noted.metadata),
+        **metadata_pairs(state.metadata, noted.metadata),
         **_protocol_pairs(state.protocol, noted.protocol),
         **dict(_transaction_pairs(state, noted)),
     }
@@ -62,7 +62,8 @@ def disagreement(differences: str, log_path: str, version: int) -> TableError:
     )
 
 
-def _metadata_pairs(found: Metadata | None, noted: Metadata) -> dict[str, tuple[object, object]]:
+def metadata_pairs(found: Metadata | None, noted: Metadata) -> dict[str, tuple[object, object]]:
+    """Return what two accounts of one metadata say of each field that means something."""
     if found is None:
         return {"metaData": (None, noted.id)}
     pairs: dict[str, tuple[object, object]] = {

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.log.file_table import file_keys
+from optimist.core.log.integrity import metadata_pairs
 from optimist.core.protocol.actions import Action, Metadata, Protocol, SetTransaction
-from optimist.core.values.foreign_json import parse_log_json
 
 __all__ = [
     "CommittedActions",
@@ -113,7 +113,7 @@ def last_of_each(actions: pa.Table) -> pa.Table:
 
 
 def state_facts(actions: Iterable[Action]) -> StateFacts:
-    """Return what actions say of protocol, metadata and applications, free of how it is spelled."""
+    """Return what actions say of protocol, metadata and applications."""
     found: StateFacts = {}
     for action in actions:
         if isinstance(action, Protocol):
@@ -121,8 +121,7 @@ def state_facts(actions: Iterable[Action]) -> StateFacts:
             versions = (action.min_reader_version, action.min_writer_version)
             found["protocol", ""] = (*versions, *features)
         elif isinstance(action, Metadata):
-            layout = (action.id, action.partition_columns, _parsed(action.schema_string))
-            found["metadata", ""] = (*layout, dict(action.configuration))
+            found["metadata", ""] = action
         elif isinstance(action, SetTransaction):
             found[_PROGRESS, action.app_id] = action.version
     return found
@@ -131,17 +130,17 @@ def state_facts(actions: Iterable[Action]) -> StateFacts:
 def facts_differ(some: StateFacts, others: StateFacts) -> bool:
     """Return whether two accounts of one state contradict each other.
 
-    Writers may leave out the progress of applications that has expired.
+    Writers may leave out the progress of applications that has expired, and spell a schema in their
+    own way.
     """
     return any(
-        some.get(key) != others.get(key)
+        _contradict(some.get(key), others.get(key))
         for key in some.keys() | others.keys()
         if key[0] != _PROGRESS or (key in some and key in others)
     )
 
 
-def _parsed(schema: str) -> object:
-    try:
-        return parse_log_json(schema)
-    except ValueError:
-        return schema
+def _contradict(one: object, other: object) -> bool:
+    if isinstance(one, Metadata) and isinstance(other, Metadata):
+        return any(told != noted for told, noted in metadata_pairs(one, other).values())
+    return one != other

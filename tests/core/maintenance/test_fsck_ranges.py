@@ -58,21 +58,43 @@ def with_a_strange_file(whole: pa.Table) -> pa.Table:
     return pa.concat_tables([whole, row.set_column(place, whole.schema.field("add"), strange[0])])
 
 
-def with_another_id(whole: pa.Table) -> pa.Table:
+def with_metadata(whole: pa.Table, change: Callable[[dict], None]) -> pa.Table:
     place = whole.schema.get_field_index("metaData")
-    actions = whole.select(["metaData"]).to_pylist()
+    actions = whole.select(["metaData"]).to_pylist(maps_as_pydicts="strict")
     for each in actions:
         if each["metaData"] is not None:
-            each["metaData"]["id"] = "another"
+            change(each["metaData"])
     field = whole.schema.field("metaData")
     changed = pa.Table.from_pylist(actions, schema=pa.schema([field]))
     return whole.set_column(place, field, changed[0])
+
+
+def with_another_id(whole: pa.Table) -> pa.Table:
+    return with_metadata(whole, lambda metadata: metadata.update(id="another"))
+
+
+def with_another_type(whole: pa.Table) -> pa.Table:
+    return with_metadata(whole, lambda metadata: spell(metadata, "decimal(38,10)", "decimal(38,9)"))
+
+
+def with_the_schema_spelled_otherwise(whole: pa.Table) -> pa.Table:
+    def change(metadata: dict) -> None:
+        spell(metadata, ',"metadata":{}', "")
+        spell(metadata, "decimal(38,10)", "decimal(38, 10)")
+
+    return with_metadata(whole, change)
+
+
+def spell(metadata: dict, old: str, new: str) -> None:
+    assert old in metadata["schemaString"]
+    metadata["schemaString"] = metadata["schemaString"].replace(old, new)
 
 
 UNTRUE = [
     (without_a_file, "unlike the commits, it lacks 1 files"),
     (with_a_strange_file, "unlike the commits, it has 1 files"),
     (with_another_id, "its protocol, metadata or transactions are not those of the commits"),
+    (with_another_type, "its protocol, metadata or transactions are not those of the commits"),
 ]
 
 
@@ -87,6 +109,11 @@ def test_an_untrue_checkpoint_without_a_checksum_is_found(table, change, proof):
         each.unlink()
     (row,) = (each for each in told(table) if each["kind"] != "missing-file")
     assert (row["kind"], row["version"], row["proof"]) == ("untrue-checkpoint", 6, proof)
+
+
+def test_a_checkpoint_may_spell_the_schema_in_another_way(table):
+    rewrite(log_file(table, classic_checkpoint_name(6)), with_the_schema_spelled_otherwise)
+    assert found(table, deep=False) == []
 
 
 def test_a_checkpoint_is_held_against_the_one_before_if_the_first_commits_are_gone(table):
