@@ -47,9 +47,13 @@ class StatementContext(ABC):
     """
 
     @property
-    def zone(self) -> str:
-        """The time zone of times that are written without one."""
-        return "UTC"
+    def zone(self) -> str | None:
+        """The time zone of the session; None for that of each table's options."""
+        return None
+
+    def zone_of(self, log: OpenTable) -> str:
+        """Return the time zone of a table's times that are written without one."""
+        return self.zone or log.table.options.zone
 
     @property
     def num_tasks_at_once(self) -> int:

@@ -34,7 +34,7 @@ _NO_COLUMNS = StructType()
 _ONE_ROW = pa.table({"row": [0]})
 
 
-def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
+def insert(context: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
     """Run INSERT INTO, OVERWRITE or REPLACE WHERE of VALUES.
 
     Raises:
@@ -49,17 +49,18 @@ def insert(_: StatementContext, log: OpenTable, statement: Insert) -> pa.Table:
     given = partition_values(statement, snapshot)
     columns = _columns(statement, snapshot, given)
     whole = [(*row, *given.values()) for row in rows]
-    new_rows = _table(whole, columns, str(statement.table))
+    zone = context.zone_of(log)
+    new_rows = _table(whole, columns, str(statement.table), zone)
     request = LocalWrite(
         "overwrite" if statement.is_overwrite else "append",
-        _replaced(statement, given, snapshot),
+        _replaced(statement, given, snapshot, zone),
     )
     write(log.start_transaction(snapshot), new_rows.to_reader(), request)
     return NO_ROWS
 
 
 def _replaced(
-    statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot
+    statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot, zone: str
 ) -> str | Predicate | None:
     """Return the condition of the rows that are replaced, or None if the mode says it."""
     if statement.replace_where is not None:
@@ -67,7 +68,9 @@ def _replaced(
     if not statement.is_overwrite or not given:
         return None
     fields = partition_schema(snapshot.schema, tuple(given))
-    values = {item.name: value_for_text(_array([given[item.name]], item)[0]) for item in fields}
+    values = {
+        item.name: value_for_text(_array([given[item.name]], item, zone)[0]) for item in fields
+    }
     return partition_predicate(fields, serialize_partition_values(values, fields).values())
 
 
@@ -144,7 +147,7 @@ def ensure_insertable(
 
 
 def _table(
-    rows: Sequence[Sequence[SqlText]], columns: tuple[StructField, ...], name: str
+    rows: Sequence[Sequence[SqlText]], columns: tuple[StructField, ...], name: str, zone: str
 ) -> pa.Table:
     for row in rows:
         if len(row) != len(columns):
@@ -159,7 +162,7 @@ def _table(
     left = _left_to_default(rows, len(columns))
     kept = [at for at in range(len(columns)) if at not in left]
     schema = to_arrow_schema(StructType(tuple(columns[at] for at in kept)))
-    arrays = [_array([row[at] for row in rows], columns[at]) for at in kept]
+    arrays = [_array([row[at] for row in rows], columns[at], zone) for at in kept]
     return pa.table(arrays, schema=schema)
 
 
@@ -174,10 +177,10 @@ def _left_to_default(rows: Sequence[Sequence[SqlText]], count: int) -> set[int]:
     return left
 
 
-def _array(values: Sequence[SqlText], column: StructField) -> pa.ChunkedArray:
+def _array(values: Sequence[SqlText], column: StructField, zone: str) -> pa.ChunkedArray:
     parts = []
     for value in values:
-        parsed = parse_value(value.sql, _NO_COLUMNS)
-        made = stored_as(parsed, column.data_type, column.name).compute(_ONE_ROW)
+        parsed = parse_value(value.sql, _NO_COLUMNS, zone=zone)
+        made = stored_as(parsed, column.data_type, column.name, zone).compute(_ONE_ROW)
         parts.append(made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made)
     return pa.chunked_array(parts)

@@ -28,7 +28,7 @@ CREATE_STATEMENT = pa.schema([pa.field("createtab_stmt", pa.string(), nullable=F
 
 def show(context: StatementContext, log: OpenTable, statement: Show) -> pa.Table:
     """Run SHOW ... or DESCRIBE TABLE."""
-    return shown_rows(log.snapshot(), statement, context.zone)
+    return shown_rows(log.snapshot(), statement, context.zone_of(log))
 
 
 def shown_rows(snapshot: Snapshot, statement: Show, zone: str) -> pa.Table:

@@ -46,7 +46,7 @@ class ConvertRequest:
     Attributes:
         partition_columns: The partition columns, as the directories name them.
         collects_statistics: Whether the footers' statistics are put in the log.
-        zone: The time zone of timestamps in directory names.
+        zone: The time zone of timestamps in directory names; None for that of the options.
         catalog_table: The name of the table in a catalog, for the history.
         properties: Properties that a catalog has for the table.
         comment: The table's comment in a catalog.
@@ -61,7 +61,7 @@ class ConvertRequest:
 
     partition_columns: StructType = _NONE
     collects_statistics: bool = True
-    zone: str = "UTC"
+    zone: str | None = None
     catalog_table: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None

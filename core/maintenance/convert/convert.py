@@ -141,7 +141,8 @@ def files_found(
     columns = request.partition_columns
     files = parquet_files(table, columns)
     _ensure_in_catalog(table, files, request)
-    values = [partition_values_of(file, columns, zone=request.zone) for file in files]
+    zone = request.zone or table.options.zone
+    values = [partition_values_of(file, columns, zone=zone) for file in files]
     paths = [join(table.table_path, file.path) for file in files]
     wish = wish_of(table, columns.names, request)
     footers = list(read(paths, wish))

@@ -527,3 +527,25 @@ def test_a_missing_table_of_a_handle_is_told_by_its_path(tmp_path):
     path = str(tmp_path / "nothing")
     with pytest.raises(TableNotFoundError, match=re.escape(f"`{path}` is not a Delta table")):
         DeltaLog.for_path(path).sql("OPTIMIZE this")
+
+
+def test_times_without_a_zone_are_in_that_of_the_options(tmp_path):
+    noon, options = "TIMESTAMP '2026-01-01 12:00:00'", {"spark.sql.session.timeZone": "+02:00"}
+    instant = dt.datetime(2026, 1, 1, 10, tzinfo=dt.timezone.utc)
+    log = DeltaLog.for_path(tmp_path / "t", options)
+    log.create([("id", "long"), ("at", "timestamp")], partition_by=["at"])
+    log.sql(f"INSERT INTO this VALUES (1, {noon}), (2, TIMESTAMP_NTZ '2026-01-01 12:00:00')")
+    log.sql(f"INSERT INTO this PARTITION (at = {noon}) VALUES (3)")
+    assert log.to_arrow()["at"].to_pylist() == [instant] * 3
+    assert log.count(f"at = {noon}") == 3
+    log.sql(f"INSERT OVERWRITE this PARTITION (at = {noon}) VALUES (4)")
+    assert log.to_arrow().to_pylist() == [{"id": 4, "at": instant}]
+
+    files = tmp_path / "files" / "at=2026-01-01 12%3A00%3A00"
+    files.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), files / "a.parquet")
+    run_sql(
+        f"CONVERT TO DELTA parquet.`{tmp_path / 'files'}` PARTITIONED BY (at TIMESTAMP)", options
+    )
+    found = run_sql(f"SHOW PARTITIONS delta.`{tmp_path / 'files'}`", options).rows
+    assert found.to_pylist() == [{"at": instant}]
