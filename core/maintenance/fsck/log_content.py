@@ -312,28 +312,31 @@ class LogContent:
 
     def _read_hint(self) -> Iterator[Finding]:
         path = join(self.log.log_path, LAST_CHECKPOINT)
-        try:
-            hint = LastCheckpoint.from_json(self.store.read_bytes(path).decode("utf-8"))
-        except LogFileNotFoundError:
-            return
-        except ValueError as error:
-            status = status_now(self.store, path)
-            if status is not None and not is_young(status, self.now_ms):
+        before = status_now(self.store, path)
+        readable, too_large = self._readable([] if before is None else [before])
+        yield from too_large
+        for _, data in self._contents(readable):
+            version, proof = None, None
+            try:
+                hint = LastCheckpoint.from_json(data.decode("utf-8"))
+                version, proof = hint.version, self._untruth_of_hint(hint)
+            except ValueError as error:
                 proof = f"it can't be read: {shown(error)}"
-                yield Finding("stale-hint", path, proof, files=(status,))
-            return
+            # A writer may have begun to overwrite it since.
+            status = None if proof is None else status_now(self.store, path)
+            if proof and status and (version is not None or not is_young(status, self.now_ms)):
+                yield Finding("stale-hint", path, proof, version, files=(status,))
+
+    def _untruth_of_hint(self, hint: LastCheckpoint) -> str | None:
         # A writer makes the checkpoint first, and then the hint.
         newest = max(
             (each.version for each in self.log.checkpoints if self._is_old(each)), default=-1
         )
         if hint.version < newest:
-            proof = f"it names version {hint.version}, but there is a checkpoint of {newest}"
-        elif not self._has_checkpoint(hint.version):
-            proof = f"it names a checkpoint of version {hint.version}, which is not there"
-        else:
-            return
-        status = status_now(self.store, path)
-        yield Finding("stale-hint", path, proof, hint.version, files=(status,) if status else ())
+            return f"it names version {hint.version}, but there is a checkpoint of {newest}"
+        if not self._has_checkpoint(hint.version):
+            return f"it names a checkpoint of version {hint.version}, which is not there"
+        return None
 
     def _is_old(self, checkpoint: Checkpoint) -> bool:
         return not any(is_young(status, self.now_ms) for status in checkpoint.files)

@@ -178,6 +178,14 @@ def test_a_checksum_beyond_the_limit_is_not_read(table):
     assert (row["kind"], Path(row["path"]).name) == ("unreadable", file.name)
 
 
+def test_a_hint_beyond_the_limit_is_not_read(table):
+    file = log_file(table, "_last_checkpoint")
+    file.write_text(file.read_text() + " " * 30_000)
+    (row,) = told(table, 20_000)
+    assert (row["kind"], Path(row["path"]).name) == ("unreadable", "_last_checkpoint")
+    assert "20000 that are allowed" in row["proof"]
+
+
 def test_very_many_compacted_commits_of_one_range_are_not_all_compared(table, monkeypatch):
     log = opened(table)
     for last in range(1, 9):
