@@ -44,11 +44,12 @@ class CommittedActions:
     _pieces: list[pa.RecordBatch] = field(default_factory=list)
     _chunks: list[pa.RecordBatch] = field(default_factory=list)
     _states: dict[int, StateFacts] = field(default_factory=dict)
+    _num_facts: int = 0
 
     @property
     def num_actions(self) -> int:
-        """The number of adds and removes."""
-        return self._ends[-1] if self._ends else 0
+        """The number of actions of all commits."""
+        return self._num_files + self._num_facts
 
     def note(self, version: int, files: pa.RecordBatch | None, actions: Iterable[Action]) -> None:
         """Note a commit.
@@ -61,11 +62,12 @@ class CommittedActions:
         facts = state_facts(actions)
         if facts:
             self._states[version] = facts
+            self._num_facts += len(facts)
         if files is not None:
             columns = [files.column("isAdd"), keys_of(files)]
             self._pieces.append(pa.RecordBatch.from_arrays(columns, schema=_ACTIONS))
             self._versions.append(version)
-            self._ends.append(self.num_actions + files.num_rows)
+            self._ends.append(self._num_files + files.num_rows)
             if len(self._pieces) == _PIECES:
                 self._join()
 
@@ -78,13 +80,23 @@ class CommittedActions:
     def facts_between(self, first: int, last: int) -> StateFacts:
         """Return what a range of versions says of the table's state; the last word counts."""
         found: StateFacts = {}
-        if last - first < len(self._states):
-            known = [version for version in range(first, last + 1) if version in self._states]
-        else:
-            known = [version for version in self._states if first <= version <= last]
-        for version in known:
+        for version in self._states_between(first, last):
             found |= self._states[version]
         return found
+
+    def num_actions_between(self, first: int, last: int) -> int:
+        """Return the number of actions of a range of versions."""
+        num_facts = sum(len(self._states[each]) for each in self._states_between(first, last))
+        return num_facts + self._rows_before(last + 1) - self._rows_before(first)
+
+    @property
+    def _num_files(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def _states_between(self, first: int, last: int) -> list[int]:
+        if last - first < len(self._states):
+            return [version for version in range(first, last + 1) if version in self._states]
+        return [version for version in self._states if first <= version <= last]
 
     def _rows_before(self, version: int) -> int:
         number = bisect.bisect_left(self._versions, version)

@@ -213,7 +213,7 @@ class LogContent:
                 self._note_named(lines, status)
                 first, last = compacted_range(status)
                 if self._sound_are(first, last):
-                    allowed -= last - first + self._commits.files_between(first, last).num_rows
+                    allowed -= last - first + self._commits.num_actions_between(first, last)
                     if allowed < 0:
                         proof = "it was not compared: too many files stand for the same commits"
                         yield Finding("unreadable", status.path, proof)

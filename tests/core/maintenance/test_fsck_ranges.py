@@ -198,6 +198,22 @@ def test_very_many_compacted_commits_of_one_range_are_not_all_compared(table, mo
     assert 0 < len(rest) < 8
 
 
+def test_the_progress_of_very_many_applications_is_not_compared_again_and_again(table, monkeypatch):
+    commit = log_file(table, commit_name(1))
+    with commit.open("a") as file:
+        file.writelines(f'{{"txn":{{"appId":"{each}","version":1}}}}\n' for each in range(1000))
+    for each in (table / "_delta_log").glob("*.crc"):
+        each.unlink()
+    store = LocalLogStore()
+    for last in range(1, 9):
+        outcome = write_compaction(store, str(table / "_delta_log"), 0, last)
+        assert outcome is PutOutcome.CREATED
+    assert found(table, deep=False) == []
+    monkeypatch.setattr(log_content, "_ALWAYS_COMPARED", 1000)
+    monkeypatch.setattr(log_content, "_MOST_TIMES", 1)
+    assert [each["kind"] for each in told(table)] == ["unreadable"] * 6
+
+
 def test_a_commit_that_was_lost_from_the_end_is_found_by_compacted_commits(table):
     log = opened(table)
     write_compaction(log.store, log.log_path, 7, 9)
