@@ -229,6 +229,29 @@ def test_more_removed_files_than_the_option_allows_are_refused(make_table) -> No
         assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
 
 
+def test_files_of_all_sidecars_count_where_a_scan_reads_a_part(make_table) -> None:
+    features = ("appendOnly", "invariants", "v2Checkpoint")
+    table = make_table(
+        configuration={"delta.checkpointPolicy": "v2"},
+        options={"spark.databricks.delta.checkpoint.partSize": "30"},
+        protocol=Protocol(3, 7, ("v2Checkpoint",), features),
+    ).create()
+    table.poke(1, [table.add(f"f{number}") for number in range(100)])
+    table.log.snapshot()
+    table.log.checkpoint()
+    sidecars = table.store.list_from(f"{table.log.log_path}/_sidecars/")
+    assert len(list(sidecars)) == 4
+    for limit in ("100", "99", "30"):
+        limits = {"optimist.log.maxFiles": limit, "optimist.log.cacheBytes": "1"}
+        snapshot = table.handle(limits).snapshot()
+        if limit == "100":
+            assert snapshot.files_at(pa.array(["f7", "f99"])).num_rows == 2
+            continue
+        with pytest.raises(TableError) as caught:
+            snapshot.files_at(pa.array(["f7"]))
+        assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
+
+
 def test_a_commit_larger_than_the_option_allows_is_not_read(table: HostileTable) -> None:
     table.commit({"commitInfo": {"x": "y" * 10_000}})
     options = EngineOptions.from_options({"optimist.log.maxFileBytes": "5000"})
