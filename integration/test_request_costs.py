@@ -66,13 +66,15 @@ def test_requests_are_those_of_the_docs(store, options, fresh_name, monkeypatch)
         def count(what):
             with counter.during() as sent:
                 what()
+                for log in handles:
+                    log.wait_for_background_work()
             found = Counter(summary(sent))
             # Once per process: whether the table of the entries is there.
             for once in ("DescribeTable", "CreateTable"):
                 found.pop(once, None)
             return found
 
-        full, bare = DeltaLog.for_path(path, plain), DeltaLog.for_path(path, quick)
+        full, bare = handles = DeltaLog.for_path(path, plain), DeltaLog.for_path(path, quick)
         first = count(lambda: create_table(bare))
         other = DeltaLog.for_path(f"s3a://{fresh_name}/other", quick)
         second = count(lambda: create_table(other))

@@ -56,6 +56,7 @@ from optimist.core.log.segment import commit_version
 from optimist.core.log.sidecars import Manifest, Sidecar
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY, Layout
 from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, Way, rows_of, state_actions
+from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.log_upkeep.sidecar_plan import plan_sidecars
 from optimist.core.log_upkeep.sidecar_writer import SidecarWriter
 from optimist.core.log_upkeep.spooled_parquet import SpooledParquet, put_once
@@ -102,11 +103,7 @@ Progress = Callable[[CheckpointProgress], None]
 """Called after each batch; if it raises, the checkpoint ends and nothing is published."""
 
 
-def _ensure_nothing() -> None:
-    """Stand for a caller that has just read the version from the log."""
-
-
-def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
+def write_checkpoint(
     store: LogStore,
     snapshot: Snapshot,
     *,
@@ -114,11 +111,12 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
     clock: Clock,
     progress: Progress | None = None,
     continues: bool = True,
-    ensure_still_there: Callable[[], object] = _ensure_nothing,
 ) -> LastCheckpoint:
     """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
 
-    The head of this module lists the steps.
+    The head of this module lists the steps. The version is looked for in the log before something
+    is created, before the checkpoint is published, and once more after that: if the table was
+    dropped meanwhile, and perhaps made anew, the checkpoint is deleted.
 
     Args:
         store: The store of the log.
@@ -128,9 +126,6 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
         progress: Called after each batch of files.
         continues: Whether to read the commits since the checkpoint before again, and the rest from
             that checkpoint. False is cheaper if the files are in memory anyway.
-        ensure_still_there: Raises an error if the version is no longer in the log, because the
-            table was dropped and perhaps made anew. Called before something is created, before the
-            checkpoint is published, and once more after that: then the checkpoint is deleted.
 
     Raises:
         TableNotFoundError: The snapshot has no table.
@@ -138,7 +133,8 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
         TableError: The sums differ from the version checksum's (kind
             `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file has a wrong number of adds (kind
             `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`). Nothing was published.
-        StorageError: The store failed. The table is unchanged.
+        StorageError: The store failed, or the version is no longer in the log (kind
+            `OPTIMIST_PREDECESSOR_MISSING`). The table is unchanged.
     """
     if snapshot.version < 0:
         raise TableNotFoundError(
@@ -156,10 +152,10 @@ def write_checkpoint(  # noqa: PLR0913 - one keyword per wish of a caller
         version=snapshot.version,
     )
     start_s = clock.monotonic_s()
-    job = _Job(store, snapshot, options, clock, progress, ensure_still_there)
+    job = _Job(store, snapshot, options, clock, progress)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
     last = _write_in_some_way(write, Way(continues=continues))
-    if not _is_overtaken(store, snapshot):
+    if job.is_newest or not _is_overtaken(store, snapshot):
         write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
     _LOG.info(
@@ -213,7 +209,11 @@ def has_v2_policy(snapshot: Snapshot) -> bool:
 
 
 class _Job:
-    """The writer of one checkpoint."""
+    """The writer of one checkpoint.
+
+    Attributes:
+        is_newest: Whether no commit came after the version until the checkpoint was published.
+    """
 
     def __init__(
         self,
@@ -222,9 +222,8 @@ class _Job:
         options: EngineOptions,
         clock: Clock,
         progress: Progress | None = None,
-        ensure_still_there: Callable[[], object] = _ensure_nothing,
     ) -> None:
-        self._ensure_still_there = ensure_still_there
+        self.is_newest = False
         self._store = store
         self._snapshot = snapshot
         self._options = options
@@ -255,7 +254,7 @@ class _Job:
         most = self._options.checkpoint_part_size or self._options.checkpoint_row_group_rows
         rows = rows_of(self._store, self._snapshot, most, self._limits, way)
         writer = SidecarWriter(self._store, self._snapshot, self._clock, rows, most)
-        self._ensure_still_there()
+        commits_after(self._store, self._snapshot)
         try:
             for _ in self._write_sidecars(writer, rows, way, most):
                 self._report(rows)
@@ -324,10 +323,10 @@ class _Job:
         The timeline that the second look guards against: we look -> the table is dropped and made
         anew -> we create the file, which the new log takes for its own.
         """
-        self._ensure_still_there()
+        commits_after(self._store, self._snapshot)
         is_created = put()
         try:
-            self._ensure_still_there()
+            self.is_newest = not commits_after(self._store, self._snapshot)
         except OptimistError as error:
             if is_created and error.kind == PREDECESSOR_MISSING:
                 if self._begins_above():

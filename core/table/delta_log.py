@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from optimist.core.data.table_ref import TableRef
@@ -65,7 +64,7 @@ from optimist.core.table.row_reads import RowReads
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
-from optimist.core.transaction.hooks.hooks import PostCommitHook, commits_after
+from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.log_committer import LogCommitter
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.several import SeveralSteps
@@ -471,7 +470,6 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             options=self.options,
             clock=clock,
             progress=progress,
-            ensure_still_there=partial(commits_after, self.store, snapshot),
         )
         written = written_checkpoint(self.log_path, last, clock.now_ms())
         self._newest.take_up(snapshot.known_log, written)

@@ -7,7 +7,6 @@ default the checkpoint does, since it takes many times as long as the commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 from optimist.core.errors import TableError
@@ -26,7 +25,6 @@ from optimist.core.transaction.hooks.hooks import (
     CommittedTransaction,
     HookOutcome,
     PostCommitHook,
-    commits_after,
 )
 from optimist.core.transaction.hooks.symlink_manifest import GenerateSymlinkManifest
 
@@ -105,7 +103,6 @@ class CheckpointHook:
             options=options,
             clock=clock,
             continues=not committed.is_large,
-            ensure_still_there=partial(commits_after, store, snapshot),
         )
         written = written_checkpoint(committed.table.log_path, last, clock.now_ms())
         self._take_up(snapshot.known_log, written)

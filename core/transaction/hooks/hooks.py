@@ -11,12 +11,9 @@ from functools import partial
 from typing import Protocol
 
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import StorageError, UsageError
-from optimist.core.errors.kinds import PREDECESSOR_MISSING
+from optimist.core.errors import UsageError
 from optimist.core.log.many_files import ManyFiles
-from optimist.core.log.names import commit_path
-from optimist.core.log.segment import newer_commits
-from optimist.core.plugins.logstore import FileStatus, LogStore
+from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.protocol.actions import Action
 from optimist.core.runtime.budget import within_budget
 from optimist.core.snapshot import Snapshot
@@ -26,7 +23,6 @@ __all__ = [
     "CommittedTransaction",
     "HookOutcome",
     "PostCommitHook",
-    "commits_after",
     "run_hooks",
 ]
 
@@ -176,27 +172,6 @@ def _ensure_still_there(committed: CommittedTransaction) -> None:
     table, snapshot = committed.table, committed.snapshot
     if not snapshot.known_log.was_just_seen(table.clock.monotonic_s(), snapshot.version):
         commits_after(table.store, snapshot)
-
-
-def commits_after(store: LogStore, snapshot: Snapshot) -> tuple[FileStatus, ...]:
-    """Return the commits that landed after a version.
-
-    Raises:
-        StorageError: The version is no longer in the log (kind `OPTIMIST_PREDECESSOR_MISSING`).
-    """
-    last_seen = snapshot.segment.last_seen if snapshot.segment else None
-    found = newer_commits(store, snapshot.log_path, last_seen, snapshot.version)
-    if found is not None:
-        return found
-    raise StorageError(
-        f"Version {snapshot.version} of {snapshot.table_path} was committed, but is no longer in "
-        "the log: the table was dropped and made again, or restored, or its log was cleaned up. "
-        "Nothing more was written about it.",
-        kind=PREDECESSOR_MISSING,
-        path=commit_path(snapshot.log_path, snapshot.version),
-        version=snapshot.version,
-        retryable=False,
-    )
 
 
 def _of_the_parent(name: str) -> UsageError:

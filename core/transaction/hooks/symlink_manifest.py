@@ -30,11 +30,12 @@ from optimist.core.data.partition_values import partition_directory
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, StorageError, TableError
+from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.hooks.hooks import CommittedTransaction, commits_after
+from optimist.core.transaction.hooks.hooks import CommittedTransaction
 
 __all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "SymlinkManifests", "all_partitions"]
 

@@ -14,18 +14,18 @@ import pytest
 import checkpoint_tables
 from checkpoint_tables import NOW_MS, V2, Table, add, stats
 from optimist.core import DeltaLog
-from optimist.core.errors import StorageError
+from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.log.file_table import add_files, file_keys
 from optimist.core.log.names import commit_path
-from optimist.core.log_upkeep import external_sort
-from optimist.core.log_upkeep.checkpoint import write_checkpoint
+from optimist.core.log_upkeep import checkpoint, external_sort
+from optimist.core.log_upkeep.checkpoint import write_checkpoint, write_compatibility_checkpoint
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
 from optimist.core.log_upkeep.cleanup import LogCleaner
+from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.log_upkeep.struct_columns import StructColumns
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
-from optimist.core.transaction.hooks.hooks import commits_after
 
 SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -338,45 +338,85 @@ def still_there_until(calls):
     """Raise, from this call on, as if the table had been dropped."""
     left = [calls]
 
-    def ensure():
+    def look(store, snapshot):
         left[0] -= 1
         if left[0] < 0:
             raise StorageError("gone", kind=PREDECESSOR_MISSING, retryable=False)
+        return commits_after(store, snapshot)
 
-    return ensure
+    return look
 
 
 @pytest.mark.parametrize(("configuration", "calls"), [({}, 0), ({}, 1), (V2, 0), (V2, 1), (V2, 2)])
-def test_nothing_of_a_table_that_is_gone_stays(configuration, calls):
+def test_nothing_of_a_table_that_is_gone_stays(configuration, calls, monkeypatch):
     table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(80)))
     table.checkpoint()
     table.commit(add("g"))
     before = table.names()
     kept = table.names("_sidecars/") if configuration else []
+    monkeypatch.setattr(checkpoint, "commits_after", still_there_until(calls))
     with pytest.raises(StorageError, match="gone"):
-        table.checkpoint(ensure_still_there=still_there_until(calls))
+        table.checkpoint()
     assert table.names() == before
     assert (table.names("_sidecars/") if configuration else []) == kept
 
 
+@pytest.mark.parametrize("write", [write_checkpoint, write_compatibility_checkpoint])
+def test_every_caller_looks_whether_the_table_was_made_anew(write):
+    table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(20)))
+    snapshot = table.load()
+    for name in table.names():
+        table.store.delete(f"{table.path}/{name}")
+    anew = table_of(V2, store=table.store)
+    anew.path = table.path
+    anew.version = -1
+    for _ in range(3):
+        anew.commit(table.metadata)
+    before = anew.names()
+    with pytest.raises(StorageError) as raised:
+        write(table.store, snapshot, options=table.options, clock=table.clock)
+    assert raised.value.kind == PREDECESSOR_MISSING
+    assert anew.names() == before
+    with pytest.raises(LogFileNotFoundError):
+        table.names("_sidecars/")
+
+
+def test_the_look_after_the_newest_version_is_published_is_the_last_listing(monkeypatch):
+    table = table_of({}).commit(*(add(f"f{number:03d}") for number in range(20)))
+    older = table.load()
+
+    def listings(snapshot):
+        found = []
+        list_from = table.store.list_from
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                table.store, "list_from", lambda path: found.append(path) or list_from(path)
+            )
+            write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
+        return len(found)
+
+    assert listings(older) == 2
+    assert listings(table.commit(add("g")).load()) == 2
+    assert listings(older) == 3
+
+
 @pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
-def test_a_checkpoint_from_which_a_cleanup_let_the_log_begin_stays(configuration):
+def test_a_checkpoint_from_which_a_cleanup_let_the_log_begin_stays(configuration, monkeypatch):
     table = table_of(configuration).commit(*(add(f"f{number:03d}") for number in range(20)))
     snapshot = table.load()
     files = sorted(snapshot.files["path"].to_pylist())
     table.commit(add("later").remove(NOW_MS))
     looks = []
 
-    def look():
+    def look(store, snapshot):
         looks.append(table.checkpoints())
         if looks[-1]:
             for version in range(snapshot.version + 1):
                 table.store.delete(commit_path(table.path, version))
-        commits_after(table.store, snapshot)
+        return commits_after(store, snapshot)
 
-    write_checkpoint(
-        table.store, snapshot, options=table.options, clock=table.clock, ensure_still_there=look
-    )
+    monkeypatch.setattr(checkpoint, "commits_after", look)
+    write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
     assert not looks[0]
     assert looks[-1] == table.checkpoints()
     assert sorted(table.load().files["path"].to_pylist()) == files
