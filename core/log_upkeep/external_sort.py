@@ -25,6 +25,7 @@ _Place: TypeAlias = tuple[tuple[int, Any], ...]
 _RUN_ROWS = 32_768
 _RUN_BYTES = 48 << 20
 _BLOCK_ROWS = 256
+_BLOCK_BYTES = 512 << 10
 _POOL_BLOCKS = 96
 _FIRST, _ODD, _NULL = 0, 1, 2
 
@@ -59,8 +60,7 @@ class ExternalSort:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in more rows."""
-        for start in range(0, batch.num_rows, _RUN_ROWS):
-            part = batch.slice(start, _RUN_ROWS)
+        for part in _parts(batch, _RUN_ROWS, _RUN_BYTES):
             if self._waiting and (
                 self._rows + part.num_rows > _RUN_ROWS or self._bytes + part.nbytes > _RUN_BYTES
             ):
@@ -93,9 +93,11 @@ class ExternalSort:
             packed = pa.ipc.IpcWriteOptions(compression="lz4")
             self._writer = pa.ipc.new_file(self._file, run.schema, options=packed)
         keys = self._keys(run)
-        for start in range(0, run.num_rows, _BLOCK_ROWS):
+        start = 0
+        for block in _parts(run, _BLOCK_ROWS, _BLOCK_BYTES):
             self._blocks.append((_place(keys, start), len(self._blocks)))
-            self._writer.write_batch(run.slice(start, _BLOCK_ROWS))
+            self._writer.write_batch(block)
+            start += block.num_rows
 
     def _close_writer(self) -> None:
         if self._writer is not None:
@@ -187,6 +189,14 @@ def _even_parts(batches: Sequence[pa.RecordBatch], most: int) -> Iterator[pa.Rec
     size = -(-whole.num_rows // count)
     for start in range(0, whole.num_rows, size):
         yield whole.slice(start, size)
+
+
+def _parts(batch: pa.RecordBatch, most: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in parts of at most `most` rows and, as rows are on average, so many bytes."""
+    fitting = most_bytes * batch.num_rows // max(batch.nbytes, 1)
+    size = max(1, min(most, fitting))
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -436,6 +436,23 @@ def test_a_checkpoint_that_ends_after_a_newer_one_leaves_the_hint_alone(configur
     assert table.store.read_bytes(f"{table.path}/_last_checkpoint") != hint
 
 
+def test_wide_rows_are_sorted_in_as_little_memory_as_narrow_ones(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(external_sort, "_RUN_BYTES", 1 << 20)
+    monkeypatch.setattr(external_sort, "_BLOCK_BYTES", 16 << 10)
+    monkeypatch.setattr(external_sort, "_POOL_BLOCKS", 4)
+    chance = Random(1)
+    given = [(chance.random(), f"{number:020000d}") for number in range(1000)]
+    batch = pa.RecordBatch.from_pylist([{"key": key, "text": text} for key, text in given])
+    with external_sort.ExternalSort(lambda rows: [rows.column("key")]) as sort:
+        sort.add(batch)
+        sort.add(batch.slice(0, 0))
+        found = list(sort.batches())
+    assert max(part.nbytes for part in found) < 3 << 20
+    rows = pa.Table.from_batches(found)
+    assert list(zip(*rows.to_pydict().values(), strict=True)) == sorted(given)
+
+
 def test_all_is_written_anew_while_a_cleanup_might_delete_the_one_before():
     table = table_of(V2).commit(*(add(f"f{number:03d}") for number in range(80)))
     table.checkpoint()
