@@ -81,7 +81,7 @@ def _save_as_table(
     asks = asks_for_delta(writer, source)
     is_other = named is not None and named.location is not None and source is not None and not asks
     if is_other:
-        _ensure_not_changed(named, source, mode or writer._write.mode)
+        _ensure_not_changed(named, source, str(mode or writer._write.mode).lower())
     if is_other or (
         named is None and not (asks and is_free_name(session, name, may_be_hidden=True))
     ):
@@ -97,7 +97,7 @@ def _save_as_table(
         write_clustered(rows, where, list(writer._write.clustering_cols), request)
 
 
-def _ensure_not_changed(table: TableName | None, source: str | None, mode: str | None) -> None:
+def _ensure_not_changed(table: TableName | None, source: str | None, mode: str) -> None:
     """Refuse rows of another format for a Delta table, unless the server says that it exists.
 
     To overwrite the table, the server would drop it, even where the rows are its own.

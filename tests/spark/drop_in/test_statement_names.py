@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+from pyspark.errors import AnalysisException
+
+from optimist.core.errors import UsageError
 from optimist.core.sql import TableName
 from optimist.spark.commands.catalog.server_names import ServerEntry
 from optimist.spark.drop_in.connect import statement_names
 from optimist.spark.drop_in.connect.statement_names import StatementNames, is_free_name, saved_table
+from optimist.spark.drop_in.connect.writers import WRITER
 
 ENTRIES = {
     ("t",): ("db", "t", "delta"),
@@ -85,3 +90,18 @@ def test_a_table_is_made_of_the_format_that_is_asked_for(names, monkeypatch, pro
     table = TableName(("new",))
     assert names.made(table, lambda: provider) == (table if is_made else None)
     assert names.has_delta is False
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "OVERWRITE", "Append"])
+def test_a_mode_in_any_case_does_not_let_the_server_drop_a_table(names, mode):
+    sent = []
+    write = SimpleNamespace(source="PARQUET", mode=None, options={})
+    writer = SimpleNamespace(_spark=None, _write=write)
+    with pytest.raises((AnalysisException, UsageError), match=r"format\(\"delta\"\)"):
+        WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t", mode=mode)
+    write.mode = mode
+    with pytest.raises((AnalysisException, UsageError), match=r"format\(\"delta\"\)"):
+        WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t")
+    assert sent == []
+    WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t", mode="Ignore")
+    assert len(sent) == 1
