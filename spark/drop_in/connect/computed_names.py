@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
@@ -21,7 +21,6 @@ from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import markers_of
 from optimist.core.sql.statements import Span
-from optimist.spark.session.lost_server import is_of_lost_server
 
 __all__ = ["Immediate", "immediate", "with_constant_names"]
 
@@ -90,12 +89,10 @@ def _values(ask: _Ask, expressions: Sequence[str]) -> Sequence[str] | None:
     if not expressions:
         return []
     try:
-        (row,) = ask(f"SELECT {', '.join(expressions)}").collect()
-    except PySparkException as error:
-        if is_of_lost_server(error):
-            raise
+        rows = ask(f"SELECT {', '.join(expressions)}").collect()
+    except AnalysisException:  # not what may be another answer later
         return None  # the server will say what is wrong
-    values = tuple(row)
+    values = tuple(rows[0]) if len(rows) == 1 else ()
     are_texts = all(isinstance(value, str) for value in values)
     return values if are_texts and len(values) == len(expressions) else None
 

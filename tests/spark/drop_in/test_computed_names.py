@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from optimist.core.sql import Parameters
 from optimist.spark.drop_in.connect.computed_names import immediate, with_constant_names
@@ -58,6 +58,26 @@ def test_a_text_without_names_that_can_be_computed_stays(text):
 def test_a_name_that_the_server_does_not_tell_stays(server):
     text = "SELECT * FROM IDENTIFIER(a || b)"
     assert with_constant_names(server, text, None) == text
+
+
+@pytest.mark.parametrize("rows", [[], [("a",), ("b",)]])
+def test_not_one_row_tells_no_name(rows):
+    server = Server()
+    server.collect = lambda: rows
+    text = "SELECT * FROM IDENTIFIER('a' FROM range(2))"
+    assert with_constant_names(server, text, None) == text
+    assert immediate(server, "EXECUTE IMMEDIATE 'a' FROM range(2)", None).text is None
+
+
+def test_a_question_that_is_interrupted_is_no_answer():
+    class Interrupted(Server):
+        def collect(self):
+            raise PySparkException("interrupted", errorClass="OPERATION_CANCELED")
+
+    with pytest.raises(PySparkException, match="interrupted"):
+        with_constant_names(Interrupted(), "TRUNCATE TABLE IDENTIFIER(a || b)", None)
+    with pytest.raises(PySparkException, match="interrupted"):
+        immediate(Interrupted(), "EXECUTE IMMEDIATE a", None)
 
 
 @pytest.mark.parametrize(
