@@ -187,17 +187,25 @@ class _FullName:
         """
         is_named = server_entry(spark, self.parts) is not None
         if not is_named and open_log(spark, location).table_exists():
-            self.register(spark, location)
+            try:
+                self.register(spark, location)
+            except AnalysisException as error:
+                if error.getCondition() != _TAKEN:
+                    raise  # else somebody has named it at this moment
 
     def _forget(self, spark: SparkSession, location: str) -> None:
         """Drop the name alone: somebody else may make a table at the place at this moment.
 
-        1. The name is moved to a place without files, since the catalog deletes those with it.
-        2. A name that somebody else has made anew since then is left.
-        3. The name is dropped.
-        4. A table that somebody else has made at the place meanwhile is named again. One that is
+        1. A name that somebody else has made anew for another place is left.
+        2. The name is moved to a place without files, since the catalog deletes those with it.
+        3. A name that somebody else has made anew since then is left.
+        4. The name is dropped.
+        5. A table that somebody else has made at the place meanwhile is named again. One that is
            made later finds that it has no name (`ensure_kept`).
         """
+        entry = server_entry(spark, self.parts)
+        if entry is None or entry.location != location:
+            return
         mark = f"__dropped_{uuid4().hex}"
         self.move(spark, f"{location.rstrip('/')}{mark}")
         entry = server_entry(spark, self.parts)

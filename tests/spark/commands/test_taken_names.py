@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from optimist.core import DeltaLog
 from optimist.core.commands.create.create import create_table
@@ -46,7 +47,8 @@ class Catalog:
         getattr(self, verb.lower())(found and found[1])
 
     def create(self, location: str | None) -> None:
-        assert NAME not in self.entries
+        if NAME in self.entries:
+            raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
         place = Path(location or self.folder / "t")
         assert location or not place.exists() or not list(place.iterdir())
         place.mkdir(exist_ok=True)
@@ -140,6 +142,26 @@ def test_a_name_that_is_dropped_and_made_anew_meanwhile_is_left(catalog):
 
     catalog.before["ALTER"] = make_anew
     fail()
+    assert names_table(catalog)
+
+
+def test_a_name_that_means_another_place_meanwhile_is_left(catalog):
+    def make_elsewhere():
+        catalog.drop()
+        catalog.create(str(catalog.folder / "elsewhere"))
+
+    fail(make_elsewhere)
+    assert catalog.entries[NAME].location == str(catalog.folder / "elsewhere")
+
+
+def test_two_clients_name_the_same_table_again(catalog):
+    def take_back():
+        catalog.drop()
+        create_table(DeltaLog.for_path(str(catalog.folder / "t")).start_transaction, DEFINITION)
+        catalog.before["CREATE"] = lambda: catalog.create(str(catalog.folder / "t"))
+
+    with named_place(SPARK, "t", None, CreateMode.CREATE):
+        take_back()
     assert names_table(catalog)
 
 
