@@ -1,8 +1,11 @@
-"""Logs of a busy table of flights, made without either engine; there are no data files.
+"""Logs of large tables, made without either engine; there are no data files.
 
-One log has a checkpoint: a classic checkpoint of very many live files with paths, partition values
-and statistics as JSON, `_last_checkpoint`, and some commits after it. The other is a long log of
-small commits that nobody ever checkpointed.
+Two are of a busy table of flights. One of them has a checkpoint: a classic checkpoint of very many
+live files with paths, partition values and statistics as JSON, `_last_checkpoint`, and some commits
+after it. The other is a long log of small commits that nobody ever checkpointed.
+
+The third is for growth: a checkpoint with any number of files, a thousand in each partition, so
+that the answer to a question about one partition is as long at any size.
 """
 
 from __future__ import annotations
@@ -16,12 +19,24 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["COMMITS_AFTER_CHECKPOINT", "ensure_big_log", "ensure_long_log"]
+__all__ = [
+    "COMMITS_AFTER_CHECKPOINT",
+    "EVEN_BATCH",
+    "FILES_OF_A_BATCH",
+    "ensure_big_log",
+    "ensure_even_log",
+    "ensure_long_log",
+    "one_even_row",
+]
 
 Action: TypeAlias = dict[str, object]
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 LAYOUT = "3"  # part of the cached folder's name: change it when what is written changes
 CHECKPOINT_VERSION = 10
@@ -56,6 +71,25 @@ METADATA = {
     "partitionColumns": ["month", "day"],
     "configuration": {},
     "createdTime": CREATED_MS,
+}
+
+EVEN_BATCH = 7
+FILES_OF_A_BATCH = 1_000
+"""The partition that is asked for in the log of even partitions, and how many files each has."""
+_EVEN_SCHEMA = pa.schema({"id": pa.int64(), "batch": pa.int32()})
+_EVEN_METADATA = {
+    **METADATA,
+    "schemaString": json.dumps(
+        {
+            "type": "struct",
+            "fields": [
+                {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+                {"name": "batch", "type": "integer", "nullable": True, "metadata": {}},
+            ],
+        }
+    ),
+    "partitionColumns": ["batch"],
+    "configuration": {"delta.checkpointInterval": "1000"},
 }
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -117,6 +151,19 @@ def ensure_long_log(cache: Path, num_commits: int) -> Path:
     return _ensure(cache / f"long-log-{num_commits}-v{LAYOUT}", partial(_fill_long, num_commits))
 
 
+def ensure_even_log(cache: Path, num_files: int) -> Path:
+    """Return the table with `FILES_OF_A_BATCH` live files in each partition `batch`.
+
+    The partitions are all over the checkpoint, as they are after many small commits.
+    """
+    return _ensure(cache / f"even-log-{num_files}-v{LAYOUT}", partial(_fill_even, num_files))
+
+
+def one_even_row() -> pa.Table:
+    """Return a row for the table of `ensure_even_log`, for a partition that nobody asks for."""
+    return pa.table({"id": [1], "batch": [-1]}, schema=_EVEN_SCHEMA)
+
+
 def _ensure(table: Path, fill: Callable[[Path], None]) -> Path:
     if not table.exists():
         unfinished = table.with_name(f".{table.name}.partial")
@@ -142,6 +189,53 @@ def _fill_big(num_files: int, log: Path) -> None:
         _write_commit(log, CHECKPOINT_VERSION + index, lines)
     hint = {"version": CHECKPOINT_VERSION, "size": num_files + 2, "sizeInBytes": size_bytes}
     (log / "_last_checkpoint").write_text(json.dumps({**hint, "numOfAddFiles": num_files}))
+
+
+def _fill_even(num_files: int, log: Path) -> None:
+    path = log / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet"
+    head = [{"protocol": PROTOCOL}, {"metaData": _EVEN_METADATA}]
+    with pq.ParquetWriter(path, _SCHEMA, compression="snappy") as writer:
+        writer.write_table(pa.Table.from_pylist(head, schema=_SCHEMA))
+        for start in range(0, num_files, ROW_GROUP):
+            numbers = np.arange(start, min(start + ROW_GROUP, num_files))
+            writer.write_table(_even_rows(numbers, num_files // FILES_OF_A_BATCH))
+    _write_commit(log, CHECKPOINT_VERSION, [])
+    hint = {"version": CHECKPOINT_VERSION, "size": num_files + 2, "numOfAddFiles": num_files}
+    (log / "_last_checkpoint").write_text(json.dumps(hint))
+
+
+def _even_rows(numbers: Numbers, num_batches: int) -> pa.Table:
+    """Return the files with these numbers, each in the batch of its number modulo `num_batches`."""
+    batches = pa.array(numbers % num_batches).cast(pa.string())
+    names = pa.array(numbers).cast(pa.string())
+    ends = pa.array(numbers + 1).cast(pa.string())
+    count = len(numbers)
+    values = pa.MapArray.from_arrays(
+        pa.array(np.arange(count + 1), pa.int32()), pa.repeat("batch", count), batches
+    )
+    columns = {
+        "path": _joined("batch=", batches, "/part-", names, ".snappy.parquet"),
+        "partitionValues": values,
+        "size": pa.array(numbers % 1_000 + 100_000_000, pa.int64()),
+        "modificationTime": pa.array(numbers + CREATED_MS, pa.int64()),
+        "dataChange": pa.repeat(True, count),
+        "tags": pa.nulls(count, _TEXT_MAP),
+        "stats": _joined(
+            '{"numRecords":1,"minValues":{"id":',
+            names,
+            '},"maxValues":{"id":',
+            ends,
+            '},"nullCount":{"id":0}}',
+        ),
+    }
+    adds = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+    others = {field.name: pa.nulls(count, field.type) for field in _SCHEMA if field.name != "add"}
+    return pa.table({**others, "add": adds}).select(_SCHEMA.names).cast(_SCHEMA)
+
+
+def _joined(*parts: pa.Array | str) -> pa.Array:
+    """Return the parts one after the other, row by row."""
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _fill_long(num_commits: int, log: Path) -> None:

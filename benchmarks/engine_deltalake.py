@@ -13,6 +13,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from big_log import EVEN_BATCH, one_even_row
 from engines import CHECKPOINT_INTERVAL, FEW_BELOW, Engine
 
 if TYPE_CHECKING:
@@ -48,6 +49,15 @@ def _files(path: str) -> int:
     return len(deltalake.DeltaTable(path).file_uris())
 
 
+def _find(path: str) -> int:
+    return len(deltalake.DeltaTable(path).file_uris([("batch", "=", str(EVEN_BATCH))]))
+
+
+def _append_row(path: str) -> int:
+    deltalake.write_deltalake(path, one_even_row(), mode="append")
+    return deltalake.DeltaTable(path, without_files=True).version()
+
+
 def _planner(path: str) -> Callable[[], int]:
     dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
     column = pc.field("flight_id")
@@ -56,4 +66,4 @@ def _planner(path: str) -> Callable[[], int]:
     return lambda: sum(1 for _ in dataset.get_fragments(filter=column < FEW_BELOW))
 
 
-ENGINE = Engine(_create, _append, _appender, _open, _files, _planner)
+ENGINE = Engine(_create, _append, _appender, _open, _files, _find, _append_row, _planner)

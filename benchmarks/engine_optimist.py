@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from big_log import EVEN_BATCH, one_even_row
 from engines import FEW_BELOW, Engine
 from optimist.core import DeltaLog
 
@@ -32,10 +33,18 @@ def _files(path: str) -> int:
     return int(DeltaLog.for_path(path).snapshot().files.num_rows)
 
 
+def _find(path: str) -> int:
+    return int(DeltaLog.for_path(path).snapshot().scan(f"batch = {EVEN_BATCH}").files.num_rows)
+
+
+def _append_row(path: str) -> int:
+    return DeltaLog.for_path(path).append(one_even_row()).version
+
+
 def _planner(path: str) -> Callable[[], int]:
     snapshot = DeltaLog.for_path(path).snapshot()
     snapshot.scan(f"flight_id > {FEW_BELOW}")
     return lambda: int(snapshot.scan(f"flight_id < {FEW_BELOW}").files.num_rows)
 
 
-ENGINE = Engine(_append, _append, _appender, _open, _files, _planner)
+ENGINE = Engine(_append, _append, _appender, _open, _files, _find, _append_row, _planner)

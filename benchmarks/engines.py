@@ -39,6 +39,10 @@ class Engine:
         appender: Return an append to the location that keeps the table open from call to call.
         open_table: Open the table without its files; returns the version.
         list_files: Open the table and list its live files; returns their number.
+        find: Open a table of `big_log.ensure_even_log`, and ask for the files of one partition;
+            return their number.
+        append_row: Append one row to such a table, as a job that knows only the path does; return
+            the version.
         planner: Open the table and plan a query, as a service that keeps it open does; return a
             call that plans another query, one that needs about 1 % of the files, and returns their
             number.
@@ -49,6 +53,8 @@ class Engine:
     appender: Callable[[Location], Callable[[pa.Table], object]]
     open_table: Callable[[str], int]
     list_files: Callable[[str], int]
+    find: Callable[[str], int]
+    append_row: Callable[[str], int]
     planner: Callable[[str], Callable[[], int]]
 
 

@@ -1,6 +1,7 @@
-"""Open one table and print seconds and peak memory; `opening.py` runs it once per measurement.
+"""Open one table, or append to it; print times and peak memory. Run once per measurement.
 
-`python benchmarks/open_once.py ENGINE open|files|plan PATH` prints one line of JSON.
+`python benchmarks/open_once.py ENGINE open|files|find|append|plan PATH` prints one line of JSON:
+wall time of the work alone, CPU time of the whole process with its imports.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ def main(engine_name: str, what: str, path: str) -> None:
     steps: dict[str, Callable[[], Callable[[], int]]] = {
         "open": lambda: partial(engine.open_table, path),
         "files": lambda: partial(engine.list_files, path),
+        "find": lambda: partial(engine.find, path),
+        "append": lambda: partial(engine.append_row, path),
         "plan": partial(engine.planner, path),
     }
     work = steps[what]()
     started_s = time.perf_counter()
     answer = work()
     seconds = time.perf_counter() - started_s
-    print(json.dumps({"answer": answer, "seconds": seconds, "peak_mib": peak_mib()}))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = used.ru_utime + used.ru_stime
+    found = {"answer": answer, "seconds": seconds, "cpu_s": cpu_s, "peak_mib": peak_mib()}
+    print(json.dumps(found))
 
 
 def peak_mib() -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -21,6 +22,7 @@ from drop_in import DropInResult
 from engines import OURS, THEIRS
 from frames import FrameResult
 from groups import DELAY_S, GroupResult
+from growth import GrowthResult
 from micro_batches import DELTA_SPARK, StreamResult
 from opening import OpenResult
 from rows import MEASURED, RATIO_TARGETS, SECONDS_ROWS, SECONDS_TARGETS, RowResult
@@ -28,7 +30,7 @@ from scans import ScanResult
 from without_spark import WITHOUT_SPARK_TARGETS, WithoutSparkResult
 from writers import WritersResult
 
-__all__ = ["Results", "results_table", "write_json"]
+__all__ = ["HEADINGS", "Results", "Row", "machine", "results_table", "rows_by_part", "write_json"]
 
 APPEND_TARGET = 1.5
 PEAK_TARGET_MIB = 1024
@@ -67,7 +69,8 @@ deltalake's."""
 GROUP_TARGET = 10.0
 """Target for the appends per second of many threads in groups, as a multiple of one thread's."""
 
-_Row = tuple[str, str, str, str, str]
+Row = tuple[str, str, str, str, str]
+HEADINGS = ("measured", OURS, THEIRS, "ratio", "target")
 _NAMES = (OURS, THEIRS)
 
 
@@ -78,6 +81,7 @@ class Results:
     appends: Sequence[AppendResult] = ()
     writers: Sequence[WritersResult] = ()
     opening: Sequence[OpenResult] = ()
+    growth: Sequence[GrowthResult] = ()
     frames: Sequence[FrameResult] = ()
     scans: Sequence[ScanResult] = ()
     checkpoints: Sequence[CheckpointResult] = ()
@@ -93,33 +97,39 @@ class Results:
 def results_table(results: Results) -> Table:
     """One row per measurement: ours, theirs, ours / theirs, and the target where there is one."""
     table = Table(title="Optimist beside deltalake", title_justify="left")
-    table.add_column("measured")
-    for name in (OURS, THEIRS, "ratio"):
-        table.add_column(name, justify="right")
-    table.add_column("target")
-    for row in (
-        *_append_rows(results.appends),
-        *_writer_rows(results.writers),
-        *_opening_rows(results.opening),
-        *_frame_rows(results.frames),
-        *_scan_rows(results.scans),
-        *_checkpoint_rows(results.checkpoints),
-        *_command_rows(results.rows),
-        *_care_rows(results.care),
-        *_group_rows(results.groups),
-        *_column_rows(results.columns),
-        *_drop_in_rows(results.drop_in),
-        *_stream_rows(results.streams),
-        *_without_spark_rows(results.without_spark),
-    ):
-        table.add_row(*row)
+    for name in HEADINGS:
+        table.add_column(name, justify="right" if name in (OURS, THEIRS, "ratio") else "left")
+    for rows in rows_by_part(results).values():
+        for row in rows:
+            table.add_row(*row)
     return table
+
+
+def rows_by_part(results: Results) -> dict[str, list[Row]]:
+    """Return the rows of each part that was measured: the cells of `HEADINGS`."""
+    rows = {
+        "appends": _append_rows(results.appends),
+        "writers": _writer_rows(results.writers),
+        "opening": _opening_rows(results.opening),
+        "growth": _growth_rows(results.growth),
+        "frames": _frame_rows(results.frames),
+        "scans": _scan_rows(results.scans),
+        "checkpoints": _checkpoint_rows(results.checkpoints),
+        "rows": _command_rows(results.rows),
+        "care": _care_rows(results.care),
+        "groups": _group_rows(results.groups),
+        "columns": _column_rows(results.columns),
+        "drop_in": _drop_in_rows(results.drop_in),
+        "streams": _stream_rows(results.streams),
+        "without_spark": _without_spark_rows(results.without_spark),
+    }
+    return {part: found for part, given in rows.items() if (found := list(given))}
 
 
 def write_json(path: Path, results: Results) -> Path:
     """Everything that was measured, with the facts of the machine; returns the path."""
     content = {
-        "machine": _machine(),
+        "machine": machine(),
         **dataclasses.asdict(results),
         "writers": [
             {**dataclasses.asdict(item), "commits_per_s": item.commits_per_s}
@@ -130,7 +140,7 @@ def write_json(path: Path, results: Results) -> Path:
     return path
 
 
-def _append_rows(results: Sequence[AppendResult]) -> Iterator[_Row]:
+def _append_rows(results: Sequence[AppendResult]) -> Iterator[Row]:
     by_key = {(item.engine, item.how): item for item in results}
     for how in dict.fromkeys(item.how for item in results):
         ours, theirs = by_key[OURS, how], by_key[THEIRS, how]
@@ -144,7 +154,7 @@ def _append_rows(results: Sequence[AppendResult]) -> Iterator[_Row]:
         )
 
 
-def _writer_rows(results: Sequence[WritersResult]) -> Iterator[_Row]:
+def _writer_rows(results: Sequence[WritersResult]) -> Iterator[Row]:
     by_key = {(item.engine, item.location, item.writers): item for item in results}
     for location, count in dict.fromkeys((item.location, item.writers) for item in results):
         ours, theirs = by_key[OURS, location, count], by_key[THEIRS, location, count]
@@ -160,7 +170,7 @@ def _writer_rows(results: Sequence[WritersResult]) -> Iterator[_Row]:
         yield (f"{writers}: failed, lost, doubled", _outcome(ours), _outcome(theirs), "", target)
 
 
-def _opening_rows(results: Sequence[OpenResult]) -> Iterator[_Row]:
+def _opening_rows(results: Sequence[OpenResult]) -> Iterator[Row]:
     by_key: Mapping[tuple[str, str, str], OpenResult] = {
         (item.engine, item.what, item.log): item for item in results
     }
@@ -184,7 +194,21 @@ def _opening_rows(results: Sequence[OpenResult]) -> Iterator[_Row]:
             )
 
 
-def _frame_rows(results: Sequence[FrameResult]) -> Iterator[_Row]:
+def _growth_rows(results: Sequence[GrowthResult]) -> Iterator[Row]:
+    by_key = {(item.engine, item.work, item.checkpoint, item.num_files): item for item in results}
+    for work, checkpoint, num_files in dict.fromkeys(key[1:] for key in by_key):
+        ours, theirs = (by_key[name, work, checkpoint, num_files] for name in _NAMES)
+        what = {"find": "one partition of 1,000 files", "append": "append of one row"}[work]
+        yield (
+            f"{num_files:,} files, checkpoint of {checkpoint}, {what}: CPU, s (peak, MiB)",
+            f"{ours.cpu_s:.2f} ({ours.peak_mib:.0f})",
+            f"{theirs.cpu_s:.2f} ({theirs.peak_mib:.0f})",
+            f"{ours.cpu_s / theirs.cpu_s:.2f}",
+            "",
+        )
+
+
+def _frame_rows(results: Sequence[FrameResult]) -> Iterator[Row]:
     for item in results:
         yield (
             f"{item.num_files:,} files, frame and plan of one partition: best (median; first), s",
@@ -195,7 +219,7 @@ def _frame_rows(results: Sequence[FrameResult]) -> Iterator[_Row]:
         )
 
 
-def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
+def _scan_rows(results: Sequence[ScanResult]) -> Iterator[Row]:
     by_key = {(item.engine, item.query, item.what): item for item in results}
     for query in dict.fromkeys(item.query for item in results):
         for what, files in (("plain", "plain"), ("vectors", "1 % deleted by vectors")):
@@ -221,7 +245,7 @@ def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
         )
 
 
-def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
+def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[Row]:
     """Ours in each layout, beside deltalake's classic one: it writes no other."""
     theirs = {item.num_files: item for item in results if item.engine == THEIRS}
     for ours in (item for item in results if item.engine == OURS):
@@ -242,7 +266,7 @@ def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
             )
 
 
-def _command_rows(results: Sequence[RowResult]) -> Iterator[_Row]:
+def _command_rows(results: Sequence[RowResult]) -> Iterator[Row]:
     """One row per command, engine of ours and other engine, which stands in the second column."""
     by_key = {(item.engine, item.what, item.rows): item for item in results}
     for rows in dict.fromkeys(item.rows for item in results):
@@ -257,7 +281,7 @@ def _command_rows(results: Sequence[RowResult]) -> Iterator[_Row]:
                     yield _pair_row(mine, other)
 
 
-def _seconds_rows(mine: RowResult) -> Iterator[_Row]:
+def _seconds_rows(mine: RowResult) -> Iterator[Row]:
     limit = SECONDS_TARGETS.get((mine.what, mine.engine))
     if limit is None or mine.rows > SECONDS_ROWS:
         return
@@ -266,7 +290,7 @@ def _seconds_rows(mine: RowResult) -> Iterator[_Row]:
     yield (title, f"{mine.best_s:.2f} ({mine.median_s:.2f})", "", "", target)
 
 
-def _pair_row(mine: RowResult, other: RowResult) -> _Row:
+def _pair_row(mine: RowResult, other: RowResult) -> Row:
     ratio = mine.best_s / other.best_s
     limit = RATIO_TARGETS.get((mine.what, mine.engine, other.engine))
     return (
@@ -278,7 +302,7 @@ def _pair_row(mine: RowResult, other: RowResult) -> _Row:
     )
 
 
-def _care_rows(results: Sequence[CareResult]) -> Iterator[_Row]:
+def _care_rows(results: Sequence[CareResult]) -> Iterator[Row]:
     """One row per pair that is compared, and one for the files that a query of it reads."""
     by_key = {(item.what, item.engine): item for item in results}
     for (what, own, other), limit in CARE_TARGETS.items():
@@ -295,7 +319,7 @@ def _care_rows(results: Sequence[CareResult]) -> Iterator[_Row]:
             yield f"{title}: files read by 1 %", *shares, _target(ratio <= 1.0, "<= 1.0")
 
 
-def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
+def _group_rows(results: Sequence[GroupResult]) -> Iterator[Row]:
     """Ours only: there is nothing to compare with."""
     alone = next((item for item in results if item.threads == 1), None)
     for item in results:
@@ -318,7 +342,7 @@ def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
         )
 
 
-def _column_rows(results: Sequence[ColumnResult]) -> Iterator[_Row]:
+def _column_rows(results: Sequence[ColumnResult]) -> Iterator[Row]:
     """Show the arrow plane in the first column, the native one in the second."""
     by_key = {(item.plane, item.query): item for item in results}
     for query in dict.fromkeys(item.query for item in results):
@@ -333,7 +357,7 @@ def _column_rows(results: Sequence[ColumnResult]) -> Iterator[_Row]:
         )
 
 
-def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[_Row]:
+def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[Row]:
     """Ours only: there is nothing to compare with."""
     for item in results:
         query = f"SQL over {item.num_files:,} files, frame and plan"
@@ -348,7 +372,7 @@ def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[_Row]:
             yield title, f"{seconds:.4f}", "", "", target
 
 
-def _stream_rows(results: Sequence[StreamResult]) -> Iterator[_Row]:
+def _stream_rows(results: Sequence[StreamResult]) -> Iterator[Row]:
     """Show a plane of ours in the first column, its reference in the second."""
     by_kind = {item.kind: item for item in results}
     for plane, targets in STREAM_TARGETS.items() if results else ():
@@ -373,7 +397,7 @@ def _outcome(result: WritersResult) -> str:
     return f"{sum(result.failures.values())}, {result.lost}, {result.doubled}"
 
 
-def _without_spark_rows(results: Sequence[WithoutSparkResult]) -> Iterator[_Row]:
+def _without_spark_rows(results: Sequence[WithoutSparkResult]) -> Iterator[Row]:
     theirs = {item.work: item for item in results if item.engine == THEIRS}
     for item in results:
         if item.engine != OURS:
@@ -400,7 +424,8 @@ def _target(reached: bool, text: str) -> str:
     return f"{text}: {'reached' if reached else 'MISSED'}"
 
 
-def _machine() -> dict[str, object]:
+def machine() -> dict[str, Any]:
+    """Return when and where this is measured, and with what."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "measured_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),

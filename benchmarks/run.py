@@ -1,4 +1,4 @@
-"""Optimist beside deltalake, in one go: `python benchmarks/run.py [--quick] [--only writers]`.
+"""Optimist beside deltalake: `python benchmarks/run.py [--quick] [--only PART] [--page]`.
 
 Prints one table with ratios and writes everything to `build/bench.json`. The writers also write to
 LocalStack and Azurite, where `localstack/up.py` could bring them up.
@@ -27,9 +27,11 @@ from drop_in import DropInResult, measure_drop_in
 from engines import ENGINES
 from frames import FrameResult, measure_frames
 from groups import GroupResult, measure_groups
+from growth import GrowthResult, measure_growth
 from locations import EMULATORS, Location, emulated_location, local_location
 from micro_batches import StreamResult, measure_streams
 from opening import OpenResult, measure_opening
+from page import write_page
 from report import Results, results_table, write_json
 from rows import RowResult, measure_rows
 from scans import ScanResult, measure_scans
@@ -39,6 +41,7 @@ from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
+PAGE = ROOT / "docs" / "performance.md"
 PARTS = tuple(field.name for field in dataclasses.fields(Results))
 PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
@@ -58,6 +61,8 @@ def main() -> None:
     CONSOLE.print(results_table(results))
     written = write_json(BUILD / "bench.json", results)
     CONSOLE.print(f"Written to {written}")
+    if options.page:
+        CONSOLE.print(f"Written to {write_page(PAGE, results)}")
 
 
 def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
@@ -71,6 +76,9 @@ def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
             *_opening((10_000,) if quick else (100_000, 1_000_000)),
             *_long_log(500 if quick else 20_000),
         ],
+        "growth": lambda: _growth(
+            scratch, (10_000,) if quick else (100_000, 1_000_000, 10_000_000)
+        ),
         "frames": lambda: _frames(10_000 if quick else 100_000, rounds=10 if quick else 50),
         "scans": lambda: _scans(scratch, 200_000 if quick else 10_000_000, 1 if quick else 7),
         "checkpoints": lambda: _checkpoints(scratch, 10_000 if quick else 1_000_000),
@@ -97,6 +105,11 @@ def _parse() -> argparse.Namespace:
         choices=PARTS,
         type=lambda part: part.replace("-", "_"),
         help="measure this part (may be repeated)",
+    )
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="write what was measured into docs/performance.md, and leave its other parts",
     )
     parser.add_argument(
         "--dir", help="where to put the tables; a local disk (default: the system's)"
@@ -151,6 +164,18 @@ def _opening(counts: tuple[int, ...]) -> list[OpenResult]:
             for engine in ENGINES
         ]
     return results
+
+
+def _growth(scratch: Path, counts: tuple[int, ...]) -> list[GrowthResult]:
+    CONSOLE.print("A question about 1,000 files and an append, in tables of growing size ...")
+    found = []
+    for item in measure_growth(BUILD / "bench-cache", scratch, counts):
+        CONSOLE.print(
+            f"  {item.work} in {item.num_files:,} files, checkpoint of {item.checkpoint}, "
+            f"{item.engine}: CPU {item.cpu_s:.2f} s, peak {item.peak_mib:.0f} MiB"
+        )
+        found.append(item)
+    return found
 
 
 def _frames(num_files: int, *, rounds: int) -> list[FrameResult]:
