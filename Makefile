@@ -17,6 +17,7 @@ EXHAUSTIVE = tests/exhaustive tests/spark/exhaustive integration/exhaustive
 EXHAUSTIVE_JOBS = 3
 EXHAUSTIVE_CASES = 10000
 PART = $(if $(ONE_IN),--one-in $(ONE_IN))
+PART_OF_ALL = $(if $(ONE_IN),$(PART) --of-all)
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
 DRIVER_TESTS = integration/test_fsspec_drivers.py
 ORDINARY = tests integration --ignore=$(DRIVER_TESTS)
@@ -96,7 +97,7 @@ tests:
 
 test-all: test exhaustive test-fsspec
 
-# ONE_IN=3 leaves out two of three cases of each test of the first two parts.
+# ONE_IN=3 leaves out two of three tests and cases.
 exhaustive: exhaustive-searches $(if $(TESTS),,exhaustive-again exhaustive-examples)
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
@@ -116,7 +117,7 @@ exhaustive-again:
 # Each Hypothesis test with ten times the examples.
 exhaustive-examples:
 	@$(PYTHON) bootstrap.py dev
-	$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
+	$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope $(PART_OF_ALL) -m hypothesis \
 		--hypothesis-profile thorough tests --ignore=tests/spark $(wildcard tests/exhaustive/test_odd_*)
 
 # In an environment of its own, what make test runs of Spark.
@@ -128,13 +129,13 @@ test-pyspark:
 	JAVA_HOME="$$(cat .venv/java-home)" build/pyspark-$(VERSION)/bin/python -m pytest -n $(JOBS) \
 		$(TOLERANT) $(or $(TESTS),-m "not race and not again" tests/spark)
 
-# What pyproject.toml promises at its lower end, on Python 3.10 where there is one.
+# What pyproject.toml promises at its lower end, on Python 3.10 where there is one (ONE_IN=3).
 test-oldest:
 	@$(PYTHON) bootstrap.py --no-java dev
 	@$(UV) venv --quiet --clear --no-python-downloads --python 3.10 build/oldest 2>/dev/null \
 		|| $(UV) venv --quiet --clear --python $(RUN) build/oldest
 	@$(UV) pip install --quiet --python build/oldest --resolution lowest-direct -e '.[test]'
-	build/oldest/bin/python -m pytest -n $(JOBS) $(TOLERANT) -W ignore::FutureWarning \
+	build/oldest/bin/python -m pytest -n $(JOBS) $(TOLERANT) $(PART_OF_ALL) -W ignore::FutureWarning \
 		$(or $(TESTS),-m "not race and not again" $(AT_THE_BOUNDS))
 
 # What lies beyond its upper bounds; where this passes they can be moved.

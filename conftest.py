@@ -54,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="of the tests and cases that prove rather than check, run one in N",
     )
+    parser.addoption(
+        "--of-all", action="store_true", help="with --one-in: of all tests, whatever they are for"
+    )
 
 
 def pytest_configure() -> None:
@@ -118,7 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             cases[test] += 1
     for item in _beyond_the_sample(items):
         item.add_marker("again")
-    left_out = _left_out(items, config.getoption("--one-in"))
+    drawn_from = items if config.getoption("--of-all") else [i for i in items if _proves(i)]
+    left_out = _left_out(drawn_from, config.getoption("--one-in"))
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
     sizes = Counter(_file_of(item.nodeid) for item in items)
@@ -150,18 +154,18 @@ def _test_of(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
+def _proves(item: pytest.Item) -> bool:
+    """Return whether a test belongs to what proves rather than checks, which may take hours."""
+    return item.nodeid.startswith(_PROOFS) or item.get_closest_marker("again") is not None
+
+
 def _left_out(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:
-    """Return what a part does without: checksums of the names draw one in N of what proves.
+    """Return what a part does without: checksums of the names draw one in N.
 
     So what is the first case of many tests, such as a kind of store, is not always the one. The
     tests of one script of Connect are drawn together, since its minutes are spent for one of them.
     """
-    return {
-        item
-        for item in items
-        if item.nodeid.startswith(_PROOFS) or item.get_closest_marker("again")
-        if crc32(_drawn_by(item.nodeid).encode()) % one_in
-    }
+    return {item for item in items if crc32(_drawn_by(item.nodeid).encode()) % one_in}
 
 
 def _drawn_by(nodeid: str) -> str:
