@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.errors.foreign_text import shown
@@ -30,6 +29,7 @@ from optimist.core.errors.kinds import (
     MISSING_PART_FILES,
 )
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.chosen_adds import ChosenAdds
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.commit_lines import parse_commit_lines
@@ -49,7 +49,6 @@ from optimist.core.log.parquet_actions import (
     action_rows,
     add_batches,
     has_file_actions,
-    open_parquet,
     remove_batches,
 )
 from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
@@ -63,10 +62,11 @@ from optimist.core.protocol.actions import (
     action_from_dict,
 )
 from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.values.column_chunks import ColumnChunks
 
 __all__ = ["CheckpointReader"]
 
-_BatchesOf: TypeAlias = Callable[[pq.ParquetFile, int], Iterator[pa.RecordBatch]]
+_BatchesOf: TypeAlias = Callable[[CheckpointFile, int], Iterator[pa.RecordBatch]]
 
 _PARALLEL_READS = 8
 _EXPANSION = 4
@@ -102,7 +102,7 @@ class CheckpointReader:
         self._limits = limits
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
-        self._footers: dict[str, tuple[pq.FileMetaData, int]] = {}
+        self._footers: dict[str, tuple[ColumnChunks, int]] = {}
         self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -266,12 +266,12 @@ class CheckpointReader:
             return _Top(path, lines.actions, files=files, has_files=files.num_rows > 0)
 
     @contextmanager
-    def _open(self, path: str) -> Iterator[tuple[pq.ParquetFile, int]]:
+    def _open(self, path: str) -> Iterator[tuple[CheckpointFile, int]]:
         with _explaining_errors(path), self._opened(path) as opened:
             yield opened
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[tuple[pq.ParquetFile, int]]:
+    def _opened(self, path: str) -> Iterator[tuple[CheckpointFile, int]]:
         """Open a file, and leave the errors of whatever is done with it as they are."""
         try:
             source = self._store.open_read(path)
@@ -283,12 +283,12 @@ class CheckpointReader:
             with _explaining_errors(path):
                 size_bytes = source.seek(0, os.SEEK_END)
                 footer = self._known_footer(path, size_bytes)
-                file = open_parquet(source, footer)
-                self._footers[path] = file.metadata, size_bytes
+                file = CheckpointFile(source, footer)
+                self._footers[path] = file.chunks, size_bytes
             with file:
                 yield file, size_bytes
 
-    def _known_footer(self, path: str, size_bytes: int) -> pq.FileMetaData | None:
+    def _known_footer(self, path: str, size_bytes: int) -> ColumnChunks | None:
         """Return the footer that was read before. Neither it nor the cache is of another file."""
         footer, known_bytes = self._footers.get(path, (None, size_bytes))
         if size_bytes != known_bytes:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.file_choice import FileChoice, Stage
 from optimist.core.log.file_table import FILES_SCHEMA
@@ -37,7 +37,7 @@ class ChosenAdds:
     def __init__(
         self,
         path: str,
-        file: pq.ParquetFile,
+        file: CheckpointFile,
         size_bytes: int,
         *,
         choice: FileChoice,

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["GroupBounds", "LeafBounds"]
@@ -45,8 +46,8 @@ class GroupBounds:
         groups: The row groups.
     """
 
-    def __init__(self, file: pq.ParquetFile, groups: Sequence[int]) -> None:
-        self._metadata = file.metadata
+    def __init__(self, file: CheckpointFile, groups: Sequence[int]) -> None:
+        self._chunks = file.chunks
         self._schema = file.schema_arrow
         self._groups = groups
         self._has_old_days = LegacyCalendar.of(file.metadata.metadata) is not None
@@ -84,7 +85,7 @@ class GroupBounds:
 
     def _statistics(self, group: int, index: int) -> pq.Statistics | None:
         try:
-            return self._metadata.row_group(group).column(index).statistics
+            return self._chunks.statistics(group, index)
         except (IndexError, OSError, pa.ArrowException):  # readers of the rows say why
             return None
 

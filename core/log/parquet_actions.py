@@ -7,12 +7,12 @@ a kind, and those are skipped. No Python object is made per file of the table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA, conform
 from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
 from optimist.core.log.parquet_batches import bounded_batches
@@ -29,7 +29,6 @@ __all__ = [
     "action_rows",
     "add_batches",
     "has_file_actions",
-    "open_parquet",
     "remove_batches",
 ]
 
@@ -51,13 +50,7 @@ _KEY_LEAVES = {
 _PARTITION_KEYS = "add.partitionValues.key_value.key"
 
 
-def open_parquet(source: BinaryIO, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Open the file. A known footer is not read again."""
-    # Spark may write timestamps as INT96. In nanoseconds they would end in the year 2262.
-    return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
-
-
-def action_rows(file: pq.ParquetFile, size_bytes: int, column: str) -> Iterator[dict[str, Any]]:
+def action_rows(file: CheckpointFile, size_bytes: int, column: str) -> Iterator[dict[str, Any]]:
     """Yield the bodies of one kind of action, without nulls. For kinds with few rows.
 
     Raises:
@@ -71,7 +64,7 @@ def action_rows(file: pq.ParquetFile, size_bytes: int, column: str) -> Iterator[
             yield _drop_nulls(row)
 
 
-def has_file_actions(file: pq.ParquetFile) -> bool:
+def has_file_actions(file: CheckpointFile) -> bool:
     """Return whether the footer shows adds or removes in the file, or leaves it open."""
     return any(
         _field_names(file, column) and _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}")
@@ -94,7 +87,7 @@ class AddReader:
         num_adds: The number of adds, if the footer shows it.
     """
 
-    def __init__(self, file: pq.ParquetFile, size_bytes: int) -> None:
+    def __init__(self, file: CheckpointFile, size_bytes: int) -> None:
         self._file = file
         self._size_bytes = size_bytes
         self._parsed = _needed_parsed_columns(file)
@@ -152,7 +145,7 @@ class AddReader:
         return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
-def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
+def add_batches(file: CheckpointFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
     """Yield all adds as batches of `FILES_SCHEMA` (see `AddReader`)."""
     return AddReader(file, size_bytes).batches()
 
@@ -177,14 +170,14 @@ def _ensure_sound(batch: pa.RecordBatch) -> None:
             raise ValueError(f"an add claims {least} bytes or rows")
 
 
-def remove_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
+def remove_batches(file: CheckpointFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
     """Yield the removes as batches of `TOMBSTONES_SCHEMA`."""
     for array in _struct_batches(file, size_bytes, "remove", TOMBSTONES_SCHEMA.names):
         yield _clear_data_change(conform(array, TOMBSTONES_SCHEMA))
 
 
 def _struct_batches(
-    file: pq.ParquetFile,
+    file: CheckpointFile,
     size_bytes: int,
     column: str,
     fields: list[str] | None,
@@ -213,7 +206,7 @@ def _struct_batches(
             yield array
 
 
-def _field_names(file: pq.ParquetFile, column: str) -> frozenset[str]:
+def _field_names(file: CheckpointFile, column: str) -> frozenset[str]:
     schema = file.schema_arrow
     index = schema.get_field_index(column)
     if index < 0:
@@ -224,7 +217,7 @@ def _field_names(file: pq.ParquetFile, column: str) -> frozenset[str]:
     return frozenset(field.name for field in kind)
 
 
-def _groups_with_values(file: pq.ParquetFile, leaf: str) -> list[int]:
+def _groups_with_values(file: CheckpointFile, leaf: str) -> list[int]:
     nulls = _null_counts(file, leaf)
     return [
         group
@@ -233,7 +226,7 @@ def _groups_with_values(file: pq.ParquetFile, leaf: str) -> list[int]:
     ]
 
 
-def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
+def _null_counts(file: CheckpointFile, leaf: str) -> list[int | None]:
     """Return the nulls per row group, None where unknown."""
     schema = file.schema
     leaves = [schema.column(index).path for index in range(len(schema))]
@@ -241,11 +234,11 @@ def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
     if leaf not in leaves:
         return [None] * count
     index = leaves.index(leaf)
-    found = (file.metadata.row_group(group).column(index).statistics for group in range(count))
+    found = (file.chunks.statistics(group, index) for group in range(count))
     return [item.null_count if item is not None and item.has_null_count else None for item in found]
 
 
-def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[tuple[str, str], ...]:
+def _needed_parsed_columns(file: CheckpointFile) -> tuple[tuple[str, str], ...]:
     """Return the struct columns that hold values which plain ones lack, with those columns."""
     present = _field_names(file, "add")
     pairs = (
@@ -259,7 +252,7 @@ def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: str) -> bool:
+def _has_gaps(file: CheckpointFile, present: frozenset[str], name: str, leaf: str) -> bool:
     """Return whether an add may lack the column, as far as the footer shows."""
     if name not in present:
         return True

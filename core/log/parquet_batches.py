@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from optimist.core.log.checkpoint_file import CheckpointFile
+
 __all__ = ["bounded_batches"]
 
 _WITHOUT_REPEATS = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
@@ -28,7 +30,7 @@ _MOST_JOINED_BYTES = 64 << 20
 
 
 def bounded_batches(
-    file: pq.ParquetFile,
+    file: CheckpointFile,
     columns: Sequence[str],
     groups: Sequence[int],
     *,
@@ -58,7 +60,7 @@ def bounded_batches(
         yield from _join_pieces(pieces, max_rows) if is_size_known and rows < max_rows else pieces
 
 
-def _leaf_indices(file: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
+def _leaf_indices(file: CheckpointFile, columns: Sequence[str]) -> list[int]:
     prefixes = tuple(f"{column}." for column in columns)
     schema = file.schema
     paths = (f"{schema.column(index).path}." for index in range(len(schema)))
@@ -66,10 +68,10 @@ def _leaf_indices(file: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
 
 
 def _safe_row_count(
-    file: pq.ParquetFile, group: int, leaves: Sequence[int], max_rows: int, max_bytes: int
+    file: CheckpointFile, group: int, leaves: Sequence[int], max_rows: int, max_bytes: int
 ) -> int:
     schema, metadata = file.schema, file.metadata.row_group(group)
-    chunks = [(schema.column(index), metadata.column(index)) for index in leaves]
+    chunks = [(schema.column(index), file.chunks.chunk(group, index)) for index in leaves]
     plain_bytes = sum(chunk.total_uncompressed_size for _, chunk in chunks)
     if plain_bytes > max_bytes:
         raise ValueError(f"a row group of {metadata.num_rows} rows unpacks to {plain_bytes} bytes")

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from optimist.core.errors import OptimistError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.file_table import file_keys
 from optimist.core.log.limits import LogLimits, most_unpacked_bytes, unpacked
-from optimist.core.log.parquet_actions import open_parquet
 from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.plugins.logstore import LogStore
 
@@ -79,7 +78,7 @@ class TypedFile:
                 yield file_keys(pa.RecordBatch.from_arrays(array.flatten(), names=names))
 
     def _structs(
-        self, file: pq.ParquetFile, size_bytes: int, column: str, schema: pa.Schema
+        self, file: CheckpointFile, size_bytes: int, column: str, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         wanted = pa.struct(list(schema))
         for array in self._arrays(file, size_bytes, column, [column]):
@@ -88,7 +87,7 @@ class TypedFile:
             yield pa.RecordBatch.from_arrays(array.flatten(), schema=schema)
 
     def _arrays(
-        self, file: pq.ParquetFile, size_bytes: int, column: str, wanted: list[str]
+        self, file: CheckpointFile, size_bytes: int, column: str, wanted: list[str]
     ) -> Iterator[pa.StructArray]:
         if file.schema_arrow.get_field_index(column) < 0:
             raise ValueError(f"it has no column {column!r}")
@@ -104,10 +103,10 @@ class TypedFile:
                     yield array
 
     @contextmanager
-    def _open(self) -> Iterator[tuple[pq.ParquetFile, int]]:
+    def _open(self) -> Iterator[tuple[CheckpointFile, int]]:
         with self.store.open_read(self.path) as source:
             try:
-                with open_parquet(source) as file:
+                with CheckpointFile(source) as file:
                     yield file, source.seek(0, os.SEEK_END)
             except OptimistError:
                 raise

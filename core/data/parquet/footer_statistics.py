@@ -18,6 +18,7 @@ from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DecimalType, StructType
+from optimist.core.values.column_chunks import ColumnChunks
 from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["ColumnPath", "FooterStatistics", "nan_free_columns", "stats_from_footer"]
@@ -109,15 +110,13 @@ class FooterStatistics:
         """
         calendar = LegacyCalendar.of(metadata.metadata)
         shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
-        groups = [
-            metadata.row_group(index_in_file) for index_in_file in range(metadata.num_row_groups)
-        ]
+        chunks = ColumnChunks(metadata)
         minimums: dict[str, Any] = {}
         maximums: dict[str, Any] = {}
         null_counts: dict[str, Any] = {}
         for column in self._columns:
             is_trusted = shows_nan or not column.is_float or column.path in nan_free
-            summary = _summarize_groups(groups, column, is_trusted)
+            summary = _summarize_groups(chunks, column, is_trusted)
             if calendar is not None and calendar.rebases(summary.low):
                 summary = _Summary(null_count=summary.null_count)
             low, high = _shorten(summary, self._string_prefix_length)
@@ -209,15 +208,16 @@ def _find_stored_column(
     )
 
 
-def _summarize_groups(
-    groups: Sequence[pq.RowGroupMetaData], column: _StoredColumn, is_trusted: bool
-) -> _Summary:
+def _summarize_groups(chunks: ColumnChunks, column: _StoredColumn, is_trusted: bool) -> _Summary:
+    metadata = chunks.metadata
+    num_rows_of = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     if column.is_missing:
-        return _Summary(null_count=sum(group.num_rows for group in groups))
+        return _Summary(null_count=sum(num_rows_of))
     if column.index_in_file is None:
         return _Summary()
     statistics = [
-        (group.column(column.index_in_file).statistics, group.num_rows) for group in groups
+        (chunks.statistics(group, column.index_in_file), num_rows)
+        for group, num_rows in enumerate(num_rows_of)
     ]
     null_counts = [
         item.null_count if item and item.has_null_count else None for item, _ in statistics

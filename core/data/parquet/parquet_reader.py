@@ -36,6 +36,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType
+from optimist.core.values.column_chunks import ColumnChunks
 from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
@@ -250,14 +251,14 @@ def _row_groups(metadata: pq.FileMetaData, part: FilePart) -> list[int]:
     if part.start == 0 and part.end is None:
         return list(numbers)
     end = float("inf") if part.end is None else part.end
-    return [number for number in numbers if part.start <= _first_byte(metadata, number) < end]
+    chunks = ColumnChunks(metadata)
+    return [number for number in numbers if part.start <= _first_byte(chunks, number) < end]
 
 
-def _first_byte(metadata: pq.FileMetaData, number: int) -> int:
-    group = metadata.row_group(number)
-    if group.num_columns == 0:
+def _first_byte(chunks: ColumnChunks, number: int) -> int:
+    if chunks.metadata.row_group(number).num_columns == 0:
         return 0
-    column = group.column(0)
+    column = chunks.chunk(number, 0)
     offset = column.data_page_offset
     if column.has_dictionary_page and column.dictionary_page_offset:
         offset = min(offset, column.dictionary_page_offset)

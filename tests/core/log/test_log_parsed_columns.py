@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
 from optimist.core.data.partition_values import partition_column_of
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.names import classic_checkpoint_name, commit_name, log_path_of
-from optimist.core.log.parquet_actions import add_batches, open_parquet, remove_batches
+from optimist.core.log.parquet_actions import add_batches, remove_batches
 from optimist.core.log.parsed_columns import partition_value_maps, statistics_texts
 from optimist.core.protocol.actions import Metadata, actions_to_bytes
 from optimist.core.schema.types import PrimitiveType, StructField
@@ -158,7 +159,7 @@ def parquet_of(rows, kind, column="add", **arguments):
 
 
 def adds_of(rows, kind, **arguments):
-    with open_parquet(io.BytesIO(parquet_of(rows, kind, **arguments))) as file:
+    with CheckpointFile(io.BytesIO(parquet_of(rows, kind, **arguments))) as file:
         return pa.Table.from_batches(add_batches(file, 1_000_000), FILES_SCHEMA).to_pylist()
 
 
@@ -249,7 +250,7 @@ def test_what_an_old_writer_left_out_means_what_its_absence_means():
     assert {row["dataChange"] for row in found} == {False}
     assert {row["stats"] for row in found} == {None}
     gone = parquet_of([{"path": "a"}], pa.struct({"path": pa.string()}), "remove")
-    with open_parquet(io.BytesIO(gone)) as file:
+    with CheckpointFile(io.BytesIO(gone)) as file:
         (batch,) = remove_batches(file, 1_000_000)
     assert batch.to_pylist()[0]["deletionTimestamp"] is None
 

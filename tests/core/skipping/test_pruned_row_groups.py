@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from optimist.core import DeltaLog
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.errors import TableError
+from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.file_table import FILES_SCHEMA, table_keys
 from optimist.core.log.group_bounds import GroupBounds
@@ -511,10 +512,13 @@ def test_bounds_of_columns_that_a_row_group_lacks_are_unknown():
         source = io.BytesIO()
         rows = [{"add": {"path": "f", **({"stats_parsed": stats} if stats else {})}}]
         pq.write_table(pa.Table.from_pylist(rows), source)
-        files.append(pq.ParquetFile(source))
+        files.append(CheckpointFile(source))
     whole, damaged = files
     forged = SimpleNamespace(
-        metadata=damaged.metadata, schema=whole.schema, schema_arrow=whole.schema_arrow
+        metadata=damaged.metadata,
+        chunks=damaged.chunks,
+        schema=whole.schema,
+        schema_arrow=whole.schema_arrow,
     )
     path = ("stats_parsed", "minValues", "i")
     found = [GroupBounds(each, [0]).leaf(path).low.to_pylist() for each in (whole, forged)]
