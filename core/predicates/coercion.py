@@ -290,8 +290,22 @@ def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     if literal.kind == "timestamp_ntz":
         return _compare_with_floor(op, value.date(), value.time() == dt.time())
     moment = instant(value, zone)
+    day = _last_day_begun(moment, zone)
+    is_exact = start_of_day(day, zone) == moment
+    one_day = dt.timedelta(days=1)
+    if is_exact and day > dt.date.min and start_of_day(day - one_day, zone) == moment:
+        return None  # the clocks skip the day before, so both days are equal to the constant
+    return _compare_with_floor(op, day, is_exact)
+
+
+def _last_day_begun(moment: dt.datetime, zone: dt.tzinfo) -> dt.date:
+    """Return the last day that begins at or before an instant.
+
+    Clocks that are turned back past midnight show the day before again.
+    """
     day = moment.astimezone(zone).date()
-    return _compare_with_floor(op, day, start_of_day(day, zone) == moment)
+    following = min(day, dt.date.max - dt.timedelta(days=1)) + dt.timedelta(days=1)
+    return following if start_of_day(following, zone) <= moment else day
 
 
 def _bind_timestamp(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:

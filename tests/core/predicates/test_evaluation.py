@@ -316,6 +316,29 @@ def test_the_sessions_zone_decides_what_a_text_means():
     assert evaluate(clocks, CASTS, zone="Europe/Berlin") is None
 
 
+@pytest.mark.parametrize(
+    ("zone", "sql", "expected"),
+    [
+        # At 02:31 UTC the clocks went back from one minute after midnight to 23:01.
+        ("America/St_Johns", "d < TIMESTAMP '2006-10-29 03:00:00Z'", [True, True, False]),
+        ("America/St_Johns", "d >= TIMESTAMP '2006-10-29 02:30:00Z'", [False, True, True]),
+        ("UTC", "d = TIMESTAMP '2006-10-29 00:00:00Z'", [False, True, False]),
+    ],
+)
+def test_days_are_compared_with_an_instant_by_the_instants_at_which_they_begin(zone, sql, expected):
+    days = pa.table({"d": [dt.date(2006, 10, day) for day in (28, 29, 30)]})
+    assert evaluate(Predicate.parse(sql), days, zone=zone).to_pylist() == expected
+
+
+def test_two_days_that_begin_at_one_instant_are_left_to_spark():
+    # The clocks of Apia skipped the 30th.
+    days = pa.table({"d": [dt.date(2011, 12, day) for day in (29, 30, 31)]})
+    equal = Predicate.parse("d = TIMESTAMP '2011-12-30 10:00:00Z'")
+    assert evaluate(equal, days, zone="Pacific/Apia") is None
+    last = Predicate.parse("d <= TIMESTAMP '9999-12-31 23:00:00Z'")
+    assert evaluate(last, days, zone="America/St_Johns").to_pylist() == [True] * 3
+
+
 def test_chunked_dictionary_and_large_columns_are_read_alike():
     table = pa.table(
         {
