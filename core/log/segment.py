@@ -258,7 +258,7 @@ def commits_of_same_log(
         version: The known version: `last_seen`'s or one above it.
 
     Returns:
-        The commits without a hole, from `last_seen` on. None if it is another log, or if it has
+        The commits without a hole, from `last_seen` on. Empty if it is another log, or if it has
         lost commits up to `version`.
     """
     first = commit_version(last_seen)

@@ -8,7 +8,8 @@ sidecar is deleted only if no remaining checkpoint names it.
 2. Choose commits, checkpoints and checksums; see `expired_log_files`.
 3. On a table with V2 checkpoints, first write one under a classic name. Engines that do not know V2
    names then find the protocol that they can't read, and not a truncated log.
-4. Delete the files, oldest first, and then files that a catalog had staged for the commits.
+4. Look whether the log is still that of the snapshot, and delete the files, oldest first, and then
+   files that a catalog had staged for the commits.
 5. If a checkpoint was deleted, delete sidecars that no remaining checkpoint names, once they have
    expired and are older than a day. A checkpoint that can't be read may name any sidecar, so then
    all of them stay.
@@ -28,6 +29,7 @@ from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
 from optimist.core.log.sidecars import sidecar_directory
 from optimist.core.log_upkeep.checkpoint import write_compatibility_checkpoint
+from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -104,6 +106,8 @@ class LogCleaner:
         Raises:
             TableError: The checkpoint of step 3 could not be written. Nothing was deleted.
             StorageError: The store failed. Files are deleted oldest first, so the rest has no hole.
+                Or the version is no longer in the log (kind `OPTIMIST_PREDECESSOR_MISSING`), and
+                nothing was deleted.
         """
         properties, log_path = snapshot.properties, snapshot.log_path
         cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
@@ -161,10 +165,15 @@ def _delete_expired(
     options: EngineOptions,
     clock: Clock,
 ) -> tuple[str, ...]:
-    """Run steps 3 to 5."""
+    """Run steps 3 to 5.
+
+    The timeline that the look guards against: we list the files -> the table is dropped and made
+    anew -> we delete the new log's first commits, which have the names of expired ones.
+    """
     log_path = snapshot.log_path
     if supports(snapshot.protocol, "v2Checkpoint"):
         write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
+    commits_after(store, snapshot)
     deleted = _delete_files(store, expired.paths)
     deleted += _delete_files(store, _staged_commits(store, log_path, expired.last_commit))
     if expired.has_checkpoint:

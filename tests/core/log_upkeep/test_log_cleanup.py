@@ -207,6 +207,26 @@ def test_no_hint_and_no_file_of_a_later_version_let_the_newest_commits_go():
     assert table.snapshot().files.equals(snapshot.files)
 
 
+def test_a_table_that_is_made_anew_behind_the_listing_keeps_its_commits(monkeypatch):
+    table = Table()
+    snapshot, list_from = table.snapshot(), table.store.list_from
+    anew = actions_to_bytes([CommitInfo(), Protocol(1, 2), Metadata("new", "{}")])
+
+    def replaced(path):
+        found = list(list_from(path))
+        monkeypatch.setattr(table.store, "list_from", list_from)
+        for status in found:
+            table.store.delete(status.path)
+        table.store.put_if_absent(commit_path(table.path, 0), anew)
+        return iter(found)
+
+    monkeypatch.setattr(table.store, "list_from", replaced)
+    with pytest.raises(StorageError) as caught:
+        table.cleaner.clean_up(table.store, snapshot, options=OPTIONS, clock=table.clock)
+    assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    assert table.names() == [commit_name(0)]
+
+
 def test_staged_commits_of_odd_names_are_left_alone():
     table = Table()
     odd = [f"{'9' * 5_000}.x.json", "\u0661.x.json", "1.x.json.txt", "x.json", ".x.json"]
