@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optimist.core.log.last_checkpoint import LastCheckpoint
     from optimist.core.maintenance.copies.clone import ClonedTable
     from optimist.core.maintenance.copies.restore import RestoredTable
-    from optimist.core.maintenance.fsck.findings import CheckedTable
+    from optimist.core.maintenance.fsck.findings import CheckedTable, UndoneRepair
     from optimist.core.maintenance.optimize.optimize_metrics import FileSizes, Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
     from optimist.core.options.engine import EngineOptions
@@ -81,6 +81,7 @@ __all__ = [
     "TableDetail",
     "TableTransaction",
     "VacuumProgress",
+    "UndoneRepair",
     "Vacuumed",
     "col",
     "run_sql",
@@ -125,6 +126,7 @@ _MODULES = {
     "TableTransaction": "optimist.core.table.table_transaction",
     "VacuumProgress": "optimist.core.maintenance.vacuum.vacuum",
     "Vacuumed": "optimist.core.maintenance.vacuum.vacuum",
+    "UndoneRepair": "optimist.core.maintenance.fsck.findings",
     "col": "optimist.core.predicates",
     "run_sql": "optimist.core.table.run_sql",
 }

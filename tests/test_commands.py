@@ -25,7 +25,7 @@ NO_COMMANDS_OF_LOGS = {
     "for_path", "fsck", "head", "lease", "log_path", "metadata", "options", "protocol",
     "resolve_commit", "scan", "scan_changes", "schema", "snapshot", "sql", "start_transaction",
     "store", "table",
-    "table_exists", "table_path", "to_arrow", "to_pandas", "to_polars", "version",
+    "table_exists", "table_path", "to_arrow", "to_pandas", "to_polars", "undo_repair", "version",
     "wait_for_background_work",
 }  # fmt: skip
 NO_COMMANDS_OF_TABLES = {"alias", "forName", "forPath", "isDeltaTable", "toDF"}

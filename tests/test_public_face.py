@@ -43,6 +43,7 @@ GIVEN_BY = {
     "TableChanges": "alter",
     "TableDetail": "detail",
     "TableTransaction": "transaction",
+    "UndoneRepair": "undo_repair",
     "Vacuumed": "vacuum",
     "VacuumProgress": "vacuum",
     "FileSelection": "file_selections",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,10 @@ from optimist.cli import by_need
 from optimist.cli.commands.arguments import Url
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
+from optimist.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from optimist.core import DeltaLog
 
 __all__ = ["COMMANDS"]
 
@@ -32,6 +36,14 @@ def fsck(
             help="With --repair: take files that are gone out of the table. Their rows are lost.",
         ),
     ] = False,
+    undo: Annotated[
+        str | None,
+        typer.Option(
+            "--undo",
+            metavar="RECORD",
+            help="Undo a repair instead, by its record below _delta_log/_repairs.",
+        ),
+    ] = None,
 ) -> int:
     """Check a table for damage. The exit code is 1 if there is any, or some is left.
 
@@ -40,6 +52,14 @@ def fsck(
     Example: optimist fsck s3://bucket/flights --deep
     """
     log = session.open(url)
+    if undo is not None:
+        if deep or repair or drop_missing_files:
+            raise UsageError(
+                "--undo goes with no other option of fsck. Nothing was done.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="undo",
+            )
+        return _undo(session, log, undo)
     with by_need.progress_bar("fsck") as advance:
         checked = log.fsck(
             deep=deep,
@@ -47,17 +67,26 @@ def fsck(
             drop_missing_files=drop_missing_files,
             progress=lambda told: advance(told.files_done, told.num_files),
         )
-    facts = {
+    facts: dict[str, object] = {
         "version": checked.version,
         "commits": checked.num_commits,
         "files": checked.num_files,
         "deep": checked.is_deep,
         "found": checked.findings.num_rows,
     }
+    if checked.record is not None:
+        facts["record"] = checked.record
     rows = {"steps": checked.steps} if repair else {}
     folded = ("path", "proof", "repair", "savedAs")
     session.show(facts, folded=folded, **rows, findings=checked.findings)
     return FOUND if checked.findings.num_rows else FINE
+
+
+def _undo(session: Session, log: DeltaLog, record: str) -> int:
+    undone = log.undo_repair(record)
+    facts = {"record": undone.record, "left": undone.num_left}
+    session.show(facts, folded=("path", "leftBecause"), steps=undone.steps)
+    return FOUND if undone.num_left else FINE
 
 
 def doctor(

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.fsck.fsck import check_table
     from optimist.core.maintenance.fsck.missing_files_commit import drop_missing_files
     from optimist.core.maintenance.fsck.repair import RepairCommits, repair_table
+    from optimist.core.maintenance.fsck.undo import undo_repair
+    from optimist.core.maintenance.fsck.undone_commits import UndoCommits
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.dropped_columns import columns_by_footers
     from optimist.core.maintenance.optimize.optimize import optimize
@@ -80,6 +82,7 @@ __all__ = [
     "StreamOptions",
     "StreamPlanner",
     "TableChanges",
+    "UndoCommits",
     "VacuumRequest",
     "VersionSource",
     "change_feed",
@@ -108,6 +111,7 @@ __all__ = [
     "scan_changes",
     "source_rows",
     "start_options",
+    "undo_repair",
     "update",
     "vacuum",
     "write",
@@ -137,6 +141,7 @@ _MODULES = {
     "StreamOptions": "optimist.core.streams.options",
     "StreamPlanner": "optimist.core.streams.planner",
     "TableChanges": "optimist.core.commands.alter.table_changes",
+    "UndoCommits": "optimist.core.maintenance.fsck.undone_commits",
     "VacuumRequest": "optimist.core.maintenance.vacuum.vacuum",
     "VersionSource": "optimist.core.maintenance.copies.clone_source",
     "change_feed": "optimist.core.changes.feed",
@@ -165,6 +170,7 @@ _MODULES = {
     "run_over": "optimist.core.table.sql_statements",
     "scan_changes": "optimist.core.changes.change_scan",
     "source_rows": "optimist.core.local.merge.stored_source",
+    "undo_repair": "optimist.core.maintenance.fsck.undo",
     "update": "optimist.core.local.commands",
     "vacuum": "optimist.core.maintenance.vacuum.vacuum",
     "write": "optimist.core.local.write",

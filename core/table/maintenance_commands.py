@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.copies.clone import ClonedTable
     from optimist.core.maintenance.copies.clone_source import CloneSource
     from optimist.core.maintenance.copies.restore import RestoredTable
-    from optimist.core.maintenance.fsck.findings import CheckedTable
+    from optimist.core.maintenance.fsck.findings import CheckedTable, UndoneRepair
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.optimize_metrics import Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
@@ -398,6 +398,30 @@ class MaintenanceCommands(TableHandle):
         drop = self._drop_missing_files if drop_missing_files else None
         commits = by_need.RepairCommits(self._recompute_files, drop)
         return by_need.repair_table(self.table, self.snapshot, commits, deep=deep, report=report)
+
+    @one_operation
+    def undo_repair(self, record: str) -> UndoneRepair:
+        """Undo what a repair by `fsck` did, where it is still what the repair left.
+
+        Files that left the log are put back from their copies, the checkpoint and the hint that the
+        repair wrote are removed, and its commits are undone by another commit. What others have
+        written since stays; `steps` of the result tells what was done, and what was left and why.
+        An undo that was stopped can be run again.
+
+        Args:
+            record: The name of the repair's record, `CheckedTable.record`.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            ProtocolError: The table needs a feature that this engine can't write.
+            UsageError: The table has no such record.
+            TableError: The log is not the one that was repaired, or was cleaned up since; or the
+                record is damaged (kind `OPTIMIST_REPAIR_NOT_UNDOABLE`). Nothing was done.
+            StorageError: The store failed. What was done before stays.
+        """
+        ensure_text(record, "record")
+        commits = by_need.UndoCommits(self._begin, self.snapshot)
+        return by_need.undo_repair(self.table, record, commits)
 
     def _drop_missing_files(self) -> CommitResult | None:
         return by_need.drop_missing_files(self._begin())

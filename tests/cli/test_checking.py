@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from optimist.cli.work import examination
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
+from optimist.core.maintenance.fsck.findings import REPAIRS
 from optimist.logstores import LocalLogStore
 
 
@@ -54,6 +56,32 @@ def test_fsck_repairs_only_what_it_is_asked_to_repair(shell, table):
     told = shell.json("fsck", table, "--repair", "--drop-missing-files")
     assert [step["step"] for step in told["steps"]] == ["commit 4: FSCK"]
     assert shell.json("count", table) == {"rows": 8}
+
+
+def test_fsck_undoes_a_repair_and_tells_what_it_left(shell, table):
+    bad = Path(table) / "_delta_log" / f"{2:020}.crc"
+    bad.write_text("{")
+    os.utime(bad, (1, 1))
+    record = shell.json("fsck", table, "--repair")["record"]
+    assert shell("fsck", table, "--undo", record, "--deep").status == 2
+    told = shell.json("fsck", table, "--undo", record)
+    assert (told["record"], told["left"]) == (record, 0)
+    assert [step["step"] for step in told["steps"]] == ["put back"]
+    assert bad.read_text() == "{"
+    assert (
+        shell.json("fsck", table, "--undo", f"{table}/_delta_log/_repairs/{record}/")["steps"] == []
+    )
+    bad.write_text("of another")
+    told = shell.json("fsck", table, "--undo", record, status=1)
+    assert told["steps"][0]["leftBecause"] == "another file is there"
+    assert shell("fsck", table, "--undo", "nix").status == 2
+
+
+def test_the_schema_of_fsck_has_every_kind_of_finding():
+    schemas = Path(__file__).parents[2] / "cli" / "schemas"
+    schema = json.loads((schemas / "fsck.json").read_text())
+    kind = schema["properties"]["findings"]["items"]["properties"]["kind"]
+    assert kind["enum"] == list(REPAIRS)
 
 
 def test_fsck_names_damage_where_no_version_can_be_read(shell, tmp_path):

@@ -20,11 +20,13 @@ from optimist.core import (
     Identity,
     NewColumn,
     Operation,
+    UndoneRepair,
     VacuumProgress,
     col,
 )
 from optimist.core.errors.short_repr import REPR_LIMIT
 from optimist.core.log.file_table import add_files
+from optimist.core.maintenance.fsck.findings import UNDONE_STEPS
 
 WIDE = {f"column {number}": "string" for number in range(60)}
 PROPERTIES = {
@@ -58,6 +60,7 @@ def values_of(log: DeltaLog, progress: list[FileProgress]) -> list[Any]:
 
 
 MADE_ALONE: list[Any] = [
+    UndoneRepair("20260102T030405Z-1a2b3c4d", 0, UNDONE_STEPS.empty_table()),
     Column("id", "bigint", identity=Identity()),
     Identity(),
     NewColumn("x", "int"),

@@ -17,8 +17,10 @@ __all__ = [
     "REPAIRS",
     "STEPS",
     "STOPS_READERS",
+    "UNDONE_STEPS",
     "CheckedTable",
     "Finding",
+    "UndoneRepair",
     "findings_table",
 ]
 
@@ -114,6 +116,16 @@ STEPS = pa.schema(
 )
 """One row per step of a repair. `savedAs` is the copy of a file that left the log."""
 
+UNDONE_STEPS = pa.schema(
+    [
+        ("time", pa.string()),
+        ("step", pa.string()),
+        ("path", pa.string()),
+        ("leftBecause", pa.string()),
+    ]
+)
+"""One row per step of an undo. `leftBecause` is null for a step that was done."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -151,6 +163,7 @@ class CheckedTable:
         findings: What was found, columns of `FINDINGS`; no row for a healthy table. After a repair,
             what is left.
         steps: What a repair has done, columns of `STEPS`.
+        record: The name of the record of a repair, by which it can be undone; None without one.
     """
 
     version: int | None
@@ -159,6 +172,25 @@ class CheckedTable:
     is_deep: bool
     findings: pa.Table = field(repr=False)
     steps: pa.Table = field(default_factory=STEPS.empty_table, repr=False)
+    record: str | None = None
+
+    _repr_html_ = field_html
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRepair:
+    """The result of the undo of a repair.
+
+    Attributes:
+        record: The name of the repair's record.
+        num_left: How many steps were left, since others have changed since what the repair left.
+        steps: What was done and what was left, columns of `UNDONE_STEPS`; no row if all was undone
+            before.
+    """
+
+    record: str
+    num_left: int
+    steps: pa.Table = field(repr=False)
 
     _repr_html_ = field_html
 

@@ -12,7 +12,8 @@
    that are gone are taken out of the table in another one.
 6. The table is checked again.
 
-If a run is killed, the table is no worse than before, and the next run does the rest.
+If a run is killed, the table is no worse than before, and the next run does the rest. What a run
+has done can be undone (`undo.py`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ import pyarrow.compute as pc
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.checkpoint_kinds import written_checkpoint
-from optimist.core.log.names import LAST_CHECKPOINT, parse_log_file_name
+from optimist.core.log.names import LAST_CHECKPOINT, commit_path, parse_log_file_name
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.maintenance.fsck.findings import CheckedTable, Finding
 from optimist.core.maintenance.fsck.fsck import check_table, examine
-from optimist.core.maintenance.fsck.saved_files import SavedFiles
+from optimist.core.maintenance.fsck.saved_files import SavedFiles, digest_of
 from optimist.core.maintenance.fsck.second_look import is_there, status_now
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus
@@ -83,19 +84,27 @@ def repair_table(
     checked, found = examine(table, load, deep=deep, report=report)
     if checked.version is None or not checked.findings.num_rows:
         return checked
-    saved = SavedFiles(table)
-    _repair_log(table, load, found, saved)
+    snapshot = load()
+    saved = SavedFiles(table, _last_commit_of(snapshot))
+    _repair_log(table, snapshot, found, saved)
     _repair_data(table, checked.findings, commits, saved)
     if not saved.steps().num_rows:
         return checked
-    return replace(check_table(table, load, deep=deep, report=report), steps=saved.steps())
+    left = check_table(table, load, deep=deep, report=report)
+    return replace(left, steps=saved.steps(), record=saved.name)
+
+
+def _last_commit_of(snapshot: Snapshot) -> str:
+    segment = snapshot.segment
+    if segment is None or segment.last_commit is None:
+        return commit_path(snapshot.log_path, snapshot.version)
+    return segment.last_commit.path
 
 
 def _repair_log(
-    table: TableRef, load: Callable[[], Snapshot], found: list[Finding], saved: SavedFiles
+    table: TableRef, snapshot: Snapshot, found: list[Finding], saved: SavedFiles
 ) -> None:
     """Run steps 2 to 4."""
-    snapshot = load()
     ensure_writable(
         snapshot.protocol,
         snapshot.metadata,
@@ -110,11 +119,13 @@ def _repair_log(
     writes = any(each.kind in _OF_CHECKPOINTS and each.files for each in found)
     first = _in_the_way(table, wanted.values(), snapshot.version) if writes else []
     wanted |= {status.path: status for status in first}
-    copies = {path: saved.save(status) for path, status in wanted.items()}
+    hint = status_now(table.store, join(table.log_path, LAST_CHECKPOINT)) if writes else None
+    copied = wanted if hint is None else wanted | {hint.path: hint}
+    copies = {path: saved.save(status) for path, status in copied.items()}
     for status in first:
         _remove(status, copies, saved)
     if writes:
-        _write_checkpoint(table, snapshot, saved)
+        _write_checkpoint(table, snapshot, _base_of(snapshot, found), saved)
     for status in wanted.values():
         if status not in first:
             _remove(status, copies, saved)
@@ -141,7 +152,25 @@ def _remove(status: FileStatus, copies: dict[str, str | None], saved: SavedFiles
         saved.remove(status, copy)
 
 
-def _write_checkpoint(table: TableRef, snapshot: Snapshot, saved: SavedFiles) -> None:
+def _base_of(snapshot: Snapshot, found: Iterable[Finding]) -> str | None:
+    """Return the file without which a version can't be read once its new checkpoint is gone.
+
+    It is the checkpoint that the version was read from; if that is a damaged one, what it can be
+    read from without it; and without any checkpoint the first commit.
+    """
+    segment = snapshot.segment
+    if segment is None or segment.checkpoint is None:
+        return commit_path(snapshot.log_path, 0)
+    first = segment.checkpoint.files[0].path
+    for each in found:
+        if first in [status.path for status in each.files]:
+            return each.base
+    return first
+
+
+def _write_checkpoint(
+    table: TableRef, snapshot: Snapshot, base: str | None, saved: SavedFiles
+) -> None:
     """Write the newest version as a checkpoint, and read it back as a whole."""
     last = write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
     written = written_checkpoint(table.log_path, last, table.clock.now_ms())
@@ -149,7 +178,11 @@ def _write_checkpoint(table: TableRef, snapshot: Snapshot, saved: SavedFiles) ->
     reader.state_actions()
     for _ in reader.live_files():
         pass
-    saved.note("checkpoint", written.files[0].path)
+    path = written.files[0].path
+    status = status_now(table.store, path)
+    saved.note("checkpoint", path, left=None if status is None else status.identity, base=base)
+    hint = digest_of(last.to_json(table.options).encode())
+    saved.note("hint", join(table.log_path, LAST_CHECKPOINT), left=hint)
 
 
 def _repair_data(
