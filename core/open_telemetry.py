@@ -1,4 +1,4 @@
-"""Spans and metrics of OpenTelemetry for commits, the opening of tables, and scans.
+"""Spans and metrics of OpenTelemetry for commits, the opening of tables, scans, and requests.
 
 It needs the extra `otel`, and a program that has set up an SDK of OpenTelemetry; without an SDK
 the API does nothing. docs/observability.md lists the names.
@@ -26,6 +26,7 @@ _DURATIONS: dict[WorkName, str] = {
     "commit": "How long a commit took",
     "open": "How long finding a version took",
     "scan": "How long choosing files took",
+    "request": "How long a store worked on a request",
 }
 _BOUNDARIES_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 """The SDK's own boundaries are for milliseconds."""
@@ -69,6 +70,12 @@ class _Reporter:
             unit="{conflict}",
             description="Commits that another commit stopped",
         )
+        self._requests = meter.create_counter(
+            "optimist.requests", unit="{request}", description="Requests to stores"
+        )
+        self._bytes = meter.create_counter(
+            "optimist.request.bytes", unit="By", description="What requests wrote and read"
+        )
         self._durations = {
             name: meter.create_histogram(
                 f"optimist.{name}.duration",
@@ -80,14 +87,18 @@ class _Reporter:
         }
 
     def begin(self, work: Work) -> Callable[[Ended], None]:
-        """Begin a span, which spans of a store's SDK then belong to."""
-        span = self._tracer.start_span(
-            f"optimist.{work.name}", attributes={"optimist.table": work.table_path}
-        )
-        token = context.attach(trace.set_span_in_context(span))
+        """Begin a span, which spans of a store's SDK then belong to.
+
+        They belong to the commit or the opening, not to the request: a listing is a request that
+        goes on while its caller does something else.
+        """
+        span = self._tracer.start_span(f"optimist.{work.name}", attributes=_table_of(work))
+        is_current = work.name != "request"
+        token = context.attach(trace.set_span_in_context(span)) if is_current else None
 
         def end(ended: Ended) -> None:
-            context.detach(token)
+            if token is not None:
+                context.detach(token)
             try:
                 self._describe(span, ended)
             finally:
@@ -103,7 +114,7 @@ class _Reporter:
             span.set_status(Status(StatusCode.ERROR))  # messages of SDKs may hold signed URLs
 
     def _count(self, work: Work, ended: Ended) -> None:
-        about: dict[str, Fact] = {"optimist.table": work.table_path}
+        about = _table_of(work)
         error = _facts_of(ended.error)
         if error:
             about["error.type"] = error["error.type"]
@@ -111,16 +122,30 @@ class _Reporter:
             about["optimist.outcome"] = ended.facts.get("outcome", "unknown")
             self._commits.add(1, about)
             self._count_attempts(work, ended)
+        elif work.name == "request":
+            self._count_request(about, ended)
         self._durations[work.name].record(ended.elapsed_s, about)
 
+    def _count_request(self, about: dict[str, Fact], ended: Ended) -> None:
+        for name in ("store", "store.operation"):
+            about[f"optimist.{name}"] = ended.facts.get(name, "unknown")
+        self._requests.add(1, about)
+        size_bytes = ended.facts.get("store.bytes")
+        if isinstance(size_bytes, int):
+            self._bytes.add(size_bytes, about)
+
     def _count_attempts(self, work: Work, ended: Ended) -> None:
-        about: dict[str, Fact] = {"optimist.table": work.table_path}
+        about = _table_of(work)
         attempts = ended.facts.get("attempts", 1)
         if isinstance(attempts, int) and attempts > 1:
             self._retries.add(attempts - 1, about)
         if _is_conflict(ended.error):
             kind = _facts_of(ended.error).get("error.kind", "")
             self._conflicts.add(1, {**about, "optimist.error.kind": kind})
+
+
+def _table_of(work: Work) -> dict[str, Fact]:
+    return {"optimist.table": work.table_path} if work.table_path else {}
 
 
 def _is_conflict(error: BaseException | None) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "LOG_DIRECTORY",
     "join",
     "name_of",
     "normalize",
@@ -23,6 +24,8 @@ __all__ = [
     "without_dots",
 ]
 
+LOG_DIRECTORY = "_delta_log"
+"""The name of the directory in a table that holds its log."""
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?=/|[^/\\]*://)")
 
 

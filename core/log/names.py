@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optimist.core.paths import join
+from optimist.core.paths import LOG_DIRECTORY, join
 from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [
     "LAST_CHECKPOINT",
-    "LOG_DIRECTORY",
     "LogFileKind",
     "LogFileName",
     "checksum_name",
@@ -30,7 +29,6 @@ __all__ = [
     "v2_checkpoint_name",
 ]
 
-LOG_DIRECTORY = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
 
 

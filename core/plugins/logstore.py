@@ -28,6 +28,7 @@ from optimist.core.errors import LogFileExistsError, StorageError
 from optimist.core.plugins.created_tags import CreatedTags
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.runtime.observed_requests import observe_requests
 from optimist.core.secrets import Options
 
 __all__ = ["COMMIT_REPLACED", "NO_ATOMIC_CREATE", "FileStatus", "LogStore", "PutOutcome"]
@@ -38,6 +39,13 @@ everything that was derived from it."""
 NO_ATOMIC_CREATE = "OPTIMIST_NO_ATOMIC_CREATE"
 """The kind of a `ConfigError`: the store can't create files so that only one of two writers wins.
 An arbiter that decides who wins makes the store usable."""
+
+_CALLS = (
+    *("put_if_absent", "put_overwrite", "put_file_if_absent", "put_data_file"),
+    *("read_bytes", "open_read", "find", "delete", "delete_data_files"),
+)
+_LISTINGS = ("list_from", "list_below", "list_names")
+"""The requests of which observers are told, those that return at once and those that go on."""
 
 
 class PutOutcome(enum.Enum):
@@ -110,6 +118,10 @@ class LogStore(ABC):
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options: Mapping[str, str] = Options(options)
         self._created = CreatedTags()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        observe_requests(cls, _CALLS, _LISTINGS)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # options may be secrets; `describe` tells more

@@ -1,4 +1,4 @@
-"""Observers of long work: commits, the opening of tables, scans.
+"""Observers of work: commits, the opening of tables, scans, requests to stores.
 
 Whoever measures this engine registers an observer by a name. It is told when a piece of work
 begins, and is told the outcome when the work ends, in the thread of the work. What an observer
@@ -17,13 +17,23 @@ from typing import Literal, TypeAlias
 from optimist.core.runtime.clock import SystemClock
 from optimist.core.secrets import without_secrets
 
-__all__ = ["Ended", "Fact", "Observer", "Work", "WorkName", "observe", "observed"]
+__all__ = [
+    "Ended",
+    "Fact",
+    "Observer",
+    "ToldWork",
+    "Work",
+    "WorkName",
+    "has_observers",
+    "observe",
+    "observed",
+]
 
 _LOG = logging.getLogger(__name__)
 _CLOCK = SystemClock()
 
 Fact: TypeAlias = str | int | bool
-WorkName: TypeAlias = Literal["commit", "open", "scan"]
+WorkName: TypeAlias = Literal["commit", "open", "scan", "request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,8 @@ class Work:
 
     Attributes:
         name: The kind of work.
-        table_path: The table, without passwords and tokens.
+        table_path: The table, without passwords and tokens. Empty for a request about a file that
+            is not in a log.
     """
 
     name: WorkName
@@ -73,6 +84,33 @@ def observe(name: str, observer: Observer | None) -> None:
         _OBSERVERS[name] = observer
 
 
+def has_observers() -> bool:
+    """Return whether there is anybody to tell."""
+    return bool(_OBSERVERS)
+
+
+class ToldWork:
+    """A piece of work of which the observers have been told, until its end.
+
+    Args:
+        name: The kind of work.
+        table_path: The table.
+
+    Attributes:
+        facts: What is known of it, to which whoever does the work adds.
+    """
+
+    def __init__(self, name: WorkName, table_path: str) -> None:
+        self.facts: dict[str, Fact] = {}
+        self._told = _begin(Work(name, without_secrets(table_path)))
+
+    def end(self, elapsed_s: float, error: BaseException | None) -> None:
+        """Tell the observers that the work has ended."""
+        ended = Ended(elapsed_s, self.facts, error)
+        for by, end in reversed(self._told):
+            _call(by, end, ended)
+
+
 @contextmanager
 def observed(name: WorkName, table_path: str) -> Iterator[dict[str, Fact]]:
     """Tell the observers of the work in the block.
@@ -84,22 +122,18 @@ def observed(name: WorkName, table_path: str) -> Iterator[dict[str, Fact]]:
     Yields:
         The facts, to which the block adds what it learns.
     """
-    facts: dict[str, Fact] = {}
-    if not _OBSERVERS:
-        yield facts
+    if not has_observers():
+        yield {}
         return
-    start_s = _CLOCK.monotonic_s()
-    told = _begin(Work(name, without_secrets(table_path)))
+    start_s, work = _CLOCK.monotonic_s(), ToldWork(name, table_path)
     error: BaseException | None = None
     try:
-        yield facts
+        yield work.facts
     except BaseException as raised:
         error = raised
         raise
     finally:
-        ended = Ended(_CLOCK.monotonic_s() - start_s, facts, error)
-        for by, end in reversed(told):
-            _call(by, end, ended)
+        work.end(_CLOCK.monotonic_s() - start_s, error)
 
 
 def _begin(work: Work) -> list[tuple[str, Callable[[Ended], None]]]:

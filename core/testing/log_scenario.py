@@ -26,9 +26,10 @@ from optimist.core.errors import (
     CommitOutcomeUnknownError,
     StorageError,
 )
-from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_name
+from optimist.core.log.names import commit_path, parse_log_file_name
 from optimist.core.log.segment import commit_version, list_commits_after
 from optimist.core.options.engine import EngineOptions
+from optimist.core.paths import LOG_DIRECTORY
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes, actions_to_bytes
 from optimist.core.protocol.group_tags import transactions_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.log.names import LOG_DIRECTORY
+from optimist.core.paths import LOG_DIRECTORY
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.testing.scheduler import Line, Operation, Raised, World

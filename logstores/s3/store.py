@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
-from optimist.core.log.names import LOG_DIRECTORY, commit_name
-from optimist.core.paths import join
+from optimist.core.log.names import commit_name
+from optimist.core.paths import LOG_DIRECTORY, join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome

@@ -39,8 +39,8 @@ from optimist.core.errors import (
 )
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commits import read_commit_info
-from optimist.core.log.names import LOG_DIRECTORY, commit_name, parse_log_file_name
-from optimist.core.paths import join, name_of, parent_of
+from optimist.core.log.names import commit_name, parse_log_file_name
+from optimist.core.paths import LOG_DIRECTORY, join, name_of, parent_of
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin

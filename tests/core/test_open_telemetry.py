@@ -15,15 +15,21 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from optimist.core import DeltaLog
-from optimist.core.errors import DeltaConcurrentModificationException, TableNotFoundError
+from optimist.core.errors import (
+    DeltaConcurrentModificationException,
+    LogFileNotFoundError,
+    TableNotFoundError,
+)
 from optimist.core.log.file_table import add_files
 from optimist.core.open_telemetry import observe_with_open_telemetry, stop_open_telemetry
 from optimist.core.runtime.observers import observe, observed
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores import LocalLogStore
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "dashboards" / "grafana.json"
 PAGE = DASHBOARD.parents[1] / "observability.md"
 ROWS = pa.table({"x": [1, 2, 3]})
+COMMIT = f"_delta_log/{0:020}.json"
 
 
 class Seen:
@@ -118,6 +124,54 @@ def test_a_conflict_is_counted_by_its_kind(seen, tmp_path):
     assert (about["optimist.error.kind"], number) == (error.kind, 1)
     outcomes = {about["optimist.outcome"]: n for about, n in seen.sums("optimist.commits")}
     assert outcomes == {"committed": 2, "not committed": 1}
+
+
+def test_requests_are_counted_by_store_and_operation(seen, tmp_path):
+    log = DeltaLog.for_path(str(tmp_path))
+    log.append(ROWS)
+    DeltaLog(log.table_path, LocalLogStore()).snapshot()
+    (put,) = [
+        each
+        for each in seen.spans("optimist.request")
+        if each.attributes["optimist.store.operation"] == "put_if_absent"
+        and "optimist.store.outcome" in each.attributes
+        and each.attributes["optimist.store.bytes"] == (tmp_path / COMMIT).stat().st_size
+    ]
+    assert put.attributes["optimist.table"] == log.table_path
+    assert put.attributes["optimist.store"] == "LocalLogStore"
+    assert put.attributes["optimist.store.outcome"] == "created"
+    counted = {
+        (about["optimist.store.operation"], about.get("error.type")): number
+        for about, number in seen.sums("optimist.requests")
+        if about.get("optimist.table") == log.table_path
+    }
+    assert counted["read_bytes", None] >= 1
+    assert counted["list_from", None] >= 1
+    assert sum(number for _, number in seen.sums("optimist.requests")) == len(
+        seen.spans("optimist.request")
+    )
+    read = [n for about, n in seen.sums("optimist.request.bytes") if "read_bytes" in about.values()]
+    assert read[0] >= (tmp_path / COMMIT).stat().st_size
+
+
+def test_a_request_within_a_request_and_one_left_early_count_once(seen, tmp_path):
+    class Twice(LocalLogStore):
+        def read_bytes(self, path):
+            return super().read_bytes(path)[: len(super().read_bytes(path))]
+
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(name)
+    store = Twice()
+    assert store.read_bytes(f"{tmp_path}/a") == b"a"
+    listing = store.list_from(f"{tmp_path}/a")
+    assert next(listing).name == "a"
+    assert store.read_bytes(f"{tmp_path}/b") == b"b"
+    del listing
+    with pytest.raises(LogFileNotFoundError):
+        store.read_bytes(f"{tmp_path}/none")
+    told = [each.attributes["optimist.store.operation"] for each in seen.spans("optimist.request")]
+    assert sorted(told) == ["list_from", "read_bytes", "read_bytes", "read_bytes"]
+    assert seen.spans("optimist.request")[-1].attributes["error.type"] == "LogFileNotFoundError"
 
 
 def test_spans_of_others_belong_to_ours_while_the_work_goes_on(seen):

@@ -23,9 +23,8 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED
-from optimist.core.log.names import LOG_DIRECTORY
 from optimist.core.maintenance.convert.sink_log import SINK_LOG, committed_by_sink
-from optimist.core.paths import join, strip_file_scheme
+from optimist.core.paths import LOG_DIRECTORY, join, strip_file_scheme
 from optimist.core.schema.types import StructType
 from optimist.core.values.unicode_text import is_unicode
 

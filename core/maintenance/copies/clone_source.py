@@ -18,7 +18,6 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.log.file_table import files_table
-from optimist.core.log.names import LOG_DIRECTORY
 from optimist.core.maintenance.convert.conversion_commit import (
     ICEBERG,
     PARQUET,
@@ -29,7 +28,7 @@ from optimist.core.maintenance.convert.conversion_commit import (
 from optimist.core.maintenance.convert.convert import files_found, read_footers
 from optimist.core.maintenance.copies.copied_files import copies_directory
 from optimist.core.maintenance.copies.files_there import ensure_files_there
-from optimist.core.paths import with_file_scheme
+from optimist.core.paths import LOG_DIRECTORY, with_file_scheme
 from optimist.core.protocol.actions import DomainMetadata, Metadata, Protocol
 from optimist.core.protocol.gates import protocol_for_new_table
 from optimist.core.snapshot import Snapshot

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from optimist.core.data.intents.intents import INTENTS
 from optimist.core.data.partition_values import escape_hive
-from optimist.core.log.names import LOG_DIRECTORY
+from optimist.core.paths import LOG_DIRECTORY
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["HiddenNames"]
