@@ -108,7 +108,8 @@ def _with_common_options(command: Callable[..., int]) -> Callable[..., int]:
         def work() -> int:
             options = gathered_options(conf or (), conf_file, os.environ)
             try:
-                return command(Session(options, output is OutputForm.JSON), **given)
+                with by_need.opening_bar():
+                    return command(Session(options, output is OutputForm.JSON), **given)
             except TableNotFoundError as error:
                 raise by_need.with_nearest(error, options) from error
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from optimist.cli.answers.answer import Answer
     from optimist.cli.answers.json_columns import json_facts
     from optimist.cli.answers.live_commits import show_commits
-    from optimist.cli.answers.progress_bars import progress_bar
     from optimist.cli.answers.show import show
     from optimist.cli.report.table_report import table_report
     from optimist.cli.work.columns import schema_rows
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.tables_below import tables_below
     from optimist.cli.work.version_difference import difference_of
     from optimist.cli.work.watched_commits import watch_commits
+    from optimist.core.runtime.progress_bars import opening_bar, progress_bar
     from optimist.core.statements.history import detail_rows, history_rows
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.table.run_sql import run_sql
@@ -37,6 +37,7 @@ __all__ = [
     "explain_files",
     "history_rows",
     "json_facts",
+    "opening_bar",
     "overtaken_commits",
     "progress_bar",
     "run_sql",
@@ -64,8 +65,9 @@ __getattr__ = names_by_need(
         "explain_files": f"{_WORK}.left_out_files",
         "history_rows": "optimist.core.statements.history",
         "json_facts": "optimist.cli.answers.json_columns",
+        "opening_bar": "optimist.core.runtime.progress_bars",
         "overtaken_commits": f"{_WORK}.overtaken_commits",
-        "progress_bar": "optimist.cli.answers.progress_bars",
+        "progress_bar": "optimist.core.runtime.progress_bars",
         "run_sql": "optimist.core.table.run_sql",
         "schema_rows": f"{_WORK}.columns",
         "show": "optimist.cli.answers.show",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from optimist.core.requests.columns import ColumnChange, NewColumn
     from optimist.core.requests.table_definition import Column, Identity
     from optimist.core.runtime.progress import FileProgress
+    from optimist.core.runtime.progress_bars import progress_bar
     from optimist.core.snapshot import RowScan, Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
@@ -80,10 +81,11 @@ __all__ = [
     "TableChanges",
     "TableDetail",
     "TableTransaction",
-    "VacuumProgress",
     "UndoneRepair",
+    "VacuumProgress",
     "Vacuumed",
     "col",
+    "progress_bar",
     "run_sql",
 ]
 
@@ -124,10 +126,11 @@ _MODULES = {
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
     "TableTransaction": "optimist.core.table.table_transaction",
+    "UndoneRepair": "optimist.core.maintenance.fsck.findings",
     "VacuumProgress": "optimist.core.maintenance.vacuum.vacuum",
     "Vacuumed": "optimist.core.maintenance.vacuum.vacuum",
-    "UndoneRepair": "optimist.core.maintenance.fsck.findings",
     "col": "optimist.core.predicates",
+    "progress_bar": "optimist.core.runtime.progress_bars",
     "run_sql": "optimist.core.table.run_sql",
 }
 _find = names_by_need(__name__, _MODULES)

@@ -60,12 +60,12 @@ def fsck(
                 argument="undo",
             )
         return _undo(session, log, undo)
-    with by_need.progress_bar("fsck") as advance:
+    with by_need.progress_bar("fsck") as bar:
         checked = log.fsck(
             deep=deep,
             repair=repair,
             drop_missing_files=drop_missing_files,
-            progress=lambda told: advance(told.files_done, told.num_files),
+            progress=bar,
         )
     facts: dict[str, object] = {
         "version": checked.version,
@@ -146,13 +146,13 @@ def report(
     log = session.open(url)
     with by_need.target_of(file) as stream:
         checks = [] if quick else by_need.examine(url, session.options).checks.to_pylist()
-        with by_need.progress_bar("report") as advance:
+        with by_need.progress_bar("report") as bar:
             found = by_need.table_report(
                 log,
                 query or (),
                 checks=not quick,
                 examined=[(each["check"], each["ok"], each["detail"]) for each in checks],
-                advance=advance,
+                advance=bar.advance,
             )
         page = found.html.encode("utf-8", "replace")
         stream.write(page)

@@ -45,8 +45,10 @@ def checkpoint(session: Session, url: Url) -> int:
 
     Example: optimist checkpoint /data/flights
     """
-    with by_need.progress_bar("checkpoint") as advance:
-        last = session.open(url).checkpoint(lambda done: advance(done.files_done, done.num_files))
+    with by_need.progress_bar("checkpoint") as bar:
+        last = session.open(url).checkpoint(
+            lambda done: bar.advance(done.files_done, done.num_files)
+        )
     facts = {"version": last.version, "actions": last.size, "bytes": last.size_in_bytes}
     session.show(facts)
     return FINE
@@ -70,12 +72,12 @@ def optimize(
     Example: optimist optimize /data/flights --where "month = 1"
     """
     columns = column_names(z_order_by) or ()
-    with by_need.progress_bar("optimize") as advance:
+    with by_need.progress_bar("optimize") as bar:
         done = session.open(url).optimize(
             where,
             z_order_by=[(name,) for name in columns],
             full=full,
-            progress=lambda told: advance(told.files_done, told.num_files),
+            progress=bar,
         )
     facts = {
         "version": done.version,
@@ -109,21 +111,21 @@ def vacuum(
     """
     log = session.open(url)
     how = None if mode is None else mode.value.upper()
-    with by_need.progress_bar("list") as advance:
+    with by_need.progress_bar("list") as bar:
         found = log.vacuum(
             retain_hours,
             dry_run=True,
             mode=how,
-            progress=lambda told: advance(told.num_listed, None),
+            progress=lambda told: bar.advance(told.num_listed, None),
         )
     if delete and found.num_files:
         if not _is_agreed(yes, f"Delete {found.num_files} files ({found.size_bytes} bytes)?"):
             return MISUSE
-        with by_need.progress_bar("delete") as advance:
+        with by_need.progress_bar("delete") as bar:
             found = log.vacuum(
                 retain_hours,
                 mode=how,
-                progress=lambda told: advance(told.num_deleted, told.num_dead),
+                progress=lambda told: bar.advance(told.num_deleted, told.num_dead),
             )
     facts = {
         "dryRun": not delete,
@@ -147,11 +149,11 @@ def restore(
 
     Example: optimist restore /data/flights --version 5
     """
-    with by_need.progress_bar("restore") as advance:
+    with by_need.progress_bar("restore") as bar:
         done = session.open(url).restore(
             version,
             timestamp,
-            progress=lambda told: advance(told.files_done, told.num_files),
+            progress=bar,
         )
     facts = {
         "version": done and done.version,
@@ -198,13 +200,13 @@ def clone(
     Example: optimist clone /data/flights /data/copy --version 5
     """
     log = session.open(source)
-    with by_need.progress_bar("clone") as advance:
+    with by_need.progress_bar("clone") as bar:
         done = log.clone(
             target,
             is_shallow=shallow,
             version=version,
             mode=mode.value,
-            progress=lambda told: advance(told.files_done, told.num_files),
+            progress=bar,
         )
     facts = {
         "version": done and done.version,
@@ -237,11 +239,11 @@ def convert(
     Example: optimist convert /data/old --partition-by "month INT"
     """
     columns = [_pair(text) for text in partition_by or ()]
-    with by_need.progress_bar("convert") as advance:
+    with by_need.progress_bar("convert") as bar:
         done = session.open(url).convert(
             columns,
             source_format=source_format.value,
-            progress=lambda told: advance(told.files_done, told.num_files),
+            progress=bar,
         )
     session.show({"version": None if done is None else done.version})
     return FINE

@@ -42,6 +42,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
     malformed_commit,
 )
+from optimist.core.runtime.opening_progress import told_while_opening
 
 __all__ = [
     "UNREADABLE_CHECKPOINT",
@@ -215,7 +216,7 @@ def with_commits(
     waiting: list[FileBody] = []
     first = 0
     newest = len(commits) - 1
-    for index, data in enumerate(read_commits_bytes(store, commits)):
+    for index, data in enumerate(_contents(store, commits)):
         commit = commits[index]
         # The commitInfo of a compacted file may not belong to its last commit.
         with_info = index == newest and not is_compacted(commit)
@@ -232,6 +233,14 @@ def with_commits(
                 state = with_files(state, commit_batch(waiting, commits[first : index + 1]))
             waiting, first = [], index + 1
     return state
+
+
+def _contents(store: LogStore, commits: Sequence[FileStatus]) -> Iterable[bytes]:
+    return told_while_opening("commits", read_commits_bytes(store, commits), len(commits))
+
+
+def _told_files(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    return told_while_opening("files", batches, count=lambda batch: batch.num_rows)
 
 
 def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
@@ -331,7 +340,7 @@ class _CheckpointState:
 
     def _load_files(self, change: Change) -> tuple[pa.RecordBatch, ...]:
         return self._read(
-            lambda: tuple(map(change, self._reader.live_files())),
+            lambda: tuple(map(change, _told_files(self._reader.live_files()))),
             lambda older: tuple(map(change, older.files.batches())),
         )
 

@@ -123,15 +123,15 @@ def test_commit_status_finds_a_transaction(shell, table):
 
 
 def test_a_bar_shows_only_in_a_terminal(capsys, monkeypatch):
-    with by_need.progress_bar("work") as advance:
-        advance(1, 2)
+    with by_need.progress_bar("work") as bar:
+        bar.advance(1, 2)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with by_need.progress_bar("work") as advance:
-        advance(1, 2)
-        advance(2, 2)
+    with by_need.progress_bar("work") as bar:
+        bar.advance(1, 2)
+        bar.advance(2, 2)
     written = capsys.readouterr()
     assert written.out == ""
     assert "work" in written.err

@@ -40,6 +40,7 @@ from optimist.core.maintenance.fsck.second_look import is_there, is_young, statu
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import AddCDCFile, CommitInfo
+from optimist.core.runtime.opening_progress import told_while_opening
 from optimist.core.runtime.progress import ProgressReport
 from optimist.core.values.exact_sums import exact_sum
 
@@ -281,7 +282,8 @@ class LogContent:
         size_bytes = 0
         try:
             facts = state_facts(reader.state_actions())
-            for batch in reader.live_files():
+            files = reader.live_files()
+            for batch in told_while_opening("files", files, count=lambda each: each.num_rows):
                 self.note(batch.select(NAMED.names))
                 keys.append(keys_of(batch))
                 size_bytes += exact_sum(batch.column("size"))
