@@ -25,5 +25,10 @@ class CheckpointFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no ty
     def __init__(self, source: BinaryIO, chunks: ColumnChunks | None = None) -> None:
         # Spark may write timestamps as INT96. In nanoseconds they would end in the year 2262.
         footer = None if chunks is None else chunks.metadata
-        super().__init__(source, metadata=footer, coerce_int96_timestamp_unit="us")
+        super().__init__(
+            source,
+            metadata=footer,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
         self.chunks = ColumnChunks(self.metadata) if chunks is None else chunks

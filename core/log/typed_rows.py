@@ -7,9 +7,10 @@ writer of the next checkpoint continues from one of its own, and takes over all 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,12 @@ from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
 from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.file_table import file_keys
 from optimist.core.log.limits import LogLimits, most_unpacked_bytes, unpacked
+from optimist.core.log.parquet_actions import AddReader
 from optimist.core.log.parquet_batches import bounded_batches
+from optimist.core.log.stored_groups import StoredFile, StoredGroup, has_sums
 from optimist.core.plugins.logstore import LogStore
 
-__all__ = ["TypedFile", "not_continued"]
+__all__ = ["OpenAdds", "TypedFile", "not_continued"]
 
 _BATCH_ROWS = 65_536
 _OF_DAMAGED_FILES = (
@@ -36,6 +39,10 @@ _OF_DAMAGED_FILES = (
 )
 """What pyarrow raises for a damaged file."""
 _KEY_COLUMNS = ("path", "deletionVector")
+_CHECKED = frozenset(
+    {"path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector"}
+)
+"""What `_ensure_as_written` looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,31 @@ class TypedFile:
                 _ensure_as_written(batch, is_add=column == "add")
                 yield batch
 
+    @contextmanager
+    def opened(self, schema: pa.Schema, like: StoredFile | None) -> Iterator[OpenAdds]:
+        """Open the file once for all of its adds.
+
+        Args:
+            schema: The exact columns of `add`.
+            like: A file of the kind into which row groups may be copied; None: none may.
+        """
+        with self._source() as source:
+            size_bytes = source.seek(0, os.SEEK_END)
+            stored = None if like is None else StoredFile(source)
+            if stored is not None and like is not None and not stored.is_written_like(like):
+                stored = None
+            with CheckpointFile(source if stored is None else cast(BinaryIO, stored)) as file:
+                yield OpenAdds(self, file, size_bytes, schema, stored)
+
+    def adds_of(
+        self, file: CheckpointFile, size_bytes: int, group: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the adds of a row group, which have exactly the columns of `schema`."""
+        found = self._structs(file, size_bytes, "add", schema, [group])
+        for batch in unpacked(found, size_bytes, self.limits):
+            _ensure_as_written(batch, is_add=True)
+            yield batch
+
     def keys(self, column: str) -> Iterator[pa.Array]:
         """Yield the keys of the rows of `add` or `remove` (see `file_keys`)."""
         with self._open() as (file, size_bytes):
@@ -78,22 +110,33 @@ class TypedFile:
                 yield file_keys(pa.RecordBatch.from_arrays(array.flatten(), names=names))
 
     def _structs(
-        self, file: CheckpointFile, size_bytes: int, column: str, schema: pa.Schema
+        self,
+        file: CheckpointFile,
+        size_bytes: int,
+        column: str,
+        schema: pa.Schema,
+        groups: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         wanted = pa.struct(list(schema))
-        for array in self._arrays(file, size_bytes, column, [column]):
+        fields = [f"{column}.{name}" for name in schema.names]
+        for array in self._arrays(file, size_bytes, column, fields, groups):
             if array.type != wanted:
                 raise ValueError(f"the column {column!r} is {array.type}, not {wanted}")
             yield pa.RecordBatch.from_arrays(array.flatten(), schema=schema)
 
     def _arrays(
-        self, file: CheckpointFile, size_bytes: int, column: str, wanted: list[str]
+        self,
+        file: CheckpointFile,
+        size_bytes: int,
+        column: str,
+        wanted: list[str],
+        groups: Sequence[int] | None = None,
     ) -> Iterator[pa.StructArray]:
         if file.schema_arrow.get_field_index(column) < 0:
             raise ValueError(f"it has no column {column!r}")
         most_bytes = most_unpacked_bytes(size_bytes)
-        # One by one: a row group in which nothing has changed is written as it is.
-        for group in range(file.num_row_groups):
+        # One by one: a row group stays one, if it is not written with others.
+        for group in range(file.num_row_groups) if groups is None else groups:
             batches = bounded_batches(
                 file, wanted, [group], max_rows=_BATCH_ROWS, max_bytes=most_bytes
             )
@@ -104,14 +147,93 @@ class TypedFile:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[CheckpointFile, int]]:
+        with self._source() as source, CheckpointFile(source) as file:
+            yield file, source.seek(0, os.SEEK_END)
+
+    @contextmanager
+    def _source(self) -> Iterator[BinaryIO]:
         with self.store.open_read(self.path) as source:
             try:
-                with CheckpointFile(source) as file:
-                    yield file, source.seek(0, os.SEEK_END)
+                yield source
             except OptimistError:
                 raise
             except _OF_DAMAGED_FILES as error:
                 raise not_continued(self.path, error) from error
+
+
+class OpenAdds:
+    """The adds of an open file.
+
+    Args:
+        path: The file.
+        file: The same, open.
+        size_bytes: Its size.
+        schema: The exact columns of `add`.
+        stored: The same file, if row groups of it may be copied.
+
+    Attributes:
+        groups: The row groups that may hold adds, each with its rows.
+    """
+
+    def __init__(
+        self,
+        path: TypedFile,
+        file: CheckpointFile,
+        size_bytes: int,
+        schema: pa.Schema,
+        stored: StoredFile | None,
+    ) -> None:
+        self._path = path
+        self._file = file
+        self._size_bytes = size_bytes
+        self._schema = schema
+        self._stored = stored
+        numbers = AddReader(file, size_bytes).groups
+        self.groups = [(number, file.metadata.row_group(number).num_rows) for number in numbers]
+
+    def rows(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Yield the adds of a row group."""
+        return self._path.adds_of(self._file, self._size_bytes, number, self._schema)
+
+    def keys(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns that tell files from each other, and sound adds from forged ones."""
+        schema = pa.schema([field for field in self._schema if field.name in _CHECKED])
+        return self._path.adds_of(self._file, self._size_bytes, number, schema)
+
+    def stored(self) -> Iterator[StoredGroup | None]:
+        """Yield for each of `groups` the row group with its bytes, if these may be copied.
+
+        Until the next one is asked for, its adds are read from the very bytes.
+        """
+        found = [] if self._stored is None else list(self._stored.groups())
+        for number, _ in self.groups:
+            if self._stored is None:
+                yield None
+                continue
+            group = self._stored.hold(found[number])
+            may_copy = has_sums(group) and self._has_only_adds(number)
+            yield group if may_copy else None
+
+    def _has_only_adds(self, number: int) -> bool:
+        """Return whether a row group has no action but adds, in exactly the right columns.
+
+        As for all readers here, the footer decides which other actions are there.
+        """
+        if self._file.schema_arrow.field("add").type != pa.struct(list(self._schema)):
+            return False
+        schema = self._file.schema
+        return all(
+            schema.column(leaf).path.startswith("add.") or self._is_empty(number, leaf)
+            for leaf in range(len(schema))
+        )
+
+    def _is_empty(self, number: int, leaf: int) -> bool:
+        statistics = self._file.chunks.statistics(number, leaf)
+        return (
+            statistics is not None
+            and statistics.has_null_count
+            and statistics.null_count == self._file.metadata.row_group(number).num_rows
+        )
 
 
 def not_continued(path: str, reason: object) -> TableError:

@@ -54,6 +54,7 @@ from optimist.core.log.names import (
 )
 from optimist.core.log.segment import commit_version
 from optimist.core.log.sidecars import Manifest, Sidecar
+from optimist.core.log_upkeep.base_checkpoint import CopiedGroup
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY, Layout
 from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, Way, rows_of, state_actions
 from optimist.core.log_upkeep.later_commits import commits_after
@@ -240,8 +241,11 @@ class _Job:
             if rows.is_large:
                 file.add_metadata({LAYOUT_KEY: rows.layout.digest})
             file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
-            for batch in rows.file_batches(schema):
-                file.write(batch)
+            for item in rows.file_groups(schema):
+                if isinstance(item, CopiedGroup):
+                    file.copy(item.group)
+                else:
+                    file.write(item)
                 self._report(rows)
             self._ensure_complete(rows, file.finish())
             self._publish(path, lambda: file.publish(self._store, path))

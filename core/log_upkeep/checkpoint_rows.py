@@ -16,18 +16,14 @@ from optimist.core.log.file_table import TOMBSTONES_SCHEMA
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import LogFileKind
 from optimist.core.log_upkeep.base_checkpoint import (
-    base_rows,
+    ContinuedBase,
+    CopiedGroup,
     changes_since_checkpoint,
     sorted_base,
 )
 from optimist.core.log_upkeep.checkpoint_layout import Layout
-from optimist.core.log_upkeep.external_sort import (
-    ExternalSort,
-    filled,
-    merged,
-    regrouped,
-    sorted_batch,
-)
+from optimist.core.log_upkeep.external_sort import ExternalSort, filled, regrouped
+from optimist.core.log_upkeep.spooled_parquet import example_file
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import Action, action_to_dict
 from optimist.core.snapshot import Snapshot
@@ -37,6 +33,7 @@ __all__ = ["CheckpointRows", "Way", "rows_of", "sorted_rows", "state_actions", "
 
 _LONGEST_NUMBER = 20
 _Rows: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
+_Groups: TypeAlias = Callable[[], Iterator[pa.RecordBatch | CopiedGroup]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +57,15 @@ class CheckpointRows:
 
     Args:
         layout: The columns of the rows.
-        adds: Yields the live files as row groups, in the columns of `layout.add_schema`.
+        adds: Yields the live files as row groups, in the columns of `layout.add_schema`, or as they
+            are stored in the checkpoint before.
         tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
         is_large: Whether the files fill more than one row group.
 
     Attributes:
         layout: The columns of the rows.
-        adds: Yields the live files as row groups, in the columns of `layout.add_schema`.
+        adds: Yields the live files as row groups, in the columns of `layout.add_schema`, or as they
+            are stored in the checkpoint before.
         tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
         is_large: Whether the files fill more than one row group.
         num_files: The number of live files so far.
@@ -74,7 +73,7 @@ class CheckpointRows:
     """
 
     def __init__(
-        self, layout: Layout, adds: _Rows, tombstones: _Rows, *, is_large: bool = False
+        self, layout: Layout, adds: _Groups, tombstones: _Rows, *, is_large: bool = False
     ) -> None:
         self.layout = layout
         self.is_large = is_large
@@ -83,18 +82,35 @@ class CheckpointRows:
         self.num_files = 0
         self.size_bytes = 0
 
-    def file_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def file_groups(self, schema: pa.Schema) -> Iterator[pa.RecordBatch | CopiedGroup]:
         """Yield live files, then tombstones, in the columns of `schema`. Other columns are null.
 
         Raises:
             TableError: A partition value does not fit its type, and the table wants typed ones
                 (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
         """
-        for batch in self.adds():
-            self.count(batch.num_rows, exact_sum(batch.column("size")))
-            yield with_struct(schema, "add", batch)
+        for item in self.adds():
+            if isinstance(item, CopiedGroup):
+                self.count(item.group.num_rows, item.size_bytes)
+                yield item
+            else:
+                self.count(item.num_rows, exact_sum(item.column("size")))
+                yield with_struct(schema, "add", item)
         for batch in self.tombstones():
             yield with_struct(schema, "remove", batch.select(TOMBSTONES_SCHEMA.names))
+
+    def file_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the same, every row group read."""
+        for item in self.file_groups(schema):
+            if isinstance(item, CopiedGroup):
+                yield from (with_struct(schema, "add", rows) for rows in item.rows())
+            else:
+                yield item
+
+    def add_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the live files, read even if they are stored as they should be."""
+        for item in self.adds():
+            yield from item.rows() if isinstance(item, CopiedGroup) else (item,)
 
     def count(self, num_files: int, size_bytes: int) -> None:
         """Count live files that are in the checkpoint.
@@ -139,10 +155,12 @@ def rows_of(
             layout, lambda: regrouped(map(layout.rows, batches), group_rows), tombstones
         )
 
-    def adds() -> Iterator[pa.RecordBatch]:
-        continued = _continued(store, snapshot, layout, limits) if way.continues else None
+    def adds() -> Iterator[pa.RecordBatch | CopiedGroup]:
+        continued = None
+        if way.continues:
+            continued = _continued(store, snapshot, layout, limits, group_rows)
         if continued is not None:
-            return regrouped(continued, group_rows)
+            return continued
         files = snapshot.iter_files(group_rows)
         return sorted_rows(map(layout.rows, files), layout, group_rows)
 
@@ -171,9 +189,9 @@ def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:
 
 
 def _continued(
-    store: LogStore, snapshot: Snapshot, layout: Layout, limits: LogLimits
-) -> Iterator[pa.RecordBatch] | None:
-    """Return the rows of the checkpoint before, merged with those of the commits since."""
+    store: LogStore, snapshot: Snapshot, layout: Layout, limits: LogLimits, group_rows: int
+) -> Iterator[pa.RecordBatch | CopiedGroup] | None:
+    """Return the row groups that continue the checkpoint before, or None if they can't."""
     segment = snapshot.segment
     base = None if segment is None else sorted_base(store, segment, layout, limits)
     if segment is None or base is None:
@@ -181,8 +199,8 @@ def _continued(
     changes = changes_since_checkpoint(store, segment, limits)
     if changes is None:
         return None
-    new = sorted_batch([layout.rows(changes.added)], layout.keys)
-    return merged(base_rows([base], changes, layout, limits), new, layout.keys)
+    like = example_file(layout.classic_schema, snapshot.properties)
+    return ContinuedBase(base, changes, layout, limits, group_rows).groups(like)
 
 
 def _is_known_as_large(

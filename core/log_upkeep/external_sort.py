@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ __all__ = ["ExternalSort", "KeysOf", "filled", "merged", "regrouped", "sorted_ba
 
 KeysOf: TypeAlias = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """Returns the columns by which the rows of a batch are sorted, the most important one first."""
+_Item = TypeVar("_Item")
 _Place: TypeAlias = tuple[tuple[int, Any], ...]
 
 _RUN_ROWS = 32_768
@@ -166,19 +167,25 @@ def filled(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBa
         yield _joined(waiting)
 
 
-def regrouped(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+def regrouped(items: Iterable[_Item], most: int) -> Iterator[_Item]:
     """Yield the same rows in batches of `most` rows at most, and at least half as many if possible.
 
-    A batch that has such a size already is not copied.
+    A batch that has such a size already is not copied. Row groups that are no batches are yielded
+    as they come, each after the rows before it.
     """
-    waiting: list[pa.RecordBatch] = []
+    waiting: list[Any] = []
     rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if 2 * rows >= most:
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            waiting.append(item)
+            rows += item.num_rows
+            if 2 * rows < most:
+                continue
+        if rows:
             yield from _even_parts(waiting, most)
             waiting, rows = [], 0
+        if not isinstance(item, pa.RecordBatch):
+            yield item
     if rows:
         yield from _even_parts(waiting, most)
 

@@ -85,7 +85,7 @@ class SidecarWriter:
         layout, most = self._rows.layout, self._most_rows
         sort = self._clock.new_uuid() if plan is None or plan.is_sorted else ""
         if plan is None:
-            adds, tombstones = self._rows.adds(), self._rows.tombstones()
+            adds, tombstones = self._rows.add_batches(), self._rows.tombstones()
         else:
             adds, tombstones = sorted_rows(plan.adds(), layout, most), plan.tombstones(most)
         yield from self._write_each("add", adds, sort)

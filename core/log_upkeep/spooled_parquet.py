@@ -5,19 +5,24 @@ However large it gets, it is never in memory, and it can be checked before anybo
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import TracebackType
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.core.data.parquet.parquet_format import arrow_codec, data_page_version, wanted_codec
-from optimist.core.errors import StorageError
+from optimist.core.errors import StorageError, TableError
+from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
+from optimist.core.log.stored_groups import MAGIC, StoredFile, StoredGroup, write_tail
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.properties import TableProperties
 
-__all__ = ["SpooledParquet", "put_once"]
+__all__ = ["SpooledParquet", "example_file", "put_once"]
 
 _READ_ROWS = 131_072
 _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
@@ -40,15 +45,9 @@ class SpooledParquet:
 
     def __init__(self, schema: pa.Schema, properties: TableProperties) -> None:
         self._file = tempfile.TemporaryFile(prefix="optimist-")  # noqa: SIM115 - see __exit__
-        self._writer = pq.ParquetWriter(
-            self._file,
-            schema,
-            compression=arrow_codec(wanted_codec(properties)),
-            data_page_version=data_page_version(properties),
-            use_dictionary=_repetitive_leaves(schema),
-            write_statistics=_leaves_with_statistics(schema),
-            write_page_index=True,
-        )
+        self._writer = _writer(self._file, schema, properties)
+        self._groups: list[StoredGroup | int] = []
+        self._copied_bytes = 0
         self.num_rows = 0
         self.size_bytes = 0
 
@@ -70,12 +69,22 @@ class SpooledParquet:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, as a row group of its own."""
-        self._writer.write_batch(batch)
+        self._writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
+        self._groups.append(self._copied_bytes)
         self.num_rows += batch.num_rows
+
+    def copy(self, group: StoredGroup) -> None:
+        """Append a row group of another file (see `example_file`) as it is stored."""
+        self._file.write(group.data)
+        self._groups.append(replace(group, data=b""))
+        self._copied_bytes += len(group.data)
+        self.num_rows += group.num_rows
 
     def finish(self) -> int:
         """Finish the file, and count its adds from the file itself (spec 5.8.8)."""
         self._writer.close()
+        if self._copied_bytes:
+            self._name_copies()
         self.size_bytes = self._file.seek(0, 2)
         self._file.seek(0)
         # Not closed here: that would close the file below it, which is not sent yet.
@@ -85,9 +94,42 @@ class SpooledParquet:
             for batch in file.iter_batches(_READ_ROWS, columns=["add.size"])
         )
 
+    def _name_copies(self) -> None:
+        """Write the footer anew, with the copied row groups.
+
+        The writer does not know of the copies, so it has counted the bytes without them.
+        """
+        own = StoredFile(self._file, self._copied_bytes)
+        written = own.groups()
+        placed = []
+        at = len(MAGIC)
+        for each in self._groups:
+            group = next(written) if isinstance(each, int) else each
+            if isinstance(each, int) and group.start + each != at:
+                raise _misplaced()
+            placed.append((group, at))
+            at += group.size_bytes
+        self._file.truncate(at)
+        self._file.seek(at)
+        write_tail(self._file.write, own.footer, placed, at)
+
     def publish(self, store: LogStore, path: str) -> bool:
         """Create the file at `path`, as `put_once` does."""
         return put_once(lambda: store.put_file_if_absent(path, self._file), path)
+
+
+def example_file(schema: pa.Schema, properties: TableProperties) -> StoredFile | None:
+    """Return a file of one row, whose row groups are stored as those of every such file.
+
+    None means that this version of Arrow writes what `StoredFile` does not know.
+    """
+    sink = io.BytesIO()
+    with _writer(sink, schema, properties) as writer:
+        writer.write_table(pa.table([pa.nulls(1, field.type) for field in schema], schema=schema))
+    try:
+        return StoredFile(sink)
+    except (ValueError, LookupError):
+        return None
 
 
 def put_once(put: Callable[[], PutOutcome], path: str) -> bool:
@@ -113,6 +155,27 @@ def put_once(put: Callable[[], PutOutcome], path: str) -> bool:
             retryable=True,
         )
     return first is not PutOutcome.EXISTS
+
+
+def _writer(file: BinaryIO, schema: pa.Schema, properties: TableProperties) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        file,
+        schema,
+        compression=arrow_codec(wanted_codec(properties)),
+        data_page_version=data_page_version(properties),
+        use_dictionary=_repetitive_leaves(schema),
+        write_statistics=_leaves_with_statistics(schema),
+        write_page_index=True,
+        write_page_checksum=True,
+    )
+
+
+def _misplaced() -> TableError:
+    return TableError(
+        "A row group is not where it was written in the file of the next checkpoint. Nothing was "
+        "published. The table's files are read in another way.",
+        kind=MALFORMED_CHECKPOINT,
+    )
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:

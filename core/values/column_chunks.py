@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow.parquet as pq
+
+from optimist.core.values.thrift_values import ALL, STRUCT, Struct, Wanted, read_struct
 
 __all__ = ["ColumnChunks"]
 
@@ -105,9 +107,10 @@ def _find(
     footer: bytes, is_wanted: Callable[[int, list[int] | None], bool]
 ) -> frozenset[tuple[int, int]]:
     """Return row group and column of the chunks that are wanted by column and bounds."""
+    fields, _ = read_struct(footer, len(b"PAR1"), {_ROW_GROUPS: _lengths_of_bounds}, _WANTED)
     return frozenset(
         (group, column)
-        for group, chunks in enumerate(_row_groups(_Walk(footer, len(b"PAR1"))))
+        for group, chunks in enumerate(fields[_ROW_GROUPS][1][1])
         for column, lengths in enumerate(chunks)
         if is_wanted(column, lengths)
     )
@@ -119,129 +122,17 @@ _COLUMNS = 1
 _META_DATA = 3
 _STATISTICS = 12
 _KEY = 8
+_OF_A_CHUNK = Wanted({_META_DATA: Wanted({_STATISTICS: ALL}), _KEY: ALL})
+_WANTED = Wanted({_ROW_GROUPS: Wanted({_COLUMNS: _OF_A_CHUNK})})
 
 
-def _row_groups(walk: _Walk) -> Iterator[list[list[int] | None]]:
-    """Yield for each row group the lengths of each chunk's bounds, None if it is encrypted."""
-    for number, kind in walk.fields():
-        if number == _ROW_GROUPS:
-            for _ in range(walk.list_header()[0]):
-                yield _chunks(walk)
-        else:
-            walk.skip(kind)
+def _lengths_of_bounds(group: Struct, _: bytes) -> list[list[int] | None]:
+    """Return for each chunk of a row group the lengths of its bounds, None if it is encrypted."""
+    return [None if _KEY in chunk else _lengths(chunk) for chunk in group[_COLUMNS][1][1]]
 
 
-def _chunks(walk: _Walk) -> list[list[int] | None]:
-    found: list[list[int] | None] = []
-    for number, kind in walk.fields():
-        if number == _COLUMNS:
-            found = [_chunk(walk) for _ in range(walk.list_header()[0])]
-        else:
-            walk.skip(kind)
-    return found
-
-
-def _chunk(walk: _Walk) -> list[int] | None:
-    lengths: list[int] = []
-    is_encrypted = False
-    for number, kind in walk.fields():
-        if number == _META_DATA:
-            lengths = _bounds(walk)
-        else:
-            is_encrypted = is_encrypted or number == _KEY
-            walk.skip(kind)
-    return None if is_encrypted else lengths
-
-
-def _bounds(walk: _Walk) -> list[int]:
-    lengths = []
-    for number, kind in walk.fields():
-        if number != _STATISTICS:
-            walk.skip(kind)
-            continue
-        for _, inner in walk.fields():
-            if inner == _BINARY:  # the bounds: nothing else there is
-                lengths.append(walk.skip_binary())
-            else:
-                walk.skip(inner)
-    return lengths
-
-
-# The kinds of values in Thrift's compact protocol. The header of a boolean field has its value.
-_BOOLEANS = frozenset({1, 2})
-_BYTE = 3
-_INTEGERS = frozenset({4, 5, 6})
-_DOUBLE = 7
-_BINARY = 8
-_LISTS = frozenset({9, 10})
-_STRUCT = 12
-_LONG_LIST = 15
-
-
-class _Walk:
-    """A place in bytes of Thrift's compact protocol. Each method goes past what it names."""
-
-    def __init__(self, data: bytes, start: int) -> None:
-        self._data = data
-        self._at = start
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield number and kind of each field of a struct. The caller goes past its value."""
-        number = 0
-        while head := self._byte():
-            step = head >> 4
-            number = number + step if step else self._varint() >> 1
-            yield number, head & 15
-
-    def list_header(self) -> tuple[int, int]:
-        """Return number and kind of the items of a list. The caller goes past them."""
-        head = self._byte()
-        length = head >> 4
-        return self._varint() if length == _LONG_LIST else length, head & 15
-
-    def skip_binary(self) -> int:
-        """Go past a text, and return its length."""
-        length = self._varint()
-        self._at += length
-        return length
-
-    def skip(self, kind: int) -> None:
-        """Go past the value of a field."""
-        if kind in _INTEGERS:
-            self._varint()
-        elif kind == _BINARY:
-            self.skip_binary()
-        elif kind in _LISTS:
-            length, inner = self.list_header()
-            for _ in range(length):
-                self._skip_item(inner)
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner)
-        elif kind == _DOUBLE:
-            self._at += 8
-        elif kind == _BYTE:
-            self._at += 1
-        elif kind not in _BOOLEANS:
-            raise OSError(f"its footer has a value of kind {kind}")
-
-    def _skip_item(self, kind: int) -> None:
-        if kind in _BOOLEANS:
-            self._at += 1
-        else:
-            self.skip(kind)
-
-    def _byte(self) -> int:
-        at = self._at
-        self._at = at + 1
-        return self._data[at]
-
-    def _varint(self) -> int:
-        data, at = self._data, self._at
-        value = shift = 0
-        while (byte := data[at]) > 127:
-            value |= (byte & 127) << shift
-            shift += 7
-            at += 1
-        self._at = at + 1
-        return value | byte << shift
+def _lengths(chunk: Struct) -> list[int]:
+    _, meta = chunk.get(_META_DATA, (STRUCT, {}))
+    _, statistics = meta.get(_STATISTICS, (STRUCT, {}))
+    # Nothing but bounds are bytes there.
+    return [len(value) for _, value in statistics.values() if isinstance(value, bytes)]
