@@ -47,6 +47,12 @@ _KEY_LEAVES = {
 }
 """A leaf that every row of the action has. A row group with only nulls in it lacks the action."""
 
+_WITHOUT_TEXTS = frozenset({"protocol", "checkpointMetadata"})
+"""Kinds whose keys are numbers, for which a footer's statistics are dear (see `ColumnChunks`).
+
+Each row is one action, so they are not in a row group in which every row is an add or a remove.
+"""
+
 _PARTITION_KEYS = "add.partitionValues.key_value.key"
 
 
@@ -67,7 +73,7 @@ def action_rows(file: CheckpointFile, size_bytes: int, column: str) -> Iterator[
 def has_file_actions(file: CheckpointFile) -> bool:
     """Return whether the footer shows adds or removes in the file, or leaves it open."""
     return any(
-        _field_names(file, column) and _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}")
+        _field_names(file, column) and _groups_with_values(file, column)
         for column in ("add", "remove")
     )
 
@@ -93,7 +99,7 @@ class AddReader:
         self._parsed = _needed_parsed_columns(file)
         self._has_old_days = LegacyCalendar.of(file.metadata.metadata) is not None
         present = _field_names(file, "add")
-        self.groups = _groups_with_values(file, "add.path") if present else []
+        self.groups = _groups_with_values(file, "add") if present else []
         nulls = _null_counts(file, "add.path") if present else [file.metadata.num_rows]
         known = [count for count in nulls if count is not None]
         is_known = len(known) == len(nulls)
@@ -191,7 +197,7 @@ def _struct_batches(
     """
     present = _field_names(file, column)
     if groups is None:
-        groups = _groups_with_values(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
+        groups = _groups_with_values(file, column) if present else []
     wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
     if fields is not None and not wanted and _KEY_LEAVES[column] in present:
         wanted = [f"{column}.{_KEY_LEAVES[column]}"]
@@ -217,8 +223,12 @@ def _field_names(file: CheckpointFile, column: str) -> frozenset[str]:
     return frozenset(field.name for field in kind)
 
 
-def _groups_with_values(file: CheckpointFile, leaf: str) -> list[int]:
-    nulls = _null_counts(file, leaf)
+def _groups_with_values(file: CheckpointFile, column: str) -> list[int]:
+    """Return the row groups that may hold a kind of action."""
+    if column in _WITHOUT_TEXTS:
+        paths = [_null_counts(file, f"{kind}.path") for kind in ("add", "remove")]
+        return [group for group, nulls in enumerate(zip(*paths, strict=True)) if 0 not in nulls]
+    nulls = _null_counts(file, f"{column}.{_KEY_LEAVES[column]}")
     return [
         group
         for group, count in enumerate(nulls)
