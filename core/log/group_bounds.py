@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.log.checkpoint_file import CheckpointFile
+from optimist.core.schema.arrow_types import num_leaves
 from optimist.core.values.legacy_calendar import LegacyCalendar
 
 __all__ = ["GroupBounds", "LeafBounds"]
@@ -52,7 +53,7 @@ class GroupBounds:
         self._groups = groups
         self._has_old_days = LegacyCalendar.of(file.metadata.metadata) is not None
         # Otherwise the order of the leaves is not the order of the columns.
-        self._is_plain = sum(map(_count_leaves, self._schema.types)) == len(file.schema)
+        self._is_plain = sum(map(num_leaves, self._schema.types)) == len(file.schema)
 
     @property
     def num_groups(self) -> int:
@@ -98,7 +99,7 @@ class GroupBounds:
             for field in fields:
                 if field.name == name:
                     break
-                index += _count_leaves(field.type)
+                index += num_leaves(field.type)
             else:
                 return None
             if depth == len(path):
@@ -107,12 +108,6 @@ class GroupBounds:
                 return None
             fields = list(field.type)
         return None
-
-
-def _count_leaves(kind: pa.DataType) -> int:
-    if not pa.types.is_nested(kind):
-        return 1
-    return sum(_count_leaves(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _null_count(statistics: pq.Statistics | None) -> int | None:

@@ -36,6 +36,8 @@ from optimist.core.values.foreign_json import parse_json
 __all__ = [
     "from_arrow_schema",
     "from_arrow_type",
+    "num_leaves",
+    "storage_type",
     "to_arrow_schema",
     "to_arrow_type",
     "with_signed_integers",
@@ -129,6 +131,23 @@ def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
         SchemaError: See `from_arrow_schema`.
     """
     return _from_arrow(data_type, (column,) if column else ())
+
+
+def storage_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type itself, or that of the values of an extension type, such as a point's struct.
+
+    A program registers such types, and then pyarrow finds them in the notes of its own files.
+    """
+    is_extension = isinstance(data_type, pa.BaseExtensionType)
+    return data_type.storage_type if is_extension else data_type
+
+
+def num_leaves(data_type: pa.DataType) -> int:
+    """Return how many columns of a Parquet file hold the values of a type."""
+    stored = storage_type(data_type)
+    if not pa.types.is_nested(stored):
+        return 1
+    return sum(num_leaves(stored.field(index).type) for index in range(stored.num_fields))
 
 
 def with_signed_integers(schema: pa.Schema) -> pa.Schema:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from optimist.core.data.statistics.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import resolve_column
+from optimist.core.schema.arrow_types import num_leaves, storage_type
 from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DecimalType, StructType
 from optimist.core.values.column_chunks import ColumnChunks
@@ -170,22 +171,13 @@ def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]
     pending: list[tuple[ColumnPath, pa.Field]] = [((item.name,), item) for item in schema]
     while pending:
         path, field = pending.pop(0)
-        if pa.types.is_struct(field.type):
-            children = [field.type.field(i) for i in range(field.type.num_fields)]
-            pending = [((*path, child.name), child) for child in children] + pending
+        kind = storage_type(field.type)
+        if pa.types.is_struct(kind):
+            pending = [((*path, child.name), child) for child in kind] + pending
             continue
-        width = _num_leaves(field.type)
-        yield path, index if width == 1 and field.type.num_fields == 0 else None
+        width = num_leaves(kind)
+        yield path, None if pa.types.is_nested(kind) else index
         index += width
-
-
-def _num_leaves(arrow_type: pa.DataType) -> int:
-    if pa.types.is_map(arrow_type):
-        return _num_leaves(arrow_type.key_type) + _num_leaves(arrow_type.item_type)
-    if pa.types.is_nested(arrow_type):
-        children = [arrow_type.field(i).type for i in range(arrow_type.num_fields)]
-        return sum(_num_leaves(child) for child in children)
-    return 1
 
 
 def _find_stored_column(

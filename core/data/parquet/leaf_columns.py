@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.core.data.column_shape import find_field
+from optimist.core.schema.arrow_types import num_leaves, storage_type
 from optimist.core.schema.types import ArrayType, DataType, StructType
 
 __all__ = ["leaf_columns"]
@@ -31,19 +32,19 @@ def leaf_columns(
     """
     fields = list(file.schema_arrow)
     found = _wanted_leaves(fields[index].type, wanted, by_id=by_id)
-    if len(found) == _num_leaves(fields[index].type):
+    if len(found) == num_leaves(fields[index].type):
         return [fields[index].name]
-    first = sum(_num_leaves(field.type) for field in fields[:index])
+    first = sum(num_leaves(field.type) for field in fields[:index])
     return [file.schema.column(first + leaf).path for leaf in found]
 
 
 def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> list[int]:
     """Return the indices of the wanted leaves among all leaves of a stored type, in order."""
-    stored = _storage_type(stored)
+    stored = storage_type(stored)
     if isinstance(wanted, ArrayType) and _is_list(stored):
         return _wanted_leaves(stored.value_type, wanted.element_type, by_id=by_id)
     if not (isinstance(wanted, StructType) and pa.types.is_struct(stored)):
-        return list(range(_num_leaves(stored)))
+        return list(range(num_leaves(stored)))
     found = {find_field(stored, item, by_id=by_id): item.data_type for item in wanted}
     leaves: list[int] = []
     first = 0
@@ -51,21 +52,8 @@ def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> lis
         if number in found:
             inner = _wanted_leaves(field.type, found[number], by_id=by_id)
             leaves += [first + leaf for leaf in inner]
-        first += _num_leaves(field.type)
+        first += num_leaves(field.type)
     return leaves or [0]
-
-
-def _num_leaves(stored: pa.DataType) -> int:
-    stored = _storage_type(stored)
-    if pa.types.is_struct(stored):
-        return sum(_num_leaves(field.type) for field in stored)
-    if pa.types.is_map(stored):
-        return _num_leaves(stored.key_type) + _num_leaves(stored.item_type)
-    return _num_leaves(stored.value_type) if _is_list(stored) else 1
-
-
-def _storage_type(stored: pa.DataType) -> pa.DataType:
-    return stored.storage_type if isinstance(stored, pa.BaseExtensionType) else stored
 
 
 def _is_list(stored: pa.DataType) -> bool:

@@ -227,6 +227,10 @@ def _to_read_schema(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
 
 def _to_read_field(field: pa.Field, columns: Iterator[pq.ColumnSchema]) -> pa.Field:
     kind = field.type
+    if isinstance(kind, pa.BaseExtensionType):
+        plain = field.with_type(kind.storage_type)
+        found = _to_read_field(plain, columns)
+        return field if found == plain else found
     if pa.types.is_struct(kind):
         inner = [_to_read_field(kind.field(index), columns) for index in range(kind.num_fields)]
         return field.with_type(pa.struct(inner))

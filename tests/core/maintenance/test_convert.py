@@ -379,3 +379,34 @@ def test_footers_that_are_near_are_read_in_one_thread(tmp_path, monkeypatch):
         put(tmp_path / f"{number}.parquet", pa.table({"id": [number]}))
     assert at(tmp_path).convert() is not None
     assert readers == {threading.get_ident()}
+
+
+class Point(pa.ExtensionType):  # type: ignore[misc]
+    """A type that programs register, as those of maps do. Arrow notes it in the files it writes."""
+
+    def __init__(self) -> None:
+        kind = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+        super().__init__(kind, "optimist.test.point")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Point:
+        del storage, serialized
+        return cls()
+
+
+def test_columns_behind_one_of_a_registered_type_have_their_own_statistics(tmp_path):
+    kind = Point()
+    pa.register_extension_type(kind)
+    try:
+        points = pa.array([{"x": 1, "y": 2}, {"x": 3, "y": 4}], kind.storage_type)
+        rows = {"p": pa.ExtensionArray.from_storage(kind, points), "a": [10, 20], "b": [100, 200]}
+        put(tmp_path / "a.parquet", pa.table(rows))
+        at(tmp_path).convert()
+        (stats,) = (json.loads(str(add["stats"])) for add in adds(tmp_path))
+        assert stats["minValues"] == {"p": {"x": 1, "y": 2}, "a": 10, "b": 100}
+        assert at(tmp_path).to_arrow("p.x = 3", columns=["b"]).to_pylist() == [{"b": 200}]
+    finally:
+        pa.unregister_extension_type(kind.extension_name)
