@@ -17,7 +17,9 @@ from optimist.core.log.checksum import (
 )
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_choice import FileChoice, Use
-from optimist.core.log.file_sizes import total_bytes
+from optimist.core.log.file_sizes import ensure_possible, total_bytes
+from optimist.core.log.file_source import FileSums, sums_of
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.integrity import differences, disagreement
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import checksum_name, commit_path
@@ -33,6 +35,9 @@ __all__ = ["CheckedFiles"]
 
 _LOG = logging.getLogger(__name__)
 _Part = TypeVar("_Part")
+_FOR_SUMS = FileChoice(
+    schema=pa.schema([FILES_SCHEMA.field(name) for name in ("path", "size", "deletionVector")])
+)
 
 
 class CheckedFiles:
@@ -109,6 +114,21 @@ class CheckedFiles:
             TableError, LogFileNotFoundError: The checkpoint is damaged and no other one helps.
         """
         return self.read(lambda state: state.files.read(choice, use))
+
+    def sums(self) -> FileSums:
+        """Return the number of files and the sum of their sizes, without keeping many files.
+
+        Raises:
+            TableError: As `table`.
+        """
+        with self._lock:
+            whole = self.whole()
+            if whole is not None:
+                return sums_of(whole.to_batches())
+            found = self.read_chosen(_FOR_SUMS, sums_of)
+            ensure_possible(found.size_bytes)
+            self._compare_as_read(*found)
+            return found
 
     @property
     def known_table(self) -> pa.Table | None:

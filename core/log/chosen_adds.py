@@ -67,7 +67,7 @@ class ChosenAdds:
         return sum(metadata.row_group(group).num_rows for group in self._adds.groups)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the chosen adds as batches of `FILES_SCHEMA`."""
+        """Yield the chosen adds, in the choice's columns."""
         for group in self._groups():
             names: list[str] = []
             kept: pa.BooleanArray | None = None
@@ -128,7 +128,7 @@ class ChosenAdds:
 
     def _rows(self, group: int, kept: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
         start = 0
-        for batch in self._read(group, FILES_SCHEMA):
+        for batch in self._read(group, self._choice.schema):
             mask = None if kept is None else kept.slice(start, batch.num_rows)
             start += batch.num_rows
             if mask is not None and mask.true_count < batch.num_rows:

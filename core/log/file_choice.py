@@ -14,13 +14,14 @@ from typing import TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.group_bounds import GroupBounds
 
 __all__ = ["ALL_FILES", "FileChoice", "Keep", "Stage", "Use"]
 
 Result = TypeVar("Result")
 Use: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Result]
-"""Takes the chosen files as they are read, as batches of `FILES_SCHEMA`, and returns an answer.
+"""Takes the chosen files as they are read, in the choice's columns, and returns an answer.
 
 It is called again, from the first file on, if a checkpoint turns out to be damaged.
 """
@@ -49,10 +50,13 @@ class FileChoice:
     Attributes:
         stages: The steps, the cheapest first. A file is chosen if every step keeps it.
         may_hold: Returns for each row group whether it may hold a chosen file; None for always.
+        schema: The columns that are read of the chosen files, of those of `FILES_SCHEMA`. `path`
+            and `deletionVector` are always among them: they tell files from each other.
     """
 
     stages: tuple[Stage, ...] = ()
     may_hold: Callable[[GroupBounds], pa.BooleanArray] | None = None
+    schema: pa.Schema = FILES_SCHEMA
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the chosen ones of some files, uncopied if these are all."""
@@ -60,7 +64,7 @@ class FileChoice:
             kept = stage.keep(pa.Table.from_batches([batch]))
             if not pc.all(kept, min_count=0).as_py():
                 batch = batch.filter(kept)
-        return batch
+        return batch.select(self.schema.names)
 
 
 ALL_FILES = FileChoice()

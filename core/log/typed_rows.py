@@ -68,6 +68,11 @@ class TypedFile:
             found = (file.metadata.metadata or {}).get(key.encode())
             return None if found is None else found.decode(errors="replace")
 
+    def num_adds(self) -> int | None:
+        """Return the number of adds, if the footer shows it."""
+        with self._open() as (file, size_bytes):
+            return AddReader(file, size_bytes).num_adds
+
     def rows(self, column: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `add` or `remove`, which has exactly the columns of `schema`."""
         with self._open() as (file, size_bytes):

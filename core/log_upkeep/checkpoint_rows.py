@@ -15,6 +15,7 @@ from optimist.core.log.file_sizes import ensure_possible
 from optimist.core.log.file_table import TOMBSTONES_SCHEMA
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import LogFileKind
+from optimist.core.log.typed_rows import TypedFile
 from optimist.core.log_upkeep.base_checkpoint import (
     ContinuedBase,
     CopiedGroup,
@@ -208,13 +209,18 @@ def _is_known_as_large(
 ) -> bool:
     """Return whether the checksum or the checkpoint before says that there are many files.
 
-    To look at some of the files would read several sidecars as a whole.
+    To look at some of the files would read row groups, or several sidecars, as a whole.
     """
     known, segment = snapshot.checksum, snapshot.segment
     if known is not None:
         return known.num_files > group_rows
     checkpoint = segment.checkpoint if segment else None
-    if checkpoint is None or checkpoint.kind is not LogFileKind.V2_CHECKPOINT:
+    if checkpoint is None:
+        return False
+    if checkpoint.kind is LogFileKind.CLASSIC_CHECKPOINT:
+        num_adds = TypedFile(store, checkpoint.files[0].path, limits).num_adds()
+        return num_adds is not None and num_adds > group_rows
+    if checkpoint.kind is not LogFileKind.V2_CHECKPOINT:
         return False
     manifest = checkpoint.open(store, limits).manifest()
     number = manifest.tags.get("numOfAddFiles", "") if manifest else ""

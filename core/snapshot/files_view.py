@@ -29,7 +29,6 @@ from optimist.core.runtime.observers import observed
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.skipping.pruner import FilePruner, RowCount
 from optimist.core.snapshot.scan import Scan, Scanner
-from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["FilesView"]
 
@@ -107,12 +106,12 @@ class FilesView:
     @property
     def num_files(self) -> int:
         """The number of files."""
-        return int(self.files.num_rows)
+        return self._source.sums().num_files
 
     @property
     def size_in_bytes(self) -> int:
         """The sum of the files' sizes."""
-        return exact_sum(self.files.column("size"))
+        return self._source.sums().size_bytes
 
     @property
     def has_zoned_partitions(self) -> bool:

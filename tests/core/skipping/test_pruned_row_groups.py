@@ -396,6 +396,13 @@ def test_other_columns_are_read_only_where_a_file_is_left(tmp_path, sorted_files
     assert groups_read == [(2, ("partitionValues",))]
 
 
+def test_files_are_counted_without_their_other_columns(tmp_path, sorted_files, groups_read):
+    plain, pruned = _snapshots(make_table(tmp_path, sorted_files, group_rows=3))
+    found = pruned.num_files, pruned.size_in_bytes
+    assert {columns for _, columns in groups_read} == {("path", "size", "deletionVector")}
+    assert found == (plain.num_files, plain.size_in_bytes)
+
+
 def test_a_limit_reads_no_further_than_it_must(tmp_path, sorted_files, groups_read):
     _, pruned = _snapshots(make_table(tmp_path, sorted_files, group_rows=3))
     assert pruned.scan(limit=3).files.num_rows == 2
@@ -443,6 +450,8 @@ def test_later_commits_decide_about_files_of_the_checkpoint(tmp_path, sorted_fil
         [remove(adds[4], deletionVector=VECTOR)],  # of another logical file
     ]
     plain, pruned = _snapshots(make_table(tmp_path, sorted_files, group_rows=3, later=later))
+    assert pruned.num_files == plain.files.num_rows
+    assert pruned.size_in_bytes == pc.sum(plain.files["size"]).as_py()
     for predicate in ("pi = 0", "pi = 5", "pi = 1", "i < 5", "s >= 'k00'"):
         expected = plain.scan(predicate).files
         found = pruned.scan(predicate).files
