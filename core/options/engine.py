@@ -202,6 +202,7 @@ class EngineOptions:
     intents_hours: int = _key(24, _parse_hours, own="intents.hours")
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")
+    metadata_query_enabled: bool = _key(True, parse_bool, delta="optimizeMetadataQuery.enabled")
     stats_trust_float_maximum: bool = _key(False, parse_bool, own="stats.trustFloatMaximum")
     cdf_allow_out_of_range: bool = _key(
         False, parse_bool, delta="changeDataFeed.timestampOutOfRange.enabled"

@@ -68,12 +68,20 @@ class FileStatistics:
         self.files = files
         self.schema = schema
         self._num_records: pa.ChunkedArray | None = None
+        self._tight_bounds: pa.ChunkedArray | None = None
         self._columns: dict[ColumnPath, ColumnStatistics] = {}
 
     @property
     def num_records(self) -> pa.ChunkedArray:
         """`numRecords` of each file: physical rows, deleted ones included; null where unknown."""
         return self._parse([]) if self._num_records is None else self._num_records
+
+    @property
+    def has_tight_bounds(self) -> pa.ChunkedArray:
+        """Whether each file's bounds are values of its rows, as far as its writer says."""
+        if self._tight_bounds is None:
+            self._parse([])
+        return pc.fill_null(self._tight_bounds, True)
 
     def is_loaded(self, paths: Iterable[ColumnPath]) -> bool:
         """Return whether the columns of these paths (in the schema's spelling) are parsed."""
@@ -105,6 +113,7 @@ class FileStatistics:
                 table.column(f"nullCount.{position}"),
             )
         self._num_records = table.column("numRecords")
+        self._tight_bounds = table.column("tightBounds")
         return self._num_records
 
 

@@ -114,6 +114,11 @@ class FilesView:
         return self._source.sums().size_bytes
 
     @property
+    def answers_from_log(self) -> bool:
+        """Whether queries may be answered by statistics alone, by the engine's options."""
+        return self._options.metadata_query_enabled and self._options.stats_skipping
+
+    @property
     def has_zoned_partitions(self) -> bool:
         """Whether partition values may be times without a zone, which need the session's zone."""
         return any(str(item.data_type) == "timestamp" for item in self.partition_schema)

@@ -7,7 +7,9 @@ Proxies do not inherit Java's default methods, so each method of the interface i
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates.tree import Predicate
 from optimist.core.schema.column_paths import logical_path
+from optimist.core.schema.types import StructType as TableSchema
+from optimist.core.skipping.aggregates import CountedFiles, Wanted, is_answered
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.native.deleted_rows import RANGE_COLUMNS, DeletedRows
@@ -33,10 +37,11 @@ from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.listed_files import remember_listing
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
-__all__ = ["KEY_PREFIX", "TableFileIndex"]
+__all__ = ["KEY_PREFIX", "TableFileIndex", "index_of_key"]
 
 KEY_PREFIX = "optimist:"
 _MAX_KEPT_LISTINGS = 4
+_INDEXES: weakref.WeakValueDictionary[str, TableFileIndex] = weakref.WeakValueDictionary()
 
 
 class _FilesLeft(NamedTuple):
@@ -71,6 +76,8 @@ class TableFileIndex(JavaIdentity):
         view: FilesView,
         part: ScanPart,
         deleted: DeletedRows | None = None,
+        *,
+        is_counted: bool = False,
     ) -> None:
         """Make an index over some of a version's files.
 
@@ -80,6 +87,7 @@ class TableFileIndex(JavaIdentity):
             view: The version, or other files that are read like those of a version.
             part: The files.
             deleted: The deleted rows of the files, if all have a vector; None if none has.
+            is_counted: Whether the log may answer queries in place of the files.
         """
         super().__init__(key)
         self._jvm = jvm
@@ -87,6 +95,7 @@ class TableFileIndex(JavaIdentity):
         self._view = view
         self._part = part
         self._deleted = deleted
+        self._is_counted = is_counted
         schema = part.partitions.schema
         self._struct = jvm.struct(_with_ranges(schema) if deleted else schema)
         root = jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))
@@ -97,6 +106,7 @@ class TableFileIndex(JavaIdentity):
         self._lock = ForkSafeLock()
         self._kept: OrderedDict[tuple[bytes | None, str], _FilesLeft] = OrderedDict()
         remember_listing(self)
+        _INDEXES[key] = self
 
     # Spark calls these methods, by the names and types of the interface.
 
@@ -146,11 +156,31 @@ class TableFileIndex(JavaIdentity):
         with callback():
             return self._apply_filters(partition_filters, data_filters).size_bytes
 
-    # Python calls this method.
+    # Python calls these methods.
 
     def names(self, path: str) -> bool:
         """See `ListsFiles.names`."""
         return self._part.listing.has(path)
+
+    def counted_files(
+        self, partition_filters: Any, wanted: Sequence[Wanted]
+    ) -> CountedFiles | None:
+        """Return the files that partition filters leave, if the log may count them.
+
+        Args:
+            partition_filters: Catalyst's expressions, as for `listFiles`.
+            wanted: What is to be known of the files.
+        """
+        view = self._view
+        if not (self._is_counted and is_answered(wanted, view.schema, view.partition_columns)):
+            return None
+        ordinals = self._kept_ordinals(partition_filters)
+        return self._part.counted_files(self._mask_of_filters(ordinals, Predicate.TRUE))
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns of the table."""
+        return self._view.schema
 
     # Private methods.
 
@@ -216,6 +246,11 @@ class TableFileIndex(JavaIdentity):
         # Not column by column: a table without columns does not know how many rows it has.
         values = pa.table([*values.columns, *ranges.columns], names=names)
         return internal_rows(self._jvm, values, _with_ranges(self._part.partitions.schema))
+
+
+def index_of_key(key: str) -> TableFileIndex | None:
+    """Return an index of this key that is in use."""
+    return _INDEXES.get(key)
 
 
 def _files_after_skipping(view: FilesView, predicate: Predicate) -> pa.Table:

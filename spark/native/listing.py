@@ -99,6 +99,11 @@ class FileListing:
         return bool(pc.any(pc.equal(plain, wanted), min_count=0).as_py())
 
     @property
+    def partition_values(self) -> pa.Table:
+        """The partition values of each file, computed at each call."""
+        return self.partitions.take(self.ordinals)
+
+    @property
     def num_files(self) -> int:
         """The number of files."""
         return int(self.files.num_rows)

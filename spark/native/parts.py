@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from optimist.core.forking import ForkSafeLock
+from optimist.core.skipping.aggregates import CountedFiles
+from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.native.listing import FileListing
 from optimist.spark.native.metadata_column import RowTracking
@@ -44,12 +46,22 @@ class ScanPart:
         listing: The files.
         partitions: The partitions of the listing, for Spark.
         files: The files of the listing, for Spark.
+        statistics: Those of the files, parsed where they are asked for.
     """
 
     name: str
     listing: FileListing
     partitions: PartitionRows
     files: SparkFiles
+    statistics: FileStatistics
+
+    def counted_files(self, mask: pa.BooleanArray | None) -> CountedFiles:
+        """Return the files where the mask is true, or all, to be counted by the log."""
+        if mask is None or mask.true_count > len(mask) // 4:
+            return CountedFiles(self.statistics, self.listing.partition_values, mask)
+        few = self.listing.filter(mask)  # so few that only theirs should be parsed
+        statistics = FileStatistics(few.files, self.statistics.schema)
+        return CountedFiles(statistics, few.partition_values)
 
     @property
     def is_sparse(self) -> bool:
@@ -106,7 +118,13 @@ def _make_part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str 
     )
     schema = StructType([*stored, *(tracking.constant_fields if tracking else ())])
     partitions = PartitionRows(jvm, listing.partitions, schema)
-    return ScanPart(name, listing, partitions, SparkFiles(jvm, listing, partitions))
+    return ScanPart(
+        name,
+        listing,
+        partitions,
+        SparkFiles(jvm, listing, partitions),
+        FileStatistics(files, view.schema),
+    )
 
 
 def _split_by_kind(files: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -80,8 +80,11 @@ def _source(leaf: Any) -> ScannedTable | None:
 def _leaves(plan: Any) -> Iterator[Any]:
     for part in (plan, *iterate(plan.subqueriesAll())):
         for leaf in iterate(part.collectLeaves()):
-            if leaf.getClass().getSimpleName() == "InMemoryRelation":
+            kind = leaf.getClass().getSimpleName()
+            if kind == "InMemoryRelation":
                 yield from _cached_leaves(leaf.cacheBuilder().cachedPlan())
+            elif kind == "AnsweredRows":  # a cached answer from the log
+                yield from _leaves(leaf.query())
             else:
                 yield leaf
 

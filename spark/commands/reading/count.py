@@ -1,8 +1,8 @@
 """`count`: the number of matching rows, taken from the log if possible (spec 9.5).
 
-`read(...).count()` can't use the log: only an optimizer rule could rewrite the count, and such
-rules are JVM classes. So Spark opens every file for its number of rows, and reads the columns that
-a filter names.
+`read(...).count()` uses the log only in sessions of the drop-in, and for whole partitions, since it
+takes a rule of the optimizer, which is a JVM class (`drop_in/java/AnswerAggregates.java`). This
+function also counts in other sessions, and by filters on any column.
 """
 
 from __future__ import annotations

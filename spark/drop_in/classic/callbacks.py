@@ -20,8 +20,10 @@ from optimist.spark.drop_in.classic import (
     writes,
 )
 from optimist.spark.drop_in.sessions import session_of
+from optimist.spark.native.log_answers import answer_from_log
 from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
+from optimist.spark.session.jvm import Jvm
 
 __all__ = ["Answers"]
 
@@ -51,6 +53,10 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "change rows": changes.change_rows,
         "insert into rows": changes.insert_into_rows,
         "write directory": writes.write_directory,
+        # AnswerAggregates
+        "aggregates": lambda spark, scans, functions: answer_from_log(
+            Jvm.of(spark), scans, functions
+        ),
         # QueryVersions
         "newest": newest_versions.newest_versions,
         # ChangesFunction

@@ -185,6 +185,12 @@ public final class Sessions {
       }
     });
     extensions.injectPreCBORule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) { return new AnswerAggregates((SparkSession) session); }
+    });
+    extensions.injectPlannerStrategy(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) { return new AnsweredRows.Planned(); }
+    });
+    extensions.injectPreCBORule(new scala.runtime.AbstractFunction1() {
       public Object apply(Object session) { return new PruneFiles(); }
     });
     extensions.injectParser(new scala.runtime.AbstractFunction2() {
