@@ -49,10 +49,19 @@ def observe_requests(store: type, calls: Collection[str], listings: Collection[s
             setattr(store, name, _observed(name, method, is_listing=name in listings))
 
 
+def _is_told() -> bool:
+    """Return whether a call is a request of its own, and somebody wants to know of it.
+
+    It is a function by itself so that a store's method, which Spark may send to another process
+    with the class of a notebook's cell, refers to nothing that belongs to this process.
+    """
+    return has_observers() and not _HERE.is_inside
+
+
 def _observed(name: str, method: Callable[..., Any], *, is_listing: bool) -> Callable[..., Any]:
     @wraps(method)
     def call(self: object, *args: Any, **kwargs: Any) -> Any:
-        if _HERE.is_inside or not has_observers():
+        if not _is_told():
             return method(self, *args, **kwargs)
         path, *more = (*args, *kwargs.values())
         request = _Request(type(self).__name__, name, path)
