@@ -19,7 +19,7 @@ from optimist.core.data.storage.stored_files import files_below
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.plugins.data_access import DataAccess
 
-__all__ = ["LISTED_SCHEMA", "Enters", "LeadsTo", "is_on_disk", "listed_pages", "pages_of"]
+__all__ = ["LISTED_SCHEMA", "Enters", "LeadsTo", "is_on_disk", "listed_pages"]
 
 LISTED_SCHEMA = pa.schema(
     [
@@ -60,9 +60,9 @@ def listed_pages(
         StorageError: The store or the file system failed.
     """
     if is_on_disk(directory):
-        yield from pages_of(_walk_disk(strip_file_scheme(directory), directory, enters, leads_to))
+        yield from _walk_disk(strip_file_scheme(directory), directory, enters, leads_to)
     else:
-        yield from pages_of(_list_store(directory, access, enters))
+        yield from _pages_of(_list_store(directory, access, enters))
 
 
 def is_on_disk(path: str) -> bool:
@@ -70,7 +70,7 @@ def is_on_disk(path: str) -> bool:
     return scheme_of(path) in ("", "file")
 
 
-def pages_of(found: Iterable[_Found]) -> Iterator[pa.RecordBatch]:
+def _pages_of(found: Iterable[_Found]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of limited length."""
     page: list[_Found] = []
     for each in found:
@@ -92,8 +92,10 @@ def _build_batch(page: list[_Found]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA)
 
 
-def _walk_disk(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
-    waiting = [""]
+def _walk_disk(
+    root: str, directory: str, enters: Enters, leads_to: LeadsTo
+) -> Iterator[pa.RecordBatch]:
+    waiting, page = [""], _Page()
     real_root = os.path.realpath(root).rstrip("/") + "/"
 
     def note_link(path: str) -> None:
@@ -101,21 +103,59 @@ def _walk_disk(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> 
         if target.startswith(real_root):
             leads_to(target[len(real_root) :])
 
-    while waiting:
-        parent = waiting.pop()
-        for found in _scan_folder(root, parent, directory, enters, note_link):
-            yield found
-            if found.is_directory:
-                waiting.append(found.path)
+    with storage_errors("listed", directory):
+        while waiting:
+            parent = waiting.pop()
+            for entry in _entered(root, parent, enters, note_link):
+                path = f"{parent}/{entry.name}" if parent else entry.name
+                if page.add(entry, path):
+                    waiting.append(path)
+                if len(page.paths) >= PAGE_ROWS:
+                    yield page.batch()
+                    page = _Page()
+    if page.paths:
+        yield page.batch()
 
 
-def _scan_folder(
-    root: str, parent: str, directory: str, enters: Enters, note_link: Callable[[str], None]
-) -> Iterator[_Found]:
+class _Page:
+    """The next rows of a listing, as columns: a tree of very many files costs little a file."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self._sizes: list[int] = []
+        self._modified_ms: list[int] = []
+        self._is_directory: list[bool] = []
+
+    def add(self, entry: os.DirEntry[str], path: str) -> bool:
+        """Add a file or a directory, and return whether it is a directory.
+
+        A file that someone has removed meanwhile is left out, and so is a pipe or a device.
+        """
+        is_directory = not entry.is_file(follow_symlinks=False)
+        if is_directory and not entry.is_dir(follow_symlinks=False):
+            return False
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        self.paths.append(path)
+        self._sizes.append(0 if is_directory else status.st_size)
+        self._modified_ms.append(status.st_mtime_ns // 1_000_000)
+        self._is_directory.append(is_directory)
+        return is_directory
+
+    def batch(self) -> pa.RecordBatch:
+        """Return the rows."""
+        columns = (self.paths, self._sizes, self._modified_ms, self._is_directory)
+        arrays = [pa.array(rows, f.type) for rows, f in zip(columns, LISTED_SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=LISTED_SCHEMA)
+
+
+def _entered(
+    root: str, parent: str, enters: Enters, note_link: Callable[[str], None]
+) -> Iterator[os.DirEntry[str]]:
     """Yield the entries one by one, and none if someone removed the folder meanwhile."""
-    above = f"{parent}/" if parent else ""
     with (
-        storage_errors("listed", directory),
         suppress(FileNotFoundError, NotADirectoryError),
         os.scandir(f"{root}/{parent}") as entries,
     ):
@@ -125,9 +165,7 @@ def _scan_folder(
             if entry.is_symlink():
                 note_link(entry.path)
             elif is_entered:
-                found = _describe_entry(entry, f"{above}{name}")
-                if found is not None:
-                    yield found
+                yield entry
 
 
 def _is_text(name: str) -> bool:
@@ -136,19 +174,6 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _describe_entry(entry: os.DirEntry[str], path: str) -> _Found | None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None  # someone removed it meanwhile
-    modified_ms = status.st_mtime_ns // 1_000_000
-    if entry.is_dir(follow_symlinks=False):
-        return _Found(path, 0, modified_ms, True)
-    if not entry.is_file(follow_symlinks=False):
-        return None  # a pipe, a device
-    return _Found(path, status.st_size, modified_ms)
 
 
 def _list_store(directory: str, access: DataAccess | None, enters: Enters) -> Iterator[_Found]:
