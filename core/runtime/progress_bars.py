@@ -194,5 +194,6 @@ def _screen(title: str) -> _Screen | None:
 def _is_notebook() -> bool:
     """Return whether a cell of a notebook runs: IPython is loaded then, and has a kernel."""
     loaded = sys.modules.get("IPython")
-    shell = loaded.get_ipython() if loaded is not None else None
+    find_shell = getattr(loaded, "get_ipython", None)
+    shell = None if find_shell is None else find_shell()
     return getattr(shell, "kernel", None) is not None
