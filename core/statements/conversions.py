@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.maintenance.convert.conversion_commit import ICEBERG, PARQUET, ConvertRequest
 from optimist.core.maintenance.convert.convert import convert
@@ -22,8 +22,10 @@ from optimist.core.transaction.result import CommitResult
 __all__ = [
     "ConvertedPath",
     "convert_files",
+    "convert_named_files",
     "convert_path",
     "converted_path",
+    "ensure_convertible",
     "partition_columns_of",
     "path_of_files",
 ]
@@ -107,6 +109,65 @@ def path_of_files(table: TableName) -> ConvertedPath | None:
     is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
     directory = parent_of(parent_of(path)) if is_file else path
     return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
+
+
+def ensure_convertible(name: str, provider: str | None) -> None:
+    """Refuse to convert a table of a catalog that is not one of Parquet.
+
+    Args:
+        name: The name, as SQL writes it.
+        provider: The format of the table; None for a view.
+
+    Raises:
+        SchemaError: It is a view (kind `DELTA_OPERATION_NOT_ALLOWED_DETAIL`).
+        UsageError: It is of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
+    """
+    if provider is None:
+        raise SchemaError(
+            f"Operation not allowed: {shown(name)} is a view, and a view can't be converted to a "
+            "Delta table. Nothing was written. Create a table with its rows.",
+            kind="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+            name=name,
+        )
+    if provider.lower() != PARQUET:
+        raise UsageError(
+            f"CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+            f"{shown(provider)} source: {shown(name)}. Nothing was written. Create a table with "
+            "its rows.",
+            kind="DELTA_CONVERT_NON_PARQUET_TABLE",
+            format=provider,
+        )
+
+
+def convert_named_files(
+    context: StatementContext,
+    statement: ConvertToDelta,
+    path: str,
+    known: ConvertRequest,
+) -> None:
+    """Convert the files of a table that a catalog knows.
+
+    Args:
+        context: The context of the statement.
+        statement: The statement.
+        path: Where the files are.
+        known: What the catalog says of them.
+
+    Raises:
+        SchemaError: The statement names other partition columns than the catalog (kind
+            `DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER`).
+        OptimistError: See `core.maintenance.convert.convert`.
+    """
+    given, partitions = partition_columns_of(statement.partitioned_by), known.partition_columns
+    if statement.partitioned_by and str(given).lower() != str(partitions).lower():
+        raise SchemaError(
+            f"CONVERT TO DELTA was called with the partition columns {given}, but those of the "
+            f"catalog are {partitions}. Nothing was written. Leave PARTITIONED BY out.",
+            kind="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+            name=str(statement.table),
+        )
+    request = replace(known, collects_statistics=statement.collects_statistics)
+    convert_files(context, context.open_path(path), request)
 
 
 def _is_path(table: TableName) -> bool:

@@ -39,7 +39,8 @@ from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.catalog.missing_tables import as_no_table_of_that_name, open_existing
 from optimist.spark.commands.catalog.names import CatalogTable, is_enabled, known_path, named_table
 from optimist.spark.commands.maintenance.clone import clone_path, clone_to_name, clone_to_path
-from optimist.spark.commands.maintenance.convert import convert_named, parsed_conversion
+from optimist.spark.commands.maintenance.convert import parsed_conversion
+from optimist.spark.commands.maintenance.named_conversions import convert_named
 from optimist.spark.commands.maintenance.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.row_changes import RowChanges
 from optimist.spark.commands.statement_context import SparkStatements

@@ -99,10 +99,6 @@ def ensure_names_known(spark: SparkSession, name: str) -> None:
     Raises:
         UsageError: See `create_named`.
     """
-    if is_connect(spark):
-        raise _no_names(
-            name, "is a name in the server's catalog, whose entry a client can't change"
-        )
     if not is_enabled(spark):
         raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
 

@@ -21,11 +21,14 @@ from optimist.core.commands.create.vacant_place import is_left_empty
 from optimist.core.paths import join, scheme_of
 from optimist.core.predicates.text import quote_literal
 from optimist.core.requests.table_definition import CreateMode
+from optimist.core.schema.types import StructType
 from optimist.core.sql import TableName, parts_of_name
+from optimist.core.statements.type_texts import full_type_text
 from optimist.spark.commands.catalog.names import is_delta, without_location
 from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.commands.catalog.server_names import (
+    Name,
     ServerEntry,
     not_of_session,
     raise_unknown,
@@ -35,7 +38,14 @@ from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 
-__all__ = ["move_entry", "named_place"]
+__all__ = [
+    "drop_entry",
+    "give_columns",
+    "move_entry",
+    "named_place",
+    "register_at",
+    "rename_entry",
+]
 
 _SESSION_CATALOG = "spark_catalog"
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
@@ -105,6 +115,34 @@ def move_entry(spark: SparkSession, table: TableName, location: str) -> None:
     full.move(spark, where)
 
 
+def register_at(spark: SparkSession, name: Name, location: str | None) -> None:
+    """Give a name, with its catalog and database, to the Delta table at a place."""
+    _FullName(name).register(spark, location)
+
+
+def rename_entry(spark: SparkSession, name: Name, other: str) -> None:
+    """Give another name to an entry that has a location of its own, whose files stay there."""
+    _run(spark, f"ALTER TABLE {_text(name)} RENAME TO {_text((*name[1:-1], other))}")
+
+
+def drop_entry(spark: SparkSession, name: Name) -> None:
+    """Drop an entry that has a location of its own, whose files stay."""
+    _run(spark, f"DROP TABLE {_text(name)}")
+
+
+def give_columns(spark: SparkSession, entry: ServerEntry, schema: StructType) -> None:
+    """Let the entry of a Delta table have these columns, which else are in the table's log alone.
+
+    Args:
+        spark: A Spark Connect client.
+        entry: The entry.
+        schema: The columns.
+    """
+    columns = ", ".join(f"{quoted(each.name)} {full_type_text(each.data_type)}" for each in schema)
+    ensure_format_known(spark)
+    _run(spark, f"ALTER TABLE {entry.name} REPLACE COLUMNS ({columns})")
+
+
 def _known_place(
     entry: ServerEntry, location: str | None, mode: CreateMode, *, is_empty: bool
 ) -> Place | None:
@@ -146,7 +184,7 @@ class _FullName:
 
     @property
     def text(self) -> str:
-        return ".".join(map(quoted, self.parts))
+        return _text(self.parts)
 
     def register(self, spark: SparkSession, location: str | None) -> None:
         """Let the server make the entry, which it refuses if there is one."""
@@ -213,6 +251,10 @@ class _FullName:
             return
         _run(spark, f"DROP TABLE {self.text}")
         self.ensure_kept(spark, location)
+
+
+def _text(name: Name) -> str:
+    return ".".join(map(quoted, name))
 
 
 def _absolute(spark: SparkSession, location: str) -> str:

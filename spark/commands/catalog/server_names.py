@@ -20,7 +20,14 @@ from optimist.core.errors.foreign_text import shown
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import is_on
 
-__all__ = ["ServerEntry", "not_of_session", "raise_unknown", "server_entries", "server_entry"]
+__all__ = [
+    "Name",
+    "ServerEntry",
+    "not_of_session",
+    "raise_unknown",
+    "server_entries",
+    "server_entry",
+]
 
 Name: TypeAlias = tuple[str, ...]
 _VIEW = "VIEW"
@@ -57,6 +64,11 @@ class ServerEntry:
     def name(self) -> str:
         """The name with all parts, as SQL writes it."""
         return ".".join(map(quoted, self.parts))
+
+    @property
+    def is_kept_view(self) -> bool:
+        """Whether it is a view that outlives the session."""
+        return self.kind == _VIEW and len(self.parts) == _MAX_PARTS
 
     @property
     def shown_name(self) -> str:

@@ -16,17 +16,14 @@ from optimist.core.paths import parent_of
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.sql import parse_command
 from optimist.core.sql.statements import ConvertToDelta
-from optimist.spark.commands.catalog.named_tables import ensure_names_known
 from optimist.spark.commands.maintenance.executors import on_executors
 from optimist.spark.rows.local_rows import local_frame
-from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.job_scope import described
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import sql_of_spark_type
 
 __all__ = [
     "SparkFooters",
-    "convert_named",
     "parsed_conversion",
 ]
 
@@ -35,25 +32,6 @@ _FILES_PER_TASK = 1000
 _QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
 _ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
 _ARROW_ANSWER = pa.schema([("number", pa.int64()), ("footer", pa.string())])
-
-
-def convert_named(spark: SparkSession, command: ConvertToDelta) -> None:
-    """Convert a table of the session's catalog, and turn its entry into a Delta table's.
-
-    Raises:
-        UsageError: The session does not know Delta tables by name (kind
-            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
-    """
-    name = str(command.table)
-    ensure_names_known(spark, name)
-    text = f"CONVERT TO DELTA {name}"
-    if command.partitioned_by:
-        columns = (
-            f"{quote_identifier(each.name)} {each.type_text.sql}" for each in command.partitioned_by
-        )
-        text += f" PARTITIONED BY ({', '.join(columns)})"
-    with original_errors():
-        spark.sql(text)
 
 
 def parsed_conversion(

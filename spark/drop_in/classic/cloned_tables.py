@@ -18,10 +18,10 @@ from optimist.core.statements.conversions import path_of_files
 from optimist.core.statements.result_rows import cloned_rows
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.names import catalog_entry, table_path
+from optimist.spark.commands.catalog.server_files import files_on_server
 from optimist.spark.commands.maintenance.clone import clone_to_name, clone_to_path
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
-from optimist.spark.drop_in.shared.server_files import files_on_server
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import is_connect
 

@@ -6,28 +6,26 @@ If the statement is stopped between the two, it is run again: the log is found, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import SchemaError, UsageError
-from optimist.core.errors.foreign_text import shown
-from optimist.core.maintenance.convert.conversion_commit import PARQUET
 from optimist.core.sql.statements import ConvertToDelta
 from optimist.core.statements.conversions import (
-    convert_files,
+    convert_named_files,
     convert_path,
     converted_path,
-    partition_columns_of,
+    ensure_convertible,
 )
 from optimist.core.statements.result_rows import NO_ROWS
 from optimist.spark.commands.catalog.catalog_entries import become_delta
 from optimist.spark.commands.catalog.named_tables import ensure_names_known
 from optimist.spark.commands.catalog.names import catalog_entry, is_delta
+from optimist.spark.commands.maintenance.named_conversions import convert_on_server
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.drop_in.classic.foreign_tables import CatalogFiles, provider_of
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["convert_table"]
 
@@ -46,22 +44,16 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> pa.Table:
     context = SparkStatements(spark)
     if converted_path(command.table) is not None:
         return convert_path(context, command)
-    given, name = partition_columns_of(command.partitioned_by), str(command.table)
+    name = str(command.table)
+    if is_connect(spark):
+        convert_on_server(spark, command)
+        return NO_ROWS
     ensure_names_known(spark, name)
     entry = _entry(spark, name)
     if entry is None:
         return NO_ROWS
     known = CatalogFiles.of(spark, entry)
-    partitions = known.request.partition_columns
-    if command.partitioned_by and str(given).lower() != str(partitions).lower():
-        raise SchemaError(
-            f"CONVERT TO DELTA was called with the partition columns {given}, but those of the "
-            f"catalog are {partitions}. Nothing was written. Leave PARTITIONED BY out.",
-            kind="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
-            name=name,
-        )
-    found = replace(known.request, collects_statistics=command.collects_statistics)
-    convert_files(context, context.open_path(known.path), found)
+    convert_named_files(context, command, known.path, known.request)
     become_delta(spark, entry)
     return NO_ROWS
 
@@ -70,21 +62,7 @@ def _entry(spark: SparkSession, name: str) -> Any:
     """Return the entry of a Parquet table, a Java `CatalogTable`, or None for a Delta table."""
     entry = catalog_entry(spark, name)
     provider = provider_of(entry)
-    if provider is None:
-        raise SchemaError(
-            f"Operation not allowed: {shown(name)} is a view, and a view can't be converted to a "
-            "Delta table. Nothing was written. Create a table with its rows.",
-            kind="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
-            name=name,
-        )
     if is_delta(provider):
         return None
-    if provider.lower() != PARQUET:
-        raise UsageError(
-            f"CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
-            f"{shown(provider)} source: {shown(name)}. Nothing was written. Create a table with "
-            "its rows.",
-            kind="DELTA_CONVERT_NON_PARQUET_TABLE",
-            format=provider,
-        )
+    ensure_convertible(name, provider)
     return entry

@@ -13,16 +13,23 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.requests.arguments import ensure_text
+from optimist.core.sql import TableName, parts_of_name
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import ensure_table_at, read
-from optimist.spark.drop_in.connect.statement_names import place_of_name
+from optimist.spark.drop_in.connect.queries import view_rows
+from optimist.spark.drop_in.connect.statement_names import (
+    OpenedView,
+    StatementNames,
+    no_versions,
+)
 from optimist.spark.drop_in.shared.options import only_path, read_options, schema_given
 
 __all__ = ["READER", "Original", "asks_for_delta", "paths_of", "session_of"]
 
 Original = Callable[..., Any]
+_VERSIONS = {"versionasof", "timestampasof"}
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
@@ -72,8 +79,12 @@ def _load(
 
 
 def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
-    spark = session_of(reader)
-    named = place_of_name(spark, tableName)
+    spark, parts = session_of(reader), parts_of_name(tableName)
+    names = StatementNames(spark)
+    named = names.known(TableName(parts)) if parts else None
+    view = names.view(parts) if parts and named is None else None
+    if view is not None:
+        return _view(reader, view, parts[-1])
     if named is None or named.path is None:
         frame: DataFrame = original(tableName)
         return frame
@@ -83,6 +94,12 @@ def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
     with as_missing_name(str(named)):
         ensure_table_at(spark, named.path)
         return follow(rows()).alias(named.parts[-1])
+
+
+def _view(reader: Any, view: OpenedView, name: str) -> DataFrame:
+    if {key.lower() for key in reader._options} & _VERSIONS:
+        raise no_versions(view.view)
+    return view_rows(session_of(reader), view).alias(name)
 
 
 READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _read_table})

@@ -41,6 +41,7 @@ from optimist.spark.drop_in.connect.computed_names import immediate, with_consta
 from optimist.spark.drop_in.connect.descriptions import describe, description
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.inserts import insert_rows
+from optimist.spark.drop_in.connect.kept_views import make_view, query_of_view
 from optimist.spark.drop_in.connect.parameters import Arguments, SentParameters
 from optimist.spark.drop_in.connect.queries import with_frames
 from optimist.spark.drop_in.connect.refusals import refused
@@ -193,6 +194,10 @@ class _Statement:
         """Return what runs a statement with a query over Delta tables, or None without one."""
         spark, sql, text = self.spark, self.sql, self.sql.text
         relations = self._relations()
+        query = query_of_view(text) if relations else None
+        if query is not None:
+            given = (sql, query, relations, self.names, self.args)
+            return partial(_keep_view, spark, *given)
         ensure_can_be_had(text, relations)
         if not relations:
             self._prepare_server()
@@ -203,7 +208,7 @@ class _Statement:
         cached = cached_query(text)
         if cached is not None:
             return partial(_cache, spark, cached, sql, self.args)
-        return partial(with_frames, spark, self.original, sql, relations, self.args)
+        return partial(with_frames, spark, self.original, sql, relations, self.args, self.names)
 
     def _relations(self) -> Sequence[PathRelation]:
         """Return the Delta tables that the statement reads."""
@@ -275,6 +280,11 @@ def _run_command(spark: SparkSession, command: Command) -> DataFrame:
 @original_errors()
 def _relocate(spark: SparkSession, moved: Relocation) -> DataFrame:
     move_entry(spark, moved.table, moved.location)
+    return _no_rows(spark)
+
+
+def _keep_view(spark: SparkSession, *given: Any) -> DataFrame:
+    make_view(spark, *given)
     return _no_rows(spark)
 
 

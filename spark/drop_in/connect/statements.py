@@ -41,6 +41,7 @@ _MADE_OF_DELTA = {
 }
 """What names the format and no table that is there, and what to say instead."""
 _WITH_QUERIES = ("CREATE", "REPLACE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE")
+_MAY_HAVE_QUERIES = (("DESCRIBE", "QUERY"), ("DESC", "QUERY"), ("ALTER", "VIEW"))
 _ABOUT_NAMES = (
     "DROP TABLE",
     "ALTER TABLE",
@@ -219,8 +220,8 @@ def has_query(text: str) -> bool:
     """Return whether a statement may read tables by a query."""
     reader = Reader(text)
     first = reader.peek().text.upper()
-    is_described = first in ("DESCRIBE", "DESC") and reader.peek(1).text.upper() == "QUERY"
-    return first in (*_QUERIES, *_WITH_QUERIES, *_SCRIPTS) or is_described
+    is_query = (first, reader.peek(1).text.upper()) in _MAY_HAVE_QUERIES
+    return first in (*_QUERIES, *_WITH_QUERIES, *_SCRIPTS) or is_query
 
 
 def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
@@ -255,9 +256,8 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
     if not relations or temporary_view(text) is not None:
         return
     if first == "CREATE" and Reader(text).peek(1).text.upper() != "TABLE":
-        raise refused(
-            "A view over a Delta table that outlives the session", "Use CREATE TEMPORARY VIEW."
-        )
+        way_out = "Use CREATE TEMPORARY VIEW, or CREATE VIEW."
+        raise refused("A global temporary view over a Delta table", way_out)
     if first not in ("CREATE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE"):
         raise refused(f"{first} over a Delta table", _OTHER_WAY)
 

@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.sql import PathRelation, RowNeeds, names_of_relations, path_relations
 from optimist.core.sql.statements import SqlText
 from optimist.spark.conditions.subquery_text import SubqueryText
 from optimist.spark.drop_in.connect.path_qualifiers import Aliases, with_aliases
+from optimist.spark.drop_in.connect.queries import frame_of
 from optimist.spark.drop_in.connect.relations import RelationFrames
 from optimist.spark.drop_in.connect.replaced_names import replaced_names
 from optimist.spark.drop_in.connect.statement_names import StatementNames
@@ -55,7 +56,7 @@ class ValueTables:
     def _view(self, relation: PathRelation) -> str:
         if relation not in self._views:
             name = f"optimist_table_{uuid4().hex}"
-            self._frames.frame(relation, RowNeeds()).createTempView(name)
+            self._frame(relation).createTempView(name)
             self._views[relation] = name
         return self._views[relation]
 
@@ -63,7 +64,11 @@ class ValueTables:
         """Let the views show the newest versions, for another try after a conflict."""
         self._frames = RelationFrames(self._spark, None)
         for relation, name in self._views.items():
-            self._frames.frame(relation, RowNeeds()).createOrReplaceTempView(name)
+            self._frame(relation).createOrReplaceTempView(name)
+
+    def _frame(self, relation: PathRelation) -> DataFrame:
+        view = self._names.view_of(relation)
+        return frame_of(self._spark, self._frames, relation, RowNeeds(), view)
 
 
 @contextmanager

@@ -82,9 +82,11 @@ def tell_sessions(spark: SparkSession) -> None:
         each.client.close()
 
 
-def tell_refused(spark: SparkSession) -> None:
+def tell_refused(spark: SparkSession, folder: Path) -> None:
     for case, text in {
-        "view": "CREATE VIEW names.seen AS SELECT * FROM t",
+        "view of a path": "CREATE VIEW names.wrong AS SELECT * FROM delta.`{folder}/u`",
+        "view of a version": "CREATE VIEW names.wrong AS SELECT * FROM t VERSION AS OF 0",
+        "global view": "CREATE GLOBAL TEMPORARY VIEW wrong AS SELECT * FROM t",
         "script": "BEGIN SELECT * FROM t; END",
         "variable": "SET VAR x = (SELECT max(id) FROM t)",
         "json": "DESCRIBE EXTENDED t AS JSON",
@@ -93,10 +95,11 @@ def tell_refused(spark: SparkSession) -> None:
         "immediate into": "EXECUTE IMMEDIATE 'SELECT max(id) FROM t' INTO x",
         "cache": "CACHE TABLE t",
         "analyze": "ANALYZE TABLE t COMPUTE STATISTICS",
-        "convert": "CONVERT TO DELTA pq",
+        "convert": "CONVERT TO DELTA pq",  # the catalog would delete its files with its entry
         "catalog": "CREATE TABLE lakehouse.names.t (id INT) USING delta",
         "two ways": "SELECT t.id, names.t.id FROM t",
     }.items():
+        text = text.replace("{folder}", str(folder))
         tell(f"refused: {case}", kind_of(lambda text=text: spark.sql(text).collect()))
     over = spark.range(1).write.format("parquet").mode("overwrite")
     tell("refused: another format", kind_of(lambda: over.saveAsTable("t")))
@@ -106,6 +109,28 @@ def tell_refused(spark: SparkSession) -> None:
     tell("views", [ids(spark.table("kept")), ids(spark.table("cached"))])
     tell("unnamed", kind_of(lambda: own_sql(spark, "SELECT * FROM t").collect()))
     tell("unnamed write", kind_of(lambda: own_sql(spark, "INSERT INTO t SELECT 1").collect()))
+
+
+def tell_views(spark: SparkSession) -> None:
+    """Views that the client reads itself, and settings under which it does not."""
+    tell("view: unnamed", kind_of(lambda: own_sql(spark, "SELECT * FROM seen").collect()))
+    spark.sql(
+        "CREATE TABLE names.zoned USING delta AS SELECT TIMESTAMP '2026-01-01 00:00:00' AS at"
+    )
+    spark.sql("CREATE VIEW names.times AS SELECT CAST(at AS STRING) AS at FROM zoned")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    tell("view: other zone", kind_of(lambda: spark.table("names.times")))
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    tell("view: zone", [row["at"] for row in spark.table("names.times").collect()])
+    spark.sql("CREATE VIEW deep_0 AS SELECT id FROM t")
+    for depth in range(1, 12):
+        spark.sql(f"CREATE VIEW deep_{depth} AS SELECT id FROM deep_{depth - 1}")
+    tell("view: deep", ids(spark.table("deep_11")))
+    spark.sql("ALTER TABLE zoned RENAME TO moved_on")
+    tell("view: table gone", kind_of(lambda: spark.table("names.times").collect()))
+    spark.sql("CREATE TEMP VIEW zoned AS SELECT 'hidden' AS at")
+    tell("view: table hidden", kind_of(lambda: spark.table("names.times").collect()))
+    spark.sql("DROP VIEW zoned")
 
 
 def tell_catalog(spark: SparkSession) -> None:
@@ -139,10 +164,11 @@ def main(folder: Path) -> None:
     enable(spark)
     for case, answer in named_answers(spark, str(folder)):
         tell(case, answer)
-    tell_refused(spark)
+    tell_refused(spark, folder)
     tell_entries(spark, folder)
     tell_leftovers(spark, folder)
     tell_sessions(spark)
+    tell_views(spark)
     tell_catalog(spark)
     tell_stream(spark, folder)
     spark.stop()

@@ -17,7 +17,8 @@ EXPECTED = {
     **{
         f"refused: {case}": REFUSED
         for case in (
-            *("view", "script", "variable", "json", "cache", "analyze", "two ways"),
+            *("view of a path", "view of a version", "global view", "convert"),
+            *("script", "variable", "json", "cache", "analyze", "two ways"),
             *("truncating script", "immediate into", "immediate using", "another format"),
         )
     },
@@ -31,7 +32,6 @@ EXPECTED = {
     "emptied": [],
     "inserted": [3],
     "emptied by a variable": [],
-    "refused: convert": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "refused: catalog": "UsageError DELTA_NOT_A_DELTA_TABLE",
     "views": [[1, 2, 3], [1, 2, 3]],
     "unnamed": REFUSED,
@@ -48,6 +48,12 @@ EXPECTED = {
     "shared: anew": [[2], [2]],
     "shared: renamed": [[2], [3]],
     "shared: dropped": False,
+    "view: unnamed": REFUSED,
+    "view: other zone": REFUSED,
+    "view: zone": ["2026-01-01 00:00:00"],
+    "view: deep": [1, 2, 3],
+    "view: table gone": "AnalysisException",
+    "view: table hidden": "AnalysisException",
     "catalog: cached": REFUSED,
     "catalog: truncated": [],
     "catalog: dropped": False,

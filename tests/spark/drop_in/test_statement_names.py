@@ -8,8 +8,9 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from optimist.core.errors import UsageError
-from optimist.core.sql import TableName
+from optimist.core.sql import TableName, path_relations
 from optimist.spark.commands.catalog.server_names import ServerEntry
+from optimist.spark.commands.catalog.server_views import ServerView
 from optimist.spark.drop_in.connect import statement_names
 from optimist.spark.drop_in.connect.statement_names import StatementNames, is_free_name, saved_table
 from optimist.spark.drop_in.connect.writers import WRITER
@@ -19,6 +20,18 @@ ENTRIES = {
     ("spark_catalog", "lake", "t"): ("lake", "t", "delta"),
     ("db", "T"): ("db", "t", "DELTA"),
     ("pq",): ("db", "pq", "parquet"),
+    ("spark_catalog", "db", "t"): ("db", "t", "delta"),
+    ("spark_catalog", "db", "pq"): ("db", "pq", "parquet"),
+}
+VIEWS = {
+    "direct": "SELECT t.id, pq.id FROM t JOIN pq",
+    "twice": "SELECT * FROM direct, lake.direct",
+    "at_path": "SELECT * FROM delta.`/p`",
+    "of_files": "SELECT * FROM pq, range(3)",
+    "of_nothing": "SELECT * FROM hidden JOIN t",
+    "one": "SELECT * FROM other",
+    "other": "SELECT * FROM one",
+    "broken": "SELECT 'it FROM t",
 }
 
 
@@ -27,14 +40,25 @@ def names(monkeypatch):
     asked = []
 
     def server_entries(_, wanted):
-        asked.append(set(wanted))
-        return {
+        wanted = set(wanted)
+        asked.append(wanted)
+        views = {
+            name: ServerEntry(("spark_catalog", "db", name[-1]), "VIEW")
+            for name in wanted
+            if name[-1] in VIEWS and name[:-1] != ("lake",)
+        }
+        return views | {
             name: ServerEntry(("spark_catalog", *known[:2]), "MANAGED", known[2], f"/{known[1]}")
             for name in wanted
             if (known := ENTRIES.get(name)) is not None
         }
 
+    def server_view(_, name):
+        within = ("spark_catalog", "db")
+        return ServerView(name, VIEWS[name[-1]], within, (), (), "COMPENSATION", {})
+
     monkeypatch.setattr(statement_names, "server_entries", server_entries)
+    monkeypatch.setattr(statement_names, "server_view", server_view)
     found = StatementNames(None)
     found.asked = asked
     return found
@@ -61,6 +85,54 @@ def test_a_table_of_another_catalog_is_not_the_one_of_a_database_of_its_name(nam
     names.learn([("lake", "t"), ("spark_catalog", "lake", "t")])
     assert names.place_of(("lake", "t")) is None
     assert names.place_of(("spark_catalog", "lake", "t")) == "/t"
+
+
+def test_a_view_that_reads_delta_tables_knows_its_names_in_its_own_database(names):
+    names.learn([("direct",), ("of_files",), ("broken",)])
+    assert names.view(("of_files",)) is names.view(("broken",)) is None
+    opened = names.view(("direct",))
+    table, other = (
+        relation
+        for relation in path_relations(opened.view.text, None, opened.names.place_of)
+        if not relation.is_qualifier
+    )
+    assert table.path == "/t"
+    assert opened.names.full_name(table) is opened.names.view_of(table) is None
+    assert opened.names.full_name(other) == ("spark_catalog", "db", "pq")
+    assert [entry.location for entry in names.tables()] == ["/t"]
+
+
+def test_a_name_that_is_gone_is_not_the_temporary_view_of_that_name(names):
+    opened = names.view(("of_nothing",))
+    gone, _ = path_relations(opened.view.text, None, opened.names.place_of)
+    assert opened.names.full_name(gone) == ("spark_catalog", "db", "hidden")
+
+
+def test_a_view_of_views_and_a_view_of_a_path_read_delta_tables(names):
+    assert names.view(("at_path",)) is not None
+    inner = names.view(("twice",)).names
+    direct, other = path_relations("SELECT * FROM direct, lake.direct", None, inner.place_of)
+    assert inner.view_of(direct).view.name == ("spark_catalog", "db", "direct")
+    assert inner.full_name(other) == ("lake", "direct")
+
+
+def test_views_that_read_each_other_are_an_error_and_no_endless_loop(names):
+    with pytest.raises(AnalysisException, match="reads itself"):
+        names.learn([("one",)])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("SELECT * FROM direct VERSION AS OF 1", "no versions"),
+        ("SELECT * FROM table_changes('direct', 1)", "not a Delta table"),
+    ],
+)
+def test_a_view_has_no_versions_and_no_changes(names, text, problem):
+    names.learn([("direct",)])
+    (relation,) = path_relations(text, None, names.place_of)
+    with pytest.raises((AnalysisException, UsageError), match=problem):
+        names.view_of(relation)
 
 
 def test_a_temporary_view_does_not_hide_the_table_of_save_as_table(names):

@@ -38,6 +38,7 @@ def first(spark: SparkSession, folder: Path) -> None:
     spark.sql("ALTER TABLE saved RENAME TO renamed")
     spark.sql("CREATE TABLE gone USING delta AS SELECT 1L AS id")
     spark.sql("DROP TABLE gone")
+    spark.sql("CREATE VIEW front AS SELECT id, p FROM kept JOIN far USING (id)")
     tell("names", sorted(each.name for each in spark.catalog.listTables("shop")))
     tell("made", [ids(spark.table(name)) for name in ("shop.KEPT", "far", "renamed")])
     tell("columns", [each.name for each in spark.catalog.listColumns("kept")])
@@ -52,6 +53,8 @@ def second(spark: SparkSession, folder: Path) -> None:
     spark.sql("ALTER TABLE far RENAME TO near")
     spark.sql(f"CREATE TABLE located (id BIGINT) USING delta LOCATION '{folder}/located'")
     spark.sql("CREATE VIEW seen AS SELECT id FROM classic")
+    spark.sql(f"CREATE TABLE files USING parquet LOCATION '{folder}/files' AS SELECT 4L AS id")
+    tell("front", ids(spark.table("front")))
     spark.sql("DROP TABLE renamed")
 
 
@@ -60,7 +63,11 @@ def third(spark: SparkSession, folder: Path) -> None:
     names = ("kept", "near", "classic", "located")
     tell("later", [ids(spark.sql(f"SELECT id FROM shop.{name}")) for name in names])
     tell("dropped", kind_of(lambda: spark.table("shop.renamed").collect()))
-    tell("a view", kind_of(lambda: spark.sql("SELECT * FROM shop.seen").collect()))
+    tell("a view", ids(spark.sql("SELECT * FROM shop.seen")))
+    spark.sql("ALTER TABLE shop.near RENAME TO shop.far")
+    tell("front of another", ids(spark.table("shop.front")))
+    spark.sql("ALTER TABLE shop.far RENAME TO shop.near")
+    spark.sql("CONVERT TO DELTA shop.files")
     spark.sql(
         "MERGE INTO shop.classic c USING shop.kept k ON c.id = k.id WHEN MATCHED THEN "
         "UPDATE SET id = c.id + 10 WHEN NOT MATCHED THEN INSERT (id) VALUES (k.id)"
@@ -75,7 +82,8 @@ def third(spark: SparkSession, folder: Path) -> None:
 def fourth(spark: SparkSession, folder: Path) -> None:
     """A classic session sees what became of them."""
     del folder
-    found = [ids(spark.table(f"shop.{name}")) for name in ("classic", "near", "located", "seen")]
+    names = ("classic", "near", "located", "seen", "files")
+    found = [ids(spark.table(f"shop.{name}")) for name in names]
     tell("at last", [*found, spark.table("shop.classic").columns])
     spark.sql("DROP DATABASE shop CASCADE")
 

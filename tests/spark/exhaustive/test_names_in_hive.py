@@ -31,13 +31,15 @@ def test_clients_of_connect_and_classic_sessions_share_a_metastore(tmp_path):
     for session in ("first", "second", "third", "fourth"):
         told |= results_of(_ON_CONNECT, tmp_path, session)
     assert told == {
-        "names": ["far", "kept", "renamed"],
+        "names": ["far", "front", "kept", "renamed"],
         "made": [[1, 2], [1], [0, 1, 2]],
         "columns": ["id", "p"],
         "seen": [[1, 2], [1], [0, 1, 2]],
         "later": [[1, 2, 3], [1], [1, 3], []],
         "dropped": "AnalysisException",
-        "a view": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
+        "front": [1],
+        "a view": [1, 3],
+        "front of another": [1],
         "merged": [2, 11, 13],
-        "at last": [[2, 11, 13], [], [7], [2, 11, 13], ["id", "x"]],
+        "at last": [[2, 11, 13], [], [7], [2, 11, 13], [4], ["id", "x"]],
     }

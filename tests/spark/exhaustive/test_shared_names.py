@@ -16,10 +16,10 @@ def told(tmp_path_factory):
     return results_of(SCRIPT, tmp_path_factory.mktemp("shared"))
 
 
-@pytest.mark.parametrize("moment", ["entry", "name"])
+@pytest.mark.parametrize("moment", ["entry", "name", "convert"])
 def test_what_a_killed_client_leaves_is_mended_by_its_statement(told, moment):
     assert told[f"{moment}: killed"] == -9
-    left = "AnalysisException" if moment == "name" else "TableNotFoundError DELTA_TABLE_NOT_FOUND"
+    left = "TableNotFoundError DELTA_TABLE_NOT_FOUND" if moment == "entry" else "AnalysisException"
     assert told[f"{moment}: left"] == left
     assert told[f"{moment}: again"] == "nothing"
     assert told[f"k_{moment}"] == ([] if moment == "name" else [1])

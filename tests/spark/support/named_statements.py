@@ -48,6 +48,7 @@ _CREATED = {
     "a partition": "INSERT INTO parts VALUES (1, 2), (3, 4)",
     "clone files": "CREATE TABLE cloned SHALLOW CLONE pq",
     "clone partitions": "CREATE TABLE cloned_parts SHALLOW CLONE parts",
+    "of csv": "CREATE TABLE csv_files USING csv AS SELECT id FROM t",
     "clone a view": "CREATE TABLE cloned_view SHALLOW CLONE hides",
     "moved": "CREATE TABLE moved (id BIGINT, p INT) USING delta LOCATION '{folder}/moved'",
     "set location": "ALTER TABLE moved SET LOCATION '{folder}/u'",
@@ -88,6 +89,69 @@ _READ = {
     "show create": "SHOW CREATE TABLE other.u",
     "show partitions": "SHOW PARTITIONS other.u",
     "show tables": "SHOW TABLES",
+}
+_VIEWS = {
+    "keep a view": "CREATE VIEW seen AS SELECT id, s FROM t WHERE id > 1",
+    "keep it again": "CREATE VIEW seen AS SELECT id FROM t",
+    "keep it if it is new": "CREATE VIEW IF NOT EXISTS seen AS SELECT id FROM t",
+    "keep a view of names": "CREATE VIEW pairs (a COMMENT 'one', b) COMMENT 'both' "
+    "TBLPROPERTIES ('as' = 'x') AS SELECT t.id, u.id FROM t JOIN other.u AS u ON t.id = u.id + 1",
+    "keep a view of a star": "CREATE VIEW stars AS SELECT * FROM t",
+    "keep a view of views": "CREATE OR REPLACE VIEW other.both AS WITH q AS (SELECT id FROM "
+    "names.seen) SELECT q.id, names.pq.id + 1 AS p FROM q JOIN names.pq ON q.id = names.pq.id",
+    "keep a view of no column": "CREATE VIEW wrong AS SELECT nothing FROM t",
+    "keep a view of itself": "CREATE OR REPLACE VIEW seen AS SELECT * FROM seen",
+    "keep a view of a temporary one": "CREATE VIEW wrong AS SELECT * FROM hides, t",
+    "kept view": "SELECT * FROM seen",
+    "view by its name": "SELECT names.seen.id FROM names.seen",
+    "view of names": "SELECT p.b, p.a FROM pairs AS p",
+    "view of a star": "SELECT stars.* FROM stars",
+    "view of views": "SELECT both.p, both.id FROM other.both",
+    "view in a join": "SELECT t.id, seen.s FROM t LEFT JOIN seen USING (id)",
+    "view in a subquery": "SELECT id FROM t WHERE id IN (SELECT id FROM seen)",
+    "elsewhere": "USE other",
+    "hides a name": "CREATE TEMP VIEW t AS SELECT 'hidden' AS id",
+    "view from elsewhere": "SELECT * FROM names.seen UNION ALL SELECT b, 'p' FROM names.pairs",
+    "view of views from elsewhere": "SELECT * FROM both",
+    "hides no name": "DROP VIEW t",
+    "back again": "USE names",
+    "version of a view": "SELECT * FROM seen VERSION AS OF 0",
+    "changes of a view": "SELECT * FROM table_changes('seen', 0)",
+    "into a view": "INSERT INTO seen VALUES (9, 'i')",
+    "describe a view": "DESCRIBE pairs",
+    "columns of a view": "SHOW COLUMNS IN pairs",
+    "another query": "ALTER VIEW pairs AS SELECT p FROM other.u",
+    "view of another query": "SELECT * FROM pairs",
+    "delete by a view": "DELETE FROM l WHERE id IN (SELECT id FROM seen)",
+    "merge a view": "MERGE INTO l USING seen ON l.id = seen.id "
+    "WHEN NOT MATCHED THEN INSERT (id, s) VALUES (seen.id, seen.s)",
+    "merged a view": "SELECT * FROM l",
+    "wider": "ALTER TABLE l ADD COLUMNS (more INT)",
+    "keep a wider view": "CREATE VIEW wide AS SELECT * FROM l",
+    "wider again": "ALTER TABLE l ADD COLUMNS (even_more INT)",
+    "a view keeps its columns": "SELECT * FROM wide",
+    "from a view": "CREATE TABLE from_view USING delta AS SELECT * FROM other.both",
+    "made from a view": "SELECT * FROM from_view",
+    "drop a view": "DROP VIEW pairs",
+    "no view": "SELECT * FROM pairs",
+}
+_CONVERTED = {
+    "files": "CREATE TABLE ext USING parquet LOCATION '{folder}/ext' AS SELECT id FROM t",
+    "files in parts": "CREATE TABLE ext_parts (id INT, p INT) USING parquet PARTITIONED BY (p) "
+    "COMMENT 'words' LOCATION '{folder}/ext_parts'",
+    "rows in parts": "INSERT INTO ext_parts VALUES (1, 2), (3, 4)",
+    "convert by others": "CONVERT TO DELTA ext_parts PARTITIONED BY (id INT)",
+    "convert": "CONVERT TO DELTA ext",
+    "convert parts": "CONVERT TO DELTA names.ext_parts",
+    "convert again": "CONVERT TO DELTA ext",
+    "convert a view": "CONVERT TO DELTA seen",
+    "convert nothing": "CONVERT TO DELTA nothing",
+    "convert others": "CONVERT TO DELTA csv_files",
+    "into converted": "INSERT INTO ext_parts VALUES (5, 6)",
+    "converted": "SELECT ext.id FROM ext",
+    "converted parts": "SELECT * FROM ext_parts",
+    "partitions of converted": "SHOW PARTITIONS ext_parts",
+    "no other names": "SHOW TABLES LIKE 'ext*'",
 }
 _CHANGED = {
     "delete": "DELETE FROM t WHERE t.id = 1",
@@ -202,6 +266,11 @@ def _calls(spark: SparkSession) -> dict[str, Callable[[], object]]:
             .select("name", "partitionColumns")
         ),
         "clone": lambda: DeltaTable.forName(spark, "w").clone("w5", isShallow=True).toDF(),
+        "a view": lambda: spark.table("seen").where("seen.id = 2"),
+        "a view read": lambda: spark.read.table("other.both"),
+        "a version of a view": lambda: spark.read.option("versionAsOf", 0).table("seen"),
+        "into a view": lambda: rows.write.insertInto("seen"),
+        "columns of a view": lambda: [each[:4] for each in spark.catalog.listColumns("seen")],
         "listColumns": lambda: [tuple(each) for each in spark.catalog.listColumns("t")],
         "getTable": lambda: list(spark.catalog.getTable("w"))[:5],
         "tableExists": lambda: [spark.catalog.tableExists(n) for n in ("w", "no")],
@@ -214,7 +283,7 @@ def named_answers(spark: SparkSession, folder: str) -> Iterator[tuple[str, objec
     spark.sql(f"CREATE DATABASE names LOCATION '{folder}/names'")
     spark.sql(f"CREATE DATABASE other LOCATION '{folder}/other'")
     spark.sql("USE names")
-    for part in (_CREATED, _READ):
+    for part in (_CREATED, _READ, _VIEWS, _CONVERTED):
         for case, text in part.items():
             text = text.format(folder=folder)
             yield case, _answer(partial(_run, spark, case, text), folder)
