@@ -123,9 +123,9 @@ def tell_views(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     tell("view: zone", [row["at"] for row in spark.table("names.times").collect()])
     spark.sql("CREATE VIEW deep_0 AS SELECT id FROM t")
-    for depth in range(1, 12):
+    for depth in range(1, 4):
         spark.sql(f"CREATE VIEW deep_{depth} AS SELECT id FROM deep_{depth - 1}")
-    tell("view: deep", ids(spark.table("deep_11")))
+    tell("view: deep", ids(spark.table("deep_3")))
     spark.sql("ALTER TABLE zoned RENAME TO moved_on")
     tell("view: table gone", kind_of(lambda: spark.table("names.times").collect()))
     spark.sql("CREATE TEMP VIEW zoned AS SELECT 'hidden' AS at")
