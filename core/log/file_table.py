@@ -206,7 +206,10 @@ def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the last row of each key, in the order of the batch (spec 5.6)."""
     if batch.num_rows < 2:
         return batch
-    keyed = pa.table([file_keys(batch), pa.array(range(batch.num_rows))], names=["key", "row"])
+    keys = file_keys(batch)
+    if pc.count_distinct(keys).as_py() == len(keys):  # as after CLONE: much faster than grouping
+        return batch
+    keyed = pa.table([keys, pa.array(range(batch.num_rows))], names=["key", "row"])
     # For few rows, waking Arrow's threads costs more than grouping, and many writers would do it.
     grouped = keyed.group_by("key", use_threads=batch.num_rows > _WORTH_THREADS)
     last = grouped.aggregate([("row", "max")])["row_max"]

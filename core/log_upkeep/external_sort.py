@@ -80,7 +80,8 @@ class ExternalSort:
             self._spill(self._take_run())
         self._close_writer()
         self._file.seek(0)
-        with pa.ipc.open_file(self._file) as reader:
+        alone = pa.ipc.IpcReadOptions(use_threads=False)
+        with pa.ipc.open_file(self._file, options=alone) as reader:
             yield from self._merge_blocks(reader)
 
     def _take_run(self) -> pa.RecordBatch:
@@ -91,7 +92,8 @@ class ExternalSort:
     def _spill(self, run: pa.RecordBatch) -> None:
         if self._writer is None:
             self._file = tempfile.TemporaryFile(prefix="optimist-")  # noqa: SIM115 - see __exit__
-            packed = pa.ipc.IpcWriteOptions(compression="lz4")
+            # Blocks are small: to hand their columns to threads costs more than to pack them.
+            packed = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
             self._writer = pa.ipc.new_file(self._file, run.schema, options=packed)
         keys = self._keys(run)
         start = 0
