@@ -10,6 +10,8 @@ from optimist.core.values.column_chunks import ColumnChunks
 
 __all__ = ["CheckpointFile"]
 
+_ARROW = "parquet-cpp-arrow"
+
 
 class CheckpointFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no types
     """A Parquet file of a checkpoint or sidecar.
@@ -23,12 +25,13 @@ class CheckpointFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no ty
     """
 
     def __init__(self, source: BinaryIO, chunks: ColumnChunks | None = None) -> None:
-        # Spark may write timestamps as INT96. In nanoseconds they would end in the year 2262.
-        footer = None if chunks is None else chunks.metadata
+        self.chunks = ColumnChunks(pq.read_metadata(source)) if chunks is None else chunks
+        footer = self.chunks.metadata
         super().__init__(
             source,
             metadata=footer,
+            # Spark may write timestamps as INT96. In nanoseconds they would end in the year 2262.
             coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
+            # Of Arrow's pages only: it might refuse a sound file of another writer for its sums.
+            page_checksum_verification=(footer.created_by or "").startswith(_ARROW),
         )
-        self.chunks = ColumnChunks(self.metadata) if chunks is None else chunks

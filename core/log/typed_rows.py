@@ -29,6 +29,7 @@ from optimist.core.plugins.logstore import LogStore
 __all__ = ["OpenAdds", "TypedFile", "not_continued"]
 
 _BATCH_ROWS = 65_536
+_MOST_HELD_BYTES = 256 << 20
 _OF_DAMAGED_FILES = (
     pa.ArrowException,
     OSError,
@@ -205,14 +206,18 @@ class OpenAdds:
         schema = pa.schema([field for field in self._schema if field.name in _CHECKED])
         return self._path.adds_of(self._file, self._size_bytes, number, schema)
 
-    def stored(self) -> Iterator[StoredGroup | None]:
+    def stored(self, most_rows: int) -> Iterator[StoredGroup | None]:
         """Yield for each of `groups` the row group with its bytes, if these may be copied.
 
         Until the next one is asked for, its adds are read from the very bytes.
+
+        Args:
+            most_rows: The most rows of a row group. One with less than half as many is not copied.
         """
         found = [] if self._stored is None else list(self._stored.groups())
-        for number, _ in self.groups:
-            if self._stored is None:
+        for number, num_rows in self.groups:
+            is_fit = num_rows <= most_rows <= 2 * num_rows
+            if self._stored is None or not is_fit or found[number].size_bytes > _MOST_HELD_BYTES:
                 yield None
                 continue
             group = self._stored.hold(found[number])

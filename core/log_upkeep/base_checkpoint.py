@@ -171,10 +171,9 @@ class ContinuedBase:
 
     def _held_or_copied(self, base: OpenAdds, count: int) -> Iterator[pa.RecordBatch | CopiedGroup]:
         """Yield what holds of the first row groups: a copy where all does, and it is not small."""
-        for group, (number, num_rows) in islice(
-            zip(base.stored(), base.groups, strict=True), count
-        ):
-            if group is None or not num_rows <= self._most <= 2 * num_rows:
+        numbered = zip(base.stored(self._most), base.groups, strict=True)
+        for group, (number, num_rows) in islice(numbered, count):
+            if group is None:
                 yield from self._held(base, [(number, num_rows)])
                 continue
             copied = self._copy_of(base, group, number)
