@@ -53,6 +53,11 @@ class Needed:
     predicate: Predicate = Predicate.TRUE
     limit: int | None = None
 
+    @property
+    def counts_only(self) -> bool:
+        """Whether only the number of rows is needed."""
+        return self.columns is not None and not self.columns
+
 
 def arrow_frame(
     spark: SparkSession,
@@ -89,6 +94,7 @@ def arrow_frame(
         outside=snapshot.data_paths.outside,
         predicate=str(needed.predicate),
         limit=needed.limit,
+        counts_only=needed.counts_only,
     )
     connected = is_connect(spark)
     shown, hidden = _columns_of_frame(snapshot, needed.columns if connected else None)
@@ -120,7 +126,12 @@ def narrow_sent_scan(spark: SparkSession, source: Any, snapshot: Snapshot, neede
         shown, hidden = _columns_of_frame(snapshot, needed.columns)
         source.schema = st.StructType([*_stored_columns(spark, shown).fields, *hidden]).json()
     options = ScanOptions.from_options(dict(source.options))
-    narrowed = replace(options, predicate=str(needed.predicate), limit=needed.limit)
+    narrowed = replace(
+        options,
+        predicate=str(needed.predicate),
+        limit=needed.limit,
+        counts_only=needed.counts_only,
+    )
     source.options.update(narrowed.to_options())
 
 

@@ -31,6 +31,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.arrow.known_rows import KnownRows, known_rows
 from optimist.spark.arrow.tasks import Grouping, encode_groups
 from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.rows.scanned_table import ScannedTable
@@ -61,6 +62,7 @@ class ScanOptions:
         predicate: Which rows are needed, as SQL that our own parser reads.
         limit: How many rows are enough; None for all.
         follows: The client reads the table's newest version at each action.
+        counts_only: Nobody looks at the values of the columns, only at the number of rows.
     """
 
     path: str
@@ -74,6 +76,7 @@ class ScanOptions:
     predicate: str = str(Predicate.TRUE)
     limit: int | None = None
     follows: bool = False
+    counts_only: bool = False
 
     def to_options(self) -> dict[str, str]:
         """Return the values as options of a data source, which are text."""
@@ -91,6 +94,7 @@ class ScanOptions:
             "predicate": self.predicate,
             "limit": "" if self.limit is None else str(self.limit),
             "follows": str(self.follows).lower(),
+            "countsOnly": str(self.counts_only).lower(),
         }
 
     @property
@@ -116,6 +120,7 @@ class ScanOptions:
             predicate=folded["predicate"],
             limit=int(folded["limit"]) if folded["limit"] else None,
             follows=folded["follows"] == "true",
+            counts_only=folded["countsonly"] == "true",
         )
 
 
@@ -176,6 +181,16 @@ class _Group(InputPartition):
         return f"_Group({len(self.data)} bytes)"
 
 
+@dataclass(frozen=True, slots=True)
+class _Known(InputPartition):
+    """The rows of one task that reads no file."""
+
+    rows: KnownRows
+
+    def __repr__(self) -> str:
+        return f"_Known({self.rows.end - self.rows.start} rows)"
+
+
 class _Reader(DataSourceReader):
     """A reader that plans beside the driver, is pickled, and reads on the executors."""
 
@@ -189,15 +204,19 @@ class _Reader(DataSourceReader):
         with portable_errors():
             version, scan = self._version(), self._scan
             files = version.files(Predicate.parse(scan.predicate), scan.limit)
+            known = known_rows(version, files, self._rows, counts_only=scan.counts_only)
+            if known is not None:
+                return [_Known(rows) for rows in known]
             groups = encode_groups(version.data_paths, files, scan.grouping)
             return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one group."""
-        if not isinstance(partition, _Group):
-            return  # Spark's own stand-in for "no partitions"
         with portable_errors():
-            yield from self._rows.read(partition.data)
+            if isinstance(partition, _Known):
+                yield from partition.rows.batches(self._rows)
+            elif isinstance(partition, _Group):  # else Spark's own stand-in for "no partitions"
+                yield from self._rows.read(partition.data)
 
     def _version(self) -> VersionToScan:
         scan, options = self._scan, self._store_options

@@ -240,6 +240,11 @@ def tell_far_filters(spark: SparkSession, folder: str) -> None:
     queries = {name: query(table, other) for name, query in OF_ONE_PARTITION.items()}
     ends = {name: kind_of(lambda frame=frame: rows(frame)) for name, frame in queries.items()}
     tell("far filters that skip nothing", [name for name, end in ends.items() if end != "nothing"])
+    for file in Path(path).rglob("*.parquet"):
+        file.unlink()
+    by_text = spark.sql(f"SELECT max(p), count(*) FROM delta.`{path}` WHERE p < 2")
+    by_group = table.groupBy("p").count().orderBy("p")
+    tell("counted without files", [table.count(), rows(by_text), rows(by_group)])
 
 
 def tell_objects(spark: SparkSession, folder: str) -> SparkSession:

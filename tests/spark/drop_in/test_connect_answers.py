@@ -73,6 +73,7 @@ EXPECTED = {
     "far filters that lose rows": [],
     "far filters without rows": [],
     "far filters that skip nothing": [],
+    "counted without files": [40, [[1, 20]], [[0, 10], [1, 10], [2, 10], [3, 10]]],
     "other object": [2, True],
 }
 
