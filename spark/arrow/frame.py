@@ -97,7 +97,7 @@ def arrow_frame(
         counts_only=needed.counts_only,
     )
     connected = is_connect(spark)
-    shown, hidden = _columns_of_frame(snapshot, needed.columns if connected else None)
+    shown, hidden = _columns_of_frame(snapshot, needed if connected else Needed())
     name = register_source(spark, table.store.options)
     with known_to_spark():
         schema = st.StructType([*_stored_columns(spark, shown).fields, *hidden])
@@ -123,7 +123,7 @@ def narrow_sent_scan(spark: SparkSession, source: Any, snapshot: Snapshot, neede
         needed: What is needed.
     """
     if needed.columns is not None:
-        shown, hidden = _columns_of_frame(snapshot, needed.columns)
+        shown, hidden = _columns_of_frame(snapshot, needed)
         source.schema = st.StructType([*_stored_columns(spark, shown).fields, *hidden]).json()
     options = ScanOptions.from_options(dict(source.options))
     narrowed = replace(
@@ -225,13 +225,14 @@ def _pick_fields(schema: StructType, paths: Collection[Path]) -> tuple[StructFie
     return tuple(found)
 
 
-def _columns_of_frame(
-    view: FilesView, columns: Collection[Path] | None
-) -> tuple[StructType, list[st.StructField]]:
+def _columns_of_frame(view: FilesView, needed: Needed) -> tuple[StructType, list[st.StructField]]:
     """Return the columns of a frame, and the hidden columns beside them."""
-    if columns is None:
+    if needed.columns is None:
         return view.schema, []
-    return _pick_columns(view, columns), _metadata_field(view, columns)
+    found = _pick_columns(view, needed.columns)
+    # Where nobody looks at the values, tasks make nulls, also of a column that is NOT NULL.
+    shown = found.as_nullable() if needed.counts_only else found
+    return shown, _metadata_field(view, needed.columns)
 
 
 def _metadata_field(view: FilesView, columns: Collection[Path]) -> list[st.StructField]:

@@ -245,6 +245,11 @@ def tell_far_filters(spark: SparkSession, folder: str) -> None:
     by_text = spark.sql(f"SELECT max(p), count(*) FROM delta.`{path}` WHERE p < 2")
     by_group = table.groupBy("p").count().orderBy("p")
     tell("counted without files", [table.count(), rows(by_text), rows(by_group)])
+    path = f"{folder}/texts"
+    spark.sql(f"CREATE TABLE delta.`{path}` (s STRING NOT NULL) USING delta")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a'), ('b')")
+    counted = spark.sql(f"SELECT count(*) FROM delta.`{path}`")
+    tell("texts counted", [spark.read.format("delta").load(path).count(), rows(counted)])
 
 
 def tell_objects(spark: SparkSession, folder: str) -> SparkSession:

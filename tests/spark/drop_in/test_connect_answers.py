@@ -74,6 +74,7 @@ EXPECTED = {
     "far filters without rows": [],
     "far filters that skip nothing": [],
     "counted without files": [40, [[1, 20]], [[0, 10], [1, 10], [2, 10], [3, 10]]],
+    "texts counted": [2, [[2]]],
     "other object": [2, True],
 }
 
