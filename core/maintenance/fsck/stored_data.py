@@ -101,10 +101,11 @@ class StoredData:
         self, files: pa.Table, kinds: tuple[str, str, str] = _OF_DATA
     ) -> Iterator[pa.Table]:
         """Yield the files that are gone, shorter and longer than the log says, by these kinds."""
+        files = files.select(["path", "size"])  # of the others, such as statistics, no copy is made
         below = _relative(files, self._table)
         at = pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
-        yield self._missing(kinds[0], files.filter(pc.is_null(at)).column("path"))
-        known = files.filter(pc.is_valid(at))
+        yield self._missing(kinds[0], files.column("path").filter(pc.is_null(at)))
+        known = files.filter(pc.is_valid(at)) if at.null_count else files
         found = self._listed.column("size").take(at.drop_null())
         for kind, is_so in (
             (kinds[1], pc.less(found, known.column("size"))),
