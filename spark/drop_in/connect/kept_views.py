@@ -1,7 +1,7 @@
 """CREATE VIEW and ALTER VIEW ... AS of a Spark Connect client, over names of Delta tables.
 
-Such a view outlives the session, so it is the server that makes it, of the user's own text. Each
-engine reads it by its own Delta tables then; our clients do so by `queries.py`.
+Such a view outlives the session, so it is the server that makes it, of the user's own text. Our
+clients read it by `queries.py`.
 
 The server has to know the columns of the query before it makes a view, and the entries of our
 tables have none. So those that the view reads get the columns of their logs first, as Delta's own

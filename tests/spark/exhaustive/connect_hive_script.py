@@ -54,7 +54,6 @@ def second(spark: SparkSession, folder: Path) -> None:
     spark.sql(f"CREATE TABLE located (id BIGINT) USING delta LOCATION '{folder}/located'")
     spark.sql("CREATE VIEW seen AS SELECT id FROM classic")
     spark.sql(f"CREATE TABLE files USING parquet LOCATION '{folder}/files' AS SELECT 4L AS id")
-    tell("front", ids(spark.table("front")))
     spark.sql("DROP TABLE renamed")
 
 

@@ -29,7 +29,6 @@ _NAMES = ("a", "b")
 _KILLED = {
     "entry": "CREATE TABLE k_entry USING delta AS SELECT 1L AS id",
     "name": "CREATE TABLE k_name (id BIGINT) USING delta LOCATION '{folder}/k_name'",
-    "convert": "CONVERT TO DELTA k_convert",
 }
 
 
@@ -52,8 +51,6 @@ def be_killed(server: str, folder: str, moment: str) -> None:
 
 
 def tell_kills(spark: SparkSession, folder: Path) -> None:
-    files = f"USING parquet LOCATION '{folder}/k_convert' AS SELECT 1L AS id"
-    spark.sql(f"CREATE TABLE k_convert {files}")
     server = f"sc://{spark.client._builder.endpoint}"
     for moment, text in _KILLED.items():
         run = [sys.executable, "-W", "ignore", __file__, str(folder), server, moment]

@@ -37,7 +37,6 @@ def test_clients_of_connect_and_classic_sessions_share_a_metastore(tmp_path):
         "seen": [[1, 2], [1], [0, 1, 2]],
         "later": [[1, 2, 3], [1], [1, 3], []],
         "dropped": "AnalysisException",
-        "front": [1],
         "a view": [1, 3],
         "front of another": [1],
         "merged": [2, 11, 13],

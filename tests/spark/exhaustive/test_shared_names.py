@@ -16,7 +16,7 @@ def told(tmp_path_factory):
     return results_of(SCRIPT, tmp_path_factory.mktemp("shared"))
 
 
-@pytest.mark.parametrize("moment", ["entry", "name", "convert"])
+@pytest.mark.parametrize("moment", ["entry", "name"])
 def test_what_a_killed_client_leaves_is_mended_by_its_statement(told, moment):
     assert told[f"{moment}: killed"] == -9
     left = "TableNotFoundError DELTA_TABLE_NOT_FOUND" if moment == "entry" else "AnalysisException"
