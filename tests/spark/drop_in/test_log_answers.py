@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import functions as sf
 
@@ -51,11 +52,14 @@ BY_FILES = [
     "SELECT sum(id) FROM t",
     "SELECT count(*) FROM (SELECT * FROM t LIMIT 7)",
     "SELECT max(id + 1) FROM t",
-    "SELECT _metadata.file_name IS NULL, count(*) FROM t GROUP BY 1",
-    "SELECT count(*) FROM t WHERE _metadata.row_index < 1",
     "SELECT count(*) FROM t WHERE p = (SELECT max(p) FROM t)",
     "SELECT p, count(*) FROM t GROUP BY ROLLUP(p)",
 ]
+if pyspark.__version__ >= "4.2":  # an alias hides it for good before
+    BY_FILES += [
+        "SELECT _metadata.file_name IS NULL, count(*) FROM t GROUP BY 1",
+        "SELECT count(*) FROM t WHERE _metadata.row_index < 1",
+    ]
 
 CORRELATED = [
     "SELECT n.k, (SELECT count(*) FROM t WHERE t.p = n.k) FROM VALUES (0), (99) AS n(k)",
