@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from checked_tables import (
+    DyingStore,
     LateClock,
     data_file,
     found,
@@ -276,31 +277,6 @@ def test_a_checkpoint_whose_reading_was_cut_once_stays(table):
     assert store.has_cut
     assert (left.findings.num_rows, left.steps.num_rows) == (0, 0)
     assert log_file(table, name).exists()
-
-
-class DyingStore(LocalLogStore):
-    """A store whose process dies after some changes."""
-
-    def __init__(self, lives: int) -> None:
-        super().__init__()
-        self.lives = lives
-
-    def _live(self) -> None:
-        self.lives -= 1
-        if self.lives < 0:
-            raise StorageError("The process is dead.", kind="OPTIMIST_STORAGE_FAILED")
-
-    def put_overwrite(self, path, data):
-        self._live()
-        super().put_overwrite(path, data)
-
-    def put_file_if_absent(self, path, file):
-        self._live()
-        return super().put_file_if_absent(path, file)
-
-    def delete(self, path):
-        self._live()
-        super().delete(path)
 
 
 def test_a_repair_that_dies_at_any_step_is_ended_by_the_next(table, tmp_path):

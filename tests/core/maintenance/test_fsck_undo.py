@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from checked_tables import (
+    DyingStore,
     LateClock,
     data_file,
     found,
@@ -234,31 +235,6 @@ def test_a_checkpoint_that_the_log_needs_by_now_stays(table):
     assert done.num_left == 2
     assert "is needed" in done.steps["leftBecause"].to_pylist()[1]
     assert files_of(table) == before
-
-
-class DyingStore(LocalLogStore):
-    """A store whose process dies after some changes."""
-
-    def __init__(self, lives: int) -> None:
-        super().__init__()
-        self.lives = lives
-
-    def _live(self) -> None:
-        self.lives -= 1
-        if self.lives < 0:
-            raise StorageError("The process is dead.", kind="OPTIMIST_STORAGE_FAILED")
-
-    def put_file_if_absent(self, path, file):
-        self._live()
-        return super().put_file_if_absent(path, file)
-
-    def put_if_absent(self, path, data):
-        self._live()
-        return super().put_if_absent(path, data)
-
-    def delete(self, path):
-        self._live()
-        super().delete(path)
 
 
 def test_an_undo_that_dies_at_any_step_is_ended_by_the_next(table, tmp_path):

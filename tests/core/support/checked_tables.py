@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from optimist.core import DeltaLog, col
+from optimist.core.errors import StorageError
 from optimist.core.log.names import classic_checkpoint_name, commit_name
 from optimist.core.maintenance.fsck.findings import FINDINGS, REPAIRS
 from optimist.core.runtime.clock import SystemClock
@@ -99,3 +100,32 @@ def missing_part(path: Path) -> tuple[str, str]:
 def hint_of_another_version(path: Path) -> tuple[str, str]:
     log_file(path, "_last_checkpoint").write_text('{"version":5,"size":1}')
     return "stale-hint", "_last_checkpoint"
+
+
+class DyingStore(LocalLogStore):
+    """A store whose process dies after some changes."""
+
+    def __init__(self, lives: int) -> None:
+        super().__init__()
+        self.lives = lives
+
+    def _live(self) -> None:
+        self.lives -= 1
+        if self.lives < 0:
+            raise StorageError("The process is dead.", kind="OPTIMIST_STORAGE_FAILED")
+
+    def put_overwrite(self, path, data):
+        self._live()
+        super().put_overwrite(path, data)
+
+    def put_file_if_absent(self, path, file):
+        self._live()
+        return super().put_file_if_absent(path, file)
+
+    def put_if_absent(self, path, data):
+        self._live()
+        return super().put_if_absent(path, data)
+
+    def delete(self, path):
+        self._live()
+        super().delete(path)
