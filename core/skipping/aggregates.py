@@ -19,7 +19,7 @@ from optimist.core.data.partition_values import arrow_type_of
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.schema.types import DecimalType, StructType
 from optimist.core.skipping.live_rows import live_rows
-from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.skipping.statistics import ColumnStatistics, FileStatistics
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
 
@@ -111,25 +111,39 @@ class CountedFiles:
         if found is None:
             raise ValueError(f"The column {column.path} has no statistics of its own.")
         if wanted.function == "count":
-            return self._counts(found.null_count, rows)
-        return self._bounds(found.low if wanted.function == "min" else found.high, found.null_count)
+            return self._counts(found, rows)
+        return self._bounds(wanted.function, found)
 
-    def _counts(self, nulls: Array, rows: Array) -> tuple[Array, Array]:
+    def _counts(self, found: ColumnStatistics, rows: Array) -> tuple[Array, Array]:
         """Return how many rows of each file have a value."""
-        physical = self.statistics.num_records
-        has_none, are_all = _is_true(pc.equal(nulls, 0)), _is_true(pc.equal(nulls, physical))
+        nulls, physical = found.null_count, self.statistics.num_records
+        has_none, are_all = _is_true(pc.equal(nulls, 0)), self._are_all_null(found)
         are_some = pc.and_(self._are_of_live_rows(), _is_true(pc.less(nulls, physical)))
         values = pc.if_else(has_none, rows, pc.if_else(are_all, 0, pc.subtract(physical, nulls)))
         return values, pc.or_(pc.or_(has_none, are_all), are_some)
 
-    def _bounds(self, bound: Array, nulls: Array) -> tuple[Array, Array]:
+    def _bounds(self, function: Function, found: ColumnStatistics) -> tuple[Array, Array]:
         """Return the least or the greatest value of each file, by its bound."""
-        are_all_null = _is_true(pc.equal(nulls, self.statistics.num_records))
+        bound: Array = found.low if function == "min" else found.high
+        are_all_null = self._are_all_null(found)
         is_exact = pc.and_(self._are_of_live_rows(), pc.is_valid(bound))
+        for is_false in (
+            pc.greater(found.low, found.high),
+            pc.greater_equal(found.null_count, self.statistics.num_records),
+        ):
+            is_exact = pc.and_not(is_exact, _is_true(is_false))
         if pa.types.is_date(bound.type):
             is_exact = pc.and_(is_exact, _is_true(pc.greater_equal(bound, _FIRST_GREGORIAN)))
         values = pc.if_else(are_all_null, pa.scalar(None, bound.type), bound)
-        return values, pc.xor(are_all_null, is_exact)  # a file with both contradicts itself
+        return values, pc.or_(are_all_null, is_exact)
+
+    def _are_all_null(self, found: ColumnStatistics) -> Array:
+        """Return whether each file has nulls alone, and no bound that contradicts that."""
+        are_all = _is_true(pc.equal(found.null_count, self.statistics.num_records))
+        for bound in (found.low, found.high):
+            if bound is not None:
+                are_all = pc.and_(are_all, pc.is_null(bound))
+        return are_all
 
     def _are_of_live_rows(self) -> Array:
         """Return whether the statistics of a file are exactly those of its live rows."""

@@ -388,6 +388,8 @@ def _find_value(row: Mapping[str, Any], item: _Item) -> Any:
     value: Any = row
     for name in item.path:
         value = value.get(name) if isinstance(value, dict) else None
+    if item is _TIGHT_BOUNDS:
+        return None if value is None else value is True  # a damaged one promises nothing
     if pa.types.is_boolean(item.json_type):
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or value is None:
