@@ -307,6 +307,11 @@ class EngineOptions:
         return self.session_time_zone or "UTC"
 
     @property
+    def answers_from_log(self) -> bool:
+        """Whether queries may be answered by statistics alone."""
+        return self.metadata_query_enabled and self.stats_skipping
+
+    @property
     def retry_policy(self) -> RetryPolicy:
         """The limits of the commit loop."""
         return RetryPolicy(

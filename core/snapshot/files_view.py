@@ -116,7 +116,7 @@ class FilesView:
     @property
     def answers_from_log(self) -> bool:
         """Whether queries may be answered by statistics alone, by the engine's options."""
-        return self._options.metadata_query_enabled and self._options.stats_skipping
+        return self._options.answers_from_log
 
     @property
     def has_zoned_partitions(self) -> bool:

@@ -97,8 +97,8 @@ def scan_frame(
     schema, options = (view.schema, {}) if files is None else (view.schema.as_nullable(), _ALL_ROWS)
     if may_share_paths(schema):
         options = options | _NO_DICTIONARIES
-    is_counted = files is None and view.answers_from_log
-    return _Scan(jvm, view, key, access, schema, options, is_counted).frame(parts)
+    is_version = files is None
+    return _Scan(jvm, view, key, access, schema, options, is_version).frame(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Scan:
     access: AccessSource
     schema: StructType
     options: Mapping[str, str]
-    is_counted: bool
+    is_version: bool
 
     @property
     def by_id(self) -> bool:
@@ -151,7 +151,7 @@ class _Scan:
         own_constant = tracking.constant_fields if tracking else []
         names = self.view.partition_columns
         stored = stored_schema(self.schema, by_id=self.by_id, partition_columns=names)
-        index = TableFileIndex(self.jvm, key, self.view, part, deleted, is_counted=self.is_counted)
+        index = TableFileIndex(self.jvm, key, self.view, part, deleted, is_counted=self.is_version)
         rows = self._relation(index, SparkStruct([*stored, *own_stored]))
         hidden = [field.name for field in (*own_stored, *own_constant)]
         if deleted is None:

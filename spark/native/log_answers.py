@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast, get_args
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
+from optimist.core.options.engine import EngineOptions
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.aggregates import Function, Wanted, aggregated
 from optimist.spark.native.index import index_of_key
+from optimist.spark.session.conf import engine_options, is_on
 from optimist.spark.session.jvm import Jvm, analyzed_plan, frame_of_rows
 from optimist.spark.spark_schema import to_spark_type
 
 __all__ = ["answer_from_log"]
+
+_LEAVING_ROWS_OUT = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+"""Confs with which Spark counts only the rows of the files that it can read."""
 
 
 def answer_from_log(jvm: Jvm, scans: Any, functions: str) -> Any:
@@ -24,6 +30,8 @@ def answer_from_log(jvm: Jvm, scans: Any, functions: str) -> Any:
         scans: What `java/CountedFiles.java` has found below the aggregate, a Java list.
         functions: A `Function` for each column of the answer.
     """
+    if not _may_answer(jvm.spark):
+        return None
     parts, wanted = [], []
     for key, filters, names in scans:
         index = index_of_key(key)
@@ -45,6 +53,13 @@ def answer_from_log(jvm: Jvm, scans: Any, functions: str) -> Any:
         ]
     )
     return analyzed_plan(frame_of_rows(jvm, found, schema))
+
+
+def _may_answer(spark: SparkSession) -> bool:
+    """Check the conf of the query's session, which may not be that of the frame below it."""
+    if any(is_on(spark, key) for key in _LEAVING_ROWS_OUT):
+        return False
+    return EngineOptions.from_options(engine_options(spark)).answers_from_log
 
 
 def _wanted(

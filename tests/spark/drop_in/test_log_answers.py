@@ -193,3 +193,14 @@ def test_a_column_that_files_lack_is_read(enabled, conf, table_path):
     assert by_log == by_files == ["Row(count(n)=2, min(n)=7, max(n)=7)"]
     (by_log, log_reads), _ = both(enabled, conf, table_path, "SELECT count(*) FROM t")
     assert not log_reads
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(ANSWERS, "false"), ("spark.sql.files.ignoreMissingFiles", "true")]
+)
+def test_the_conf_of_the_query_decides(enabled, conf, table_path, key, value):
+    write(enabled.range(4), table_path)
+    frame = enabled.read.format("delta").load(table_path)
+    assert not reads_files(frame.groupBy().count())
+    conf(key, value)
+    assert reads_files(frame.groupBy().count())
