@@ -27,7 +27,7 @@ from xdist.workermanage import WorkerController
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
-_ONE_CASE_IN = 4
+_ONE_CASE_IN = 6
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield all but a quarter of the cases of each test that has a session, and never all of them.
+    """Yield all but a sixth of the cases of each test that has a session, and never all of them.
 
     A case costs a session half a second. The checksums of the names draw the sample: every n-th
     case could be the one with the same value of an inner parameter. The mark `sample` overrides it.

@@ -81,6 +81,7 @@ def place(request, capsys):
     return place
 
 
+@pytest.mark.sample(2)
 def test_every_command_that_looks_tells_the_same_of_every_store(place):
     url = place.url
     assert place.fsck("--deep", status=0) == []
@@ -107,6 +108,7 @@ def test_every_command_that_looks_tells_the_same_of_every_store(place):
     assert [each for each in checks if not each["ok"]] == []
 
 
+@pytest.mark.sample(2)
 def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
     log = place.log()
     files = log.snapshot().files.column("path").combine_chunks()
@@ -119,6 +121,7 @@ def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
     assert place.fsck("--deep", status=0) == []
 
 
+@pytest.mark.sample(2)
 def test_fsck_looks_for_the_files_of_a_clone_in_the_directories_of_its_source(place):
     copy = join(place.directory, "co py")
     place.log().clone(copy, is_shallow=True)
@@ -134,6 +137,7 @@ def test_fsck_looks_for_the_files_of_a_clone_in_the_directories_of_its_source(pl
     assert place("detail", copy)["numFiles"] == len(PARTITIONS) - 1
 
 
+@pytest.mark.sample(2)
 def test_a_file_that_a_listing_does_not_show_is_not_dropped(place, monkeypatch):
     log = place.log()
     hidden = name_of(log.snapshot().files.column("path")[0].as_py())
@@ -166,12 +170,14 @@ def damaged(place: Place, name: str, change: Callable[[bytes], bytes]) -> None:
     log.table.store.put_overwrite(path, change(log.table.store.read_bytes(path)))
 
 
+@pytest.mark.sample(2)
 def test_fsck_names_a_torn_commit_and_repairs_nothing_of_it(place):
     damaged(place, commit_name(1), lambda data: data[:-20])
     assert place.fsck() == ["torn-commit"]
     assert place.fsck("--repair") == ["torn-commit"]
 
 
+@pytest.mark.sample(2)
 def test_a_damaged_checkpoint_is_saved_and_replaced(place):
     before = place.log().to_arrow().sort_by("id")
     place.log().checkpoint()

@@ -41,6 +41,7 @@ def _here(at: dt.datetime) -> dt.datetime:
     return at.astimezone(_HERE).replace(tzinfo=None)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("condition", "model"),
     [

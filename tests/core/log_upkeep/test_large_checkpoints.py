@@ -175,6 +175,7 @@ def test_the_statistics_of_a_row_group_hold_for_every_row_in_it(monkeypatch):
     assert seen > 20
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("as_struct", [None, "true", "false"])
 @pytest.mark.parametrize("as_json", ["true", "false"])
 def test_the_next_checkpoint_is_the_state_whatever_happened_since(as_struct, as_json):
@@ -505,6 +506,7 @@ def test_a_sidecar_that_is_gone_is_not_named_again():
     assert lost not in sidecars(table)
 
 
+@pytest.mark.again
 def test_many_checkpoints_of_a_growing_table_keep_sidecars_few_and_large():
     table = table_of(V2)
     chance = Random(9)

@@ -175,6 +175,7 @@ def damaged(files, rows, damages, deleted):
     return files, left
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(COLUMNS))
 @settings(
     max_examples=5,

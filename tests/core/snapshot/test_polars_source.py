@@ -82,6 +82,7 @@ def test_a_filter_keeps_the_rows_that_polars_keeps(odd, condition):
     assert below.collect().height == everything.filter((C("id") < 60) & (C("n") > 1)).height
 
 
+@pytest.mark.sample(2)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     condition=st.recursive(

@@ -92,6 +92,7 @@ def test_a_filter_keeps_the_rows_that_arrow_keeps(odd, condition):
     assert dataset.count_rows(filter=condition) == wanted.num_rows
 
 
+@pytest.mark.sample(2)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     condition=st.recursive(
@@ -125,6 +126,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", QUERIES)
 def test_duckdb_gets_the_rows_that_it_gets_of_the_whole_table(odd, condition):
     log, _ = odd

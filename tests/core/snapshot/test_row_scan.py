@@ -207,6 +207,7 @@ def test_a_limit_that_the_log_cannot_judge_reads_file_by_file(numbers, monkeypat
 # Readers that stop
 
 
+@pytest.mark.again
 def test_a_reader_that_stops_half_way_leaves_no_thread(numbers, monkeypatch):
     with counted_reads(monkeypatch):
         reader = numbers.scan().to_reader()

@@ -362,6 +362,7 @@ def test_unknown_columns_are_told_as_in_a_select(enabled, own):
     assert refused.value.kind == "DELTA_UNSUPPORTED_SUBQUERY"
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_random_subquery_chooses_the_rows_of_a_select(enabled, tmp_path, command):
     run_case(enabled, tmp_path, random.Random(f"7 {command}"), command)

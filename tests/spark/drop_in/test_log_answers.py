@@ -106,6 +106,7 @@ def both(enabled, conf, path, query):
     return found
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("number", range(3))
 def test_answers_of_the_log_are_those_of_the_files(enabled, conf, table, number):
     is_whole = not DeltaLog.for_path(table).snapshot().has_active("deletionVectors")
@@ -138,6 +139,7 @@ def test_odd_partitions_are_counted_as_in_files(enabled, conf, tmp_path, name):
         assert by_log == by_files, query
 
 
+@pytest.mark.again
 def test_bounds_of_odd_values_are_those_in_files(enabled, conf, tmp_path):
     path = str(tmp_path / "odd")
     rows = odd_rows()
