@@ -37,7 +37,7 @@ def test_an_error_in_a_callback_keeps_its_class_in_our_entry_points(spark, table
 
 def test_an_error_in_a_callback_keeps_its_message_in_the_users_own_action(spark, table, broken):
     with pytest.raises(Exception, match="The log is damaged"):
-        read(spark, table).count()
+        read(spark, table).collect()
 
 
 def test_errors_without_a_ticket_pass_through():
