@@ -71,6 +71,8 @@ _BatchesOf: TypeAlias = Callable[[CheckpointFile, int], Iterator[pa.RecordBatch]
 _PARALLEL_READS = 8
 _EXPANSION = 4
 """How many times larger than in the store the files of a checkpoint are in memory, or less."""
+_EXPANSION_OF_PAGES = 2
+"""The same for pages that are not compressed: alike statistics may be packed to a tenth."""
 _STATE_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
 _V2_COLUMNS = ("checkpointMetadata", "sidecar")
 _DAMAGED_CONTENT = frozenset({MALFORMED_ACTION, MALFORMED_COMMIT})
@@ -139,7 +141,9 @@ class CheckpointReader:
         content = self._top_level()
         stored = sum(status.size_bytes for status in self._files.values())
         stored += sum(sidecar.size_bytes for sidecar in content.sidecars)
-        return stored * _EXPANSION <= self._limits.cache_bytes
+        pages = sum(chunks.unpacked_bytes for chunks, _ in self._footers.values())
+        needed = max(stored * _EXPANSION, pages * _EXPANSION_OF_PAGES)
+        return needed <= self._limits.cache_bytes
 
     def chosen_files(self, choice: FileChoice) -> Iterator[pa.RecordBatch]:
         """Yield the files that a choice wants, and read no more of the others than it needs."""

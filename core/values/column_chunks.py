@@ -47,6 +47,12 @@ class ColumnChunks:
         self._encrypted: frozenset[tuple[int, int]] | None = None
         self._short: frozenset[tuple[int, int]] | None = None
 
+    @property
+    def unpacked_bytes(self) -> int:
+        """The bytes of all pages without compression, as the footer has them."""
+        groups = range(self.metadata.num_row_groups)
+        return sum(self.metadata.row_group(group).total_byte_size for group in groups)
+
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
         """Return what the footer says of a chunk, which must not be asked for its statistics.
 
