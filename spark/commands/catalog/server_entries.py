@@ -21,7 +21,7 @@ from optimist.core.commands.create.vacant_place import is_left_empty
 from optimist.core.paths import join, scheme_of
 from optimist.core.predicates.text import quote_literal
 from optimist.core.requests.table_definition import CreateMode
-from optimist.core.schema.types import StructType
+from optimist.core.schema.types import StructField, StructType
 from optimist.core.sql import TableName, parts_of_name
 from optimist.core.statements.type_texts import full_type_text
 from optimist.spark.commands.catalog.names import is_delta, without_location
@@ -138,9 +138,17 @@ def give_columns(spark: SparkSession, entry: ServerEntry, schema: StructType) ->
         entry: The entry.
         schema: The columns.
     """
-    columns = ", ".join(f"{quoted(each.name)} {full_type_text(each.data_type)}" for each in schema)
+    columns = ", ".join(map(_column_text, schema))
     ensure_format_known(spark)
     _run(spark, f"ALTER TABLE {entry.name} REPLACE COLUMNS ({columns})")
+
+
+def _column_text(column: StructField) -> str:
+    text = f"{quoted(column.name)} {full_type_text(column.data_type)}"
+    comment = column.metadata.get("comment")
+    return (
+        f"{text} COMMENT {quote_literal(comment, 'string')}" if isinstance(comment, str) else text
+    )
 
 
 def _known_place(

@@ -108,7 +108,9 @@ def tell_refused(spark: SparkSession, folder: Path) -> None:
     spark.sql("CACHE TABLE cached AS SELECT id FROM t")
     tell("views", [ids(spark.table("kept")), ids(spark.table("cached"))])
     tell("unnamed", kind_of(lambda: own_sql(spark, "SELECT * FROM t").collect()))
-    tell("unnamed write", kind_of(lambda: own_sql(spark, "INSERT INTO t SELECT 1").collect()))
+    tell(
+        "unnamed write", kind_of(lambda: own_sql(spark, "INSERT INTO t VALUES (1, 'x')").collect())
+    )
 
 
 def tell_views(spark: SparkSession) -> None:
