@@ -8,21 +8,18 @@ ours, which is sorted (docs/checkpoints.md).
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from big_log import FILES_OF_A_BATCH, ensure_even_log
 from engines import ENGINES
+from opening import run_once
 from optimist.core import DeltaLog
 
 __all__ = ["GrowthResult", "measure_growth"]
 
-SCRIPT = Path(__file__).with_name("open_once.py")
 QUESTION = "find"
 
 
@@ -64,7 +61,7 @@ def measure_growth(cache: Path, scratch: Path, counts: Sequence[int]) -> Iterato
 def _measure(table: Path, checkpoint: str, num_files: int) -> Iterator[GrowthResult]:
     for work in (QUESTION, "append"):
         for engine in ENGINES:
-            runs = [_run(engine, work, table) for _ in range(2)]
+            runs = [run_once(engine, work, table) for _ in range(2)]
             if work == QUESTION and runs[0]["answer"] != FILES_OF_A_BATCH:
                 raise RuntimeError(f"{engine} found {runs[0]['answer']} files of a partition.")
             yield GrowthResult(
@@ -75,12 +72,3 @@ def _measure(table: Path, checkpoint: str, num_files: int) -> Iterator[GrowthRes
                 cpu_s=min(run["cpu_s"] for run in runs),
                 peak_mib=min(run["peak_mib"] for run in runs),
             )
-
-
-def _run(engine: str, work: str, table: Path) -> dict[str, float]:
-    command = [sys.executable, str(SCRIPT), engine, work, str(table)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    answer: dict[str, float] = json.loads(done.stdout)
-    return answer

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["OpenResult", "measure_opening"]
+__all__ = ["OpenResult", "measure_opening", "run_once"]
 
 SCRIPT = Path(__file__).with_name("open_once.py")
 
@@ -34,7 +34,7 @@ def measure_opening(engine: str, what: str, table: Path, *, log: str, num_files:
     Raises:
         RuntimeError: A process failed, or found the wrong number of files.
     """
-    runs = [_run(engine, what, table) for _ in range(2)]
+    runs = [run_once(engine, what, table) for _ in range(2)]
     if what == "files" and any(run["answer"] != num_files for run in runs):
         raise RuntimeError(f"{engine} found {runs[0]['answer']} files in {table}, not {num_files}.")
     return OpenResult(
@@ -47,7 +47,12 @@ def measure_opening(engine: str, what: str, table: Path, *, log: str, num_files:
     )
 
 
-def _run(engine: str, what: str, table: Path) -> dict[str, float]:
+def run_once(engine: str, what: str, table: Path) -> dict[str, float]:
+    """Run `open_once.py` in a process of its own, and return what it prints.
+
+    Raises:
+        RuntimeError: The process failed.
+    """
     command = [sys.executable, str(SCRIPT), engine, what, str(table)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

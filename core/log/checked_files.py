@@ -76,6 +76,7 @@ class CheckedFiles:
         self._is_refuted = False
         self._disagreement: TableError | None = None
         self._table: pa.Table | None = None
+        self._sums: FileSums | None = None
         self._lock = ForkSafeRLock()
 
     def table(self) -> pa.Table:
@@ -125,10 +126,12 @@ class CheckedFiles:
             whole = self.whole()
             if whole is not None:
                 return sums_of(whole.to_batches())
-            found = self.read_chosen(_FOR_SUMS, sums_of)
-            ensure_possible(found.size_bytes)
-            self._compare_as_read(*found)
-            return found
+            if self._sums is None:
+                found = self.read_chosen(_FOR_SUMS, sums_of)
+                ensure_possible(found.size_bytes)
+                self._compare_as_read(*found)
+                self._sums = found
+            return self._sums
 
     @property
     def known_table(self) -> pa.Table | None:

@@ -91,7 +91,8 @@ def repair_table(
     if not saved.steps().num_rows:
         return checked
     left = check_table(table, load, deep=deep, report=report)
-    return replace(left, steps=saved.steps(), record=saved.name)
+    steps = saved.steps()
+    return replace(left, steps=steps, record=saved.name if steps.num_rows else None)
 
 
 def _last_commit_of(snapshot: Snapshot) -> str:
