@@ -40,7 +40,8 @@ class Wanted(dict[int, "Wanted"]):
 
 ALL = Wanted()
 
-_TRUE, _FALSE, _BYTE, I16, I32, I64, _BINARY, LIST, STRUCT = 1, 2, 3, 4, 5, 6, 8, 9, 12
+_TRUE, _FALSE, _BYTE, I16, I32, I64, _DOUBLE, _BINARY, LIST, STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
+_DOUBLE_BYTES = 8
 _INTEGERS = frozenset({I16, I32, I64})
 _LONGEST_NUMBER = 10
 _DEEPEST = 32
@@ -125,6 +126,8 @@ def _read_value(
         return data[at : at + length], at + length
     if kind in (_TRUE, _FALSE, _BYTE):  # a truth value of a list is a byte of its own
         return data[at], at + 1
+    if kind == _DOUBLE:  # as in the bounds of places on Earth; nobody here asks for one
+        return data[at : at + _DOUBLE_BYTES], at + _DOUBLE_BYTES
     raise ValueError(f"a value has the type {kind}, which Parquet does not use here")
 
 
@@ -217,6 +220,8 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
             _write_unsigned(out, len(elements))
         for element in elements:
             _write_value(out, of_elements, element)
+    elif kind == _DOUBLE:
+        out += value
     else:
         out.append(value)
 

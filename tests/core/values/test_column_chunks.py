@@ -11,6 +11,7 @@ import pytest
 
 from forged_footers import with_a_key, with_footer, with_short_bounds
 from optimist.core.values.column_chunks import ColumnChunks
+from optimist.core.values.thrift_values import STRUCT, read_struct, write_struct
 
 ROWS = pa.table(
     {
@@ -94,3 +95,19 @@ def test_a_chunk_with_a_key_is_refused_and_the_others_are_not():
     assert chunks.statistics(0, 0) is None
     assert chunks.chunk(0, 1).num_values == 2
     assert chunks.statistics(0, 1).max == "y"
+
+
+def test_statistics_of_places_beside_those_of_values_do_no_harm():
+    def with_places(footer):
+        fields, _ = read_struct(footer)
+        (group,) = fields[4][1][1]
+        meta = group[1][1][1][0][3][1]
+        corner = (7, struct.pack("<d", 1.5))
+        meta[17] = STRUCT, {1: (STRUCT, dict.fromkeys(range(1, 5), corner))}
+        return write_struct(fields)
+
+    data = with_footer(stored(pa.table({"a": [1, 2], "b": ["x", "y"]})), with_places)
+    chunks = chunks_of(data)
+    assert (chunks.statistics(0, 0).min, chunks.statistics(0, 1).max) == (1, "y")
+    footer, _ = read_struct(data, len(data) - 8 - struct.unpack("<I", data[-8:-4])[0])
+    assert footer[4][1][1][0][1][1][1][0][3][1][17][1][1][1][4] == (7, struct.pack("<d", 1.5))
