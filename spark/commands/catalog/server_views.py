@@ -19,16 +19,18 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.sql import parts_of_name
 from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.conf import is_on
 from optimist.spark.session.jvm import conf_entries
 
 __all__ = ["ServerView", "server_view"]
 
+_ANSI = "spark.sql.ansi.enabled"
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _MEANINGS = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.")
 _DEFAULTS: Mapping[str, str | None] = MappingProxyType(
     {
         "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-        "spark.sql.ansi.enabled": None,  # what a view without it means differs between versions
+        _ANSI: None,  # what a view without it means differs between versions
         "spark.sql.caseSensitive": "false",
         "spark.sql.decimalOperations.allowPrecisionLoss": "true",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",
@@ -65,15 +67,21 @@ class ServerView:
     mode: str
     confs: Mapping[str, str]
 
+    @property
+    def query(self) -> str:
+        """Its query within another one, so that a text of an entry runs no other statement."""
+        return f"SELECT * FROM (\n{self.text}\n)"
+
     def shaped(self, rows: DataFrame) -> DataFrame:
         """Return the rows of its query as those of the view.
 
         Raises:
-            AnalysisException: The query has no such columns any more.
+            AnalysisException: The query has no such columns any more, or has others that only a
+                cast by the rules of ANSI could turn into them, which the session has not.
         """
         if self.mode == "EVOLUTION":
             return rows
-        found = rows.columns
+        found, types = rows.columns, [item.dataType.simpleString() for item in rows.schema]
         numbered = rows.toDF(*(f"c{at}" for at in range(len(found))))
         taken: set[int] = set()
         columns = []
@@ -84,9 +92,17 @@ class ServerView:
                 raise self._changed(wanted, found)
             taken.add(at)
             column = sf.col(f"c{at}")
-            cast = column if self.mode == "TYPE EVOLUTION" else column.cast(kind)
-            columns.append(cast.alias(name))
+            if self.mode != "TYPE EVOLUTION":
+                if _plain(types[at]) != _plain(kind):
+                    self._ensure_cast(rows.sparkSession, wanted, types[at])
+                column = column.cast(kind)
+            columns.append(column.alias(name))
         return numbered.select(*columns)
+
+    def _ensure_cast(self, spark: SparkSession, column: str, kind: str) -> None:
+        """Refuse a cast where Spark casts no values, or where the session would change some."""
+        if self.mode == "BINDING" or not is_on(spark, _ANSI):
+            raise self._changed(column, [f"{column} {kind}"])
 
     def ensure_same_confs(self, spark: SparkSession) -> None:
         """Refuse a session in which the query of the view would mean something else.
@@ -112,7 +128,7 @@ class ServerView:
     def _changed(self, wanted: str, found: Sequence[str]) -> AnalysisException:
         name = ".".join(map(quoted, self.name))
         return AnalysisException(
-            f"The query of the view {name} has no column {quoted(wanted)} any more, only "
+            f"The query of the view {name} has no such column {quoted(wanted)} any more, only "
             f"{', '.join(map(quoted, found))}. Nothing was read. Create the view again.",
             errorClass="INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
             messageParameters={"viewName": name, "colName": wanted},
@@ -147,6 +163,11 @@ def server_view(spark: SparkSession, name: tuple[str, ...]) -> ServerView | None
         told.get("view_schema_mode", "BINDING"),
         told.get("view_creation_spark_configuration") or {},
     )
+
+
+def _plain(kind: str) -> str:
+    """Return the text of a type without what only the way of writing adds."""
+    return kind.lower().replace("`", "").replace(" ", "").replace("timestamp_ltz", "timestamp")
 
 
 def _has_meaning(key: str) -> bool:

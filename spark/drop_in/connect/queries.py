@@ -90,8 +90,8 @@ def view_rows(spark: SparkSession, opened: OpenedView) -> DataFrame:
     view, names = opened.view, opened.names
     view.ensure_same_confs(spark)
     own: Any = type(spark).sql
-    relations = path_relations(view.text, None, names.place_of)
-    sql = FormattedSql(view.text, {})
+    relations = path_relations(view.query, None, names.place_of)
+    sql = FormattedSql(view.query, {})
     rows = with_frames(spark, partial(own, spark), sql, relations, None, names)
     return view.shaped(rows)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import AnalysisException
 
 from optimist.core.errors import UsageError
+from optimist.spark.commands.catalog import server_views
 from optimist.spark.commands.catalog.server_views import server_view
 
 NAME = ("spark_catalog", "db", "v")
@@ -123,3 +126,43 @@ def test_settings_that_give_the_query_another_meaning_are_an_error(of_view, of_s
     with pytest.raises(UsageError, match="may mean something else") as caught:
         view.ensure_same_confs(spark)
     assert caught.value.kind == "OPTIMIST_UNSUPPORTED_STATEMENT"
+
+
+class Rows:
+    """Rows of one column, of which no value is asked for."""
+
+    columns = ("id",)
+
+    def __init__(self, kind, ansi):
+        conf = SimpleNamespace(get=lambda *_: ansi)
+        self.sparkSession = SimpleNamespace(conf=conf)
+        self.schema = [SimpleNamespace(dataType=SimpleNamespace(simpleString=lambda: kind))]
+
+    def toDF(self, *_):
+        return SimpleNamespace(select=lambda *columns: columns)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "ansi", "is_read"),
+    [
+        ("COMPENSATION", "BIGINT", "false", True),
+        ("COMPENSATION", "double", "true", True),
+        ("COMPENSATION", "double", "false", False),
+        ("BINDING", "double", "true", False),
+        ("TYPE EVOLUTION", "double", "false", True),
+    ],
+)
+def test_a_cast_that_could_change_values_is_refused(monkeypatch, mode, kind, ansi, is_read):
+    monkeypatch.setattr(server_views.sf, "col", lambda _: MagicMock())
+    view = server_view(server({**TOLD, "view_schema_mode": mode}), NAME)
+    rows = Rows(kind, ansi)
+    if is_read:
+        assert len(view.shaped(rows)) == 1
+        return
+    with pytest.raises(AnalysisException, match="`ID double`"):
+        view.shaped(rows)
+
+
+def test_the_text_of_a_view_stands_within_a_query():
+    view = server_view(server({**TOLD, "view_text": "SELECT id FROM t -- all"}), NAME)
+    assert view.query == "SELECT * FROM (\nSELECT id FROM t -- all\n)"
