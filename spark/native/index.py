@@ -177,6 +177,11 @@ class TableFileIndex(JavaIdentity):
         ordinals = self._kept_ordinals(partition_filters)
         return self._part.counted_files(self._mask_of_filters(ordinals, Predicate.TRUE))
 
+    def files_left(self, partition_filters: Any, data_filters: Any) -> tuple[CountedFiles, int]:
+        """Return the files of `listFiles`, for figures of their rows, and their bytes."""
+        left = self._apply_filters(partition_filters, data_filters)
+        return self._part.counted_files(left.mask), left.size_bytes
+
     @property
     def schema(self) -> TableSchema:
         """The columns of the table."""

@@ -19,6 +19,7 @@ from optimist.spark.commands.catalog.names import CatalogTable, in_session_catal
 from optimist.spark.commands.catalog.places import Place, is_one_place
 from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.case_classes import make_case_class, with_field
 from optimist.spark.session.jvm import Jvm
 
 __all__ = [
@@ -204,34 +205,16 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
     known, path = CatalogTable.of(spark, entry), jvm.root.org.apache.hadoop.fs.Path(location)
     ensure_movable(spark, known.name, known.path, str(path.toString()))
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
-    storage = _copy_with_part(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
-    jvm.session.sessionState().catalog().alterTable(_copy_with_part(entry, 2, storage))
+    storage = with_field(entry.storage(), "locationUri", jvm.root.scala.Option.apply(uri))
+    jvm.session.sessionState().catalog().alterTable(with_field(entry, "storage", storage))
 
 
 def _make_entry(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
     """Make the Java `CatalogTable` of a Delta table."""
     some = jvm.root.scala.Option.apply
     no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
-    storage = _make_case_class(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    storage = make_case_class(jvm, f"{_CATALOG}.CatalogStorageFormat", some(uri), *no_serde)
     no_columns = jvm.root.org.apache.spark.sql.types.StructType()
-    return _make_case_class(
-        jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA)
+    return make_case_class(
+        jvm, f"{_CATALOG}.CatalogTable", identifier, kind, storage, no_columns, some(_DELTA)
     )
-
-
-def _copy_with_part(value: Any, at: int, part: Any) -> Any:
-    """Copy a case class with another part."""
-    parts = [value.productElement(index) for index in range(value.productArity())]
-    return value.copy(*parts[:at], part, *parts[at + 1 :])
-
-
-def _make_case_class(jvm: Jvm, name: str, *given: Any) -> Any:
-    """Make a case class of Spark's catalog, whose last fields differ between versions."""
-    (make,) = jvm.java_class(f"{_CATALOG}.{name}").getConstructors()
-    defaults = jvm.module(f"{_CATALOG}.{name}$")
-    arguments = jvm.root.java.util.ArrayList()
-    for value in given:
-        arguments.add(value)
-    for at in range(len(given) + 1, make.getParameterCount() + 1):
-        arguments.add(getattr(defaults, f"apply$default${at}")())
-    return make.newInstance(arguments.toArray())

@@ -20,6 +20,7 @@ from optimist.spark.drop_in.classic import (
     writes,
 )
 from optimist.spark.drop_in.sessions import session_of
+from optimist.spark.native.estimates import estimate_rows
 from optimist.spark.native.log_answers import answer_from_log
 from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
@@ -57,6 +58,8 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "aggregates": lambda spark, scans, functions: answer_from_log(
             Jvm.of(spark), scans, functions
         ),
+        # EstimateRows
+        "estimates": lambda spark, scan, entry: estimate_rows(Jvm.of(spark), scan, entry),
         # QueryVersions
         "newest": newest_versions.newest_versions,
         # ChangesFunction

@@ -28,6 +28,8 @@ public final class PrunedFiles implements FileIndex {
   }
 
   public FileIndex whole() { return this.whole; }
+  scala.collection.immutable.Seq ofPartitions() { return this.ofPartitions; }
+  scala.collection.immutable.Seq ofData() { return this.ofData; }
   public long sizeInBytes() { return this.sizeInBytes; }
   public String[] inputFiles() {
     List paths = new ArrayList();

@@ -193,6 +193,9 @@ public final class Sessions {
     extensions.injectPreCBORule(new scala.runtime.AbstractFunction1() {
       public Object apply(Object session) { return new PruneFiles(); }
     });
+    extensions.injectPreCBORule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) { return new EstimateRows((SparkSession) session); }
+    });
     extensions.injectParser(new scala.runtime.AbstractFunction2() {
       public Object apply(Object session, Object inner) {
         return StatementParser.around((SparkSession) session, (ParserInterface) inner);
