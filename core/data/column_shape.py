@@ -30,6 +30,7 @@ from optimist.core.schema.types import (
     StructType,
     holds_type,
 )
+from optimist.core.values.arrow_lists import is_list
 
 __all__ = [
     "arrow_rows",
@@ -223,7 +224,7 @@ def _conform_values(values: pa.Array, data_type: DataType, context: _Context) ->
         return values
     if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
         return _conform_struct(values, data_type, context)
-    if isinstance(data_type, ArrayType) and _is_list(values.type):
+    if isinstance(data_type, ArrayType) and is_list(values.type):
         return _conform_list(values, data_type, context)
     if isinstance(data_type, MapType) and pa.types.is_map(values.type):
         return _conform_map(values, data_type, context)
@@ -337,14 +338,6 @@ def _is_shredded(arrow_type: pa.DataType) -> bool:
 
 def _is_in_nanoseconds(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns")
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(arrow_type)
-        or pa.types.is_large_list(arrow_type)
-        or pa.types.is_fixed_size_list(arrow_type)
-    )
 
 
 def _from_offset_zero(values: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from optimist.core.data.column_shape import find_field
 from optimist.core.schema.arrow_types import from_arrow_type
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from optimist.core.values.arrow_lists import is_list
 
 __all__ = ["has_other_columns", "has_other_types"]
 
@@ -53,7 +54,7 @@ def _have_other_types(fields: list[pa.Field], columns: Iterable[StructField], by
 def _is_other_type(stored: pa.DataType, wanted: DataType, by_id: bool) -> bool:
     if isinstance(wanted, StructType) and pa.types.is_struct(stored):
         return _have_other_types(list(stored.fields), wanted, by_id)
-    if isinstance(wanted, ArrayType) and pa.types.is_list(stored):
+    if isinstance(wanted, ArrayType) and is_list(stored):
         return _is_other_type(stored.value_type, wanted.element_type, by_id)
     if isinstance(wanted, MapType) and pa.types.is_map(stored):
         is_other_key = _is_other_type(stored.key_type, wanted.key_type, by_id)
@@ -72,7 +73,7 @@ def _have_others(fields: list[pa.Field], table: StructType, by_id: bool) -> bool
 def _holds_others(stored: pa.DataType, wanted: DataType, by_id: bool) -> bool:
     if isinstance(wanted, StructType) and pa.types.is_struct(stored):
         return _have_others(list(stored.fields), wanted, by_id)
-    if isinstance(wanted, ArrayType) and pa.types.is_list(stored):
+    if isinstance(wanted, ArrayType) and is_list(stored):
         return _holds_others(stored.value_type, wanted.element_type, by_id)
     if isinstance(wanted, MapType) and pa.types.is_map(stored):
         is_in_key = _holds_others(stored.key_type, wanted.key_type, by_id)

@@ -31,6 +31,7 @@ from optimist.core.schema.types import (
     StructField,
     StructType,
 )
+from optimist.core.values.arrow_lists import is_list
 from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
@@ -167,7 +168,7 @@ def _signed(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         is_found = data_type.value_type == pa.uint64()
         return pa.int64() if is_found else data_type
-    if _is_list(data_type):
+    if is_list(data_type):
         return pa.list_(_signed_field(data_type.value_field))
     if pa.types.is_map(data_type):
         return pa.map_(_signed_field(data_type.key_field), _signed_field(data_type.item_field))
@@ -264,7 +265,7 @@ def _from_arrow(data_type: pa.DataType, path: tuple[str, ...]) -> DataType:
         return _from_decimal(data_type, path)
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return _from_arrow(data_type.value_type, path)
-    if _is_list(data_type):
+    if is_list(data_type):
         element = data_type.value_field
         return ArrayType(_from_arrow_part(element, (*path, "element")), element.nullable)
     if pa.types.is_map(data_type):
@@ -283,16 +284,6 @@ def _from_extension(data_type: pa.BaseExtensionType, path: tuple[str, ...]) -> D
     if data_type.extension_name in ("arrow.parquet.variant", "parquet.variant"):
         return PrimitiveType("variant")
     return _from_arrow(data_type.storage_type, path)
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(data_type)
-        or pa.types.is_large_list(data_type)
-        or pa.types.is_fixed_size_list(data_type)
-        or pa.types.is_list_view(data_type)
-        or pa.types.is_large_list_view(data_type)
-    )
 
 
 def _from_decimal(data_type: pa.DataType, path: tuple[str, ...]) -> DecimalType:

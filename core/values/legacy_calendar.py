@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.values.arrow_lists import is_list
 
 __all__ = ["LegacyCalendar"]
 
@@ -91,7 +92,7 @@ class LegacyCalendar:
             return any(map(self._has_affected_values, column.flatten()))
         if pa.types.is_map(kind):
             return self._has_affected_values(column.keys) or self._has_affected_values(column.items)
-        if pa.types.is_list(kind):
+        if is_list(kind):
             return self._has_affected_values(column.flatten())
         if pa.types.is_date(kind):
             return self.dates_and_times and _has_older(column, _FIRST_SAFE_DAY)

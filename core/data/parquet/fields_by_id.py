@@ -15,6 +15,7 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import COLUMN_ID, ArrayType, DataType, MapType, StructType
+from optimist.core.values.arrow_lists import is_list
 
 __all__ = ["named_by_ids", "stored_otherwise"]
 
@@ -77,7 +78,7 @@ def _name_fields(fields: Iterable[pa.Field], table: StructType, path: str) -> li
 def _name_inner_fields(stored: pa.DataType, data_type: DataType, path: str) -> pa.DataType:
     if pa.types.is_struct(stored) and isinstance(data_type, StructType):
         return pa.struct(_name_fields(stored.fields, data_type, path))
-    if pa.types.is_list(stored) and isinstance(data_type, ArrayType):
+    if is_list(stored) and isinstance(data_type, ArrayType):
         item = stored.value_field
         return pa.list_(item.with_type(_name_inner_fields(item.type, data_type.element_type, path)))
     if pa.types.is_map(stored) and isinstance(data_type, MapType):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from optimist.core.data.column_shape import find_field
 from optimist.core.schema.arrow_types import num_leaves, storage_type
 from optimist.core.schema.types import ArrayType, DataType, StructType
+from optimist.core.values.arrow_lists import is_list
 
 __all__ = ["leaf_columns"]
 
@@ -41,7 +42,7 @@ def leaf_columns(
 def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> list[int]:
     """Return the indices of the wanted leaves among all leaves of a stored type, in order."""
     stored = storage_type(stored)
-    if isinstance(wanted, ArrayType) and _is_list(stored):
+    if isinstance(wanted, ArrayType) and is_list(stored):
         return _wanted_leaves(stored.value_type, wanted.element_type, by_id=by_id)
     if not (isinstance(wanted, StructType) and pa.types.is_struct(stored)):
         return list(range(num_leaves(stored)))
@@ -54,11 +55,3 @@ def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> lis
             leaves += [first + leaf for leaf in inner]
         first += num_leaves(field.type)
     return leaves or [0]
-
-
-def _is_list(stored: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(stored)
-        or pa.types.is_large_list(stored)
-        or pa.types.is_fixed_size_list(stored)
-    )

@@ -42,6 +42,8 @@ OLD = [
     times(OLD_TIME, None),
     pa.array([{"a": [LAST_JULIAN]}], pa.struct([("a", pa.list_(pa.date32()))])),
     pa.array([[("k", LAST_JULIAN)]], pa.map_(pa.string(), pa.date32())),
+    pa.array([[LAST_JULIAN]], pa.large_list(pa.date32())),
+    pa.array([[LAST_JULIAN]], pa.list_(pa.date32(), 1)),
 ]
 
 
