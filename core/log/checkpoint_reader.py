@@ -137,6 +137,12 @@ class CheckpointReader:
         self._ensure_complete(found)
 
     def is_small(self) -> bool:
+    def ensure_whole(self) -> None:
+        """Read the top level, and open each sidecar: a file that was torn has no footer."""
+        for path in self._sidecar_paths():
+            with self._open(path):
+                pass
+
         """Return whether the files may stay in memory as a whole, by the size of the checkpoint."""
         content = self._top_level()
         stored = sum(status.size_bytes for status in self._files.values())
@@ -214,10 +220,8 @@ class CheckpointReader:
         self, read: Callable[[str], Iterator[pa.RecordBatch]]
     ) -> Iterator[pa.RecordBatch]:
         """Yield what is read of each Parquet file, of several files ahead."""
-        content = self._top_level()
-        paths = [top.path for top in content.tops if top.files is None]
-        directory = sidecar_directory(self._first_path.rpartition("/")[0])
-        paths += [join(directory, item.file_name) for item in content.sidecars]
+        tops = [top.path for top in self._top_level().tops if top.files is None]
+        paths = [*tops, *self._sidecar_paths()]
         if len(paths) == 1:
             yield from read(paths[0])
             return
@@ -227,6 +231,10 @@ class CheckpointReader:
             yield from batches
 
     @property
+    def _sidecar_paths(self) -> list[str]:
+        directory = sidecar_directory(self._first_path.rpartition("/")[0])
+        return [join(directory, item.file_name) for item in self.sidecars()]
+
     def _first_path(self) -> str:
         return next(iter(self._files))
 

@@ -1,11 +1,12 @@
 """The removal of expired log files, as whole runs up to a checkpoint (spec 5.10).
 
-The rest of the log can always be read: deletion stops right before a complete checkpoint, and a
-sidecar is deleted only if no remaining checkpoint names it.
+The rest of the log can always be read: deletion stops right before a complete checkpoint that can
+be opened, and a sidecar is deleted only if no remaining checkpoint names it.
 
 1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing, unless the
    caller says otherwise for one commit.
-2. Choose commits, checkpoints and checksums; see `expired_log_files`.
+2. Choose commits, checkpoints and checksums; see `expired_log_files`. If the checkpoint that would
+   be the first of the remaining log is damaged, choose up to an older one.
 3. On a table with V2 checkpoints, first write one under a classic name. Engines that do not know V2
    names then find the protocol that they can't read, and not a truncated log.
 4. Look whether the log is still that of the snapshot, and delete the files, oldest first, and then
@@ -19,12 +20,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
-from optimist.core.log.checkpoint_kinds import complete_checkpoints
+from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
 from optimist.core.log.sidecars import sidecar_directory
@@ -56,6 +57,7 @@ class Expired:
             with a version up to the boundary, from which no reader starts any more.
         boundary: The version of the checkpoint that the remaining log begins with; -1 if nothing is
             deleted.
+        checkpoints: The checkpoints of that version, complete by their names and sizes.
         rest_since_ms: The last change of the first file that is too young, in epoch milliseconds:
             nothing more can be deleted before that file has expired. None if something else stops
             the deletion.
@@ -63,6 +65,7 @@ class Expired:
 
     paths: tuple[str, ...] = ()
     boundary: int = -1
+    checkpoints: tuple[Checkpoint, ...] = ()
     rest_since_ms: int | None = None
 
     @property
@@ -119,10 +122,9 @@ class LogCleaner:
         last = read_last_checkpoint(store, log_path, clock=clock)
         if last is None:
             return ()
-        files = store.list_from(listing_start(log_path, 0))
         # Whatever the hint says, no checkpoint newer than the snapshot may replace its commits.
         max_version = min(last.version, snapshot.version) - 1
-        expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
+        expired = _expired(store, log_path, cutoff_ms, max_version)
         deleted: tuple[str, ...] = ()
         if expired.paths and _keeps_protection(snapshot, expired.boundary):
             deleted = _delete_expired(
@@ -149,11 +151,36 @@ def truncate_history(
     """
     kept_ms = snapshot.properties.truncate_history_retention_ms
     cutoff_ms = (clock.now_ms() - kept_ms) // _MINUTE_MS * _MINUTE_MS
-    files = store.list_from(listing_start(snapshot.log_path, 0))
-    expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=snapshot.version - 1)
+    expired = _expired(store, snapshot.log_path, cutoff_ms, snapshot.version - 1)
     if not expired.paths or not _keeps_protection(snapshot, expired.boundary):
         return ()
     return _delete_expired(store, snapshot, expired, cutoff_ms, options=options, clock=clock)
+
+
+def _expired(store: LogStore, log_path: str, cutoff_ms: int, max_version: int) -> Expired:
+    """Find the files that may be deleted, up to a checkpoint that can be read.
+
+    A listing does not show that a checkpoint was torn, or that a sidecar of it is gone. The commits
+    before it are then all that is left of the table.
+    """
+    unreadable: set[int] = set()
+    while True:
+        files = store.list_from(listing_start(log_path, 0))
+        found = expired_log_files(
+            files, cutoff_ms=cutoff_ms, max_version=max_version, unreadable=unreadable
+        )
+        if not found.checkpoints or any(_is_whole(store, each) for each in found.checkpoints):
+            return found
+        unreadable.add(found.boundary)
+
+
+def _is_whole(store: LogStore, checkpoint: Checkpoint) -> bool:
+    try:
+        checkpoint.open(store).ensure_whole()
+    except (TableError, LogFileNotFoundError) as error:
+        _LOG.warning("The log is not cleaned up to version %d: %s", checkpoint.version, error)
+        return False
+    return True
 
 
 def _delete_expired(
@@ -185,7 +212,13 @@ def _delete_expired(
     return tuple(deleted)
 
 
-def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:
+def expired_log_files(
+    files: Iterator[FileStatus],
+    *,
+    cutoff_ms: int,
+    max_version: int,
+    unreadable: Collection[int] = (),
+) -> Expired:
     """Find the files of a listing that may be deleted, up to a checkpoint.
 
     These are all files before the newest checkpoint that only expired files precede.
@@ -194,21 +227,24 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
         files: The log's listing, sorted by name.
         cutoff_ms: Files last changed at this time or before, in epoch milliseconds, have expired.
         max_version: The highest version that may be deleted.
+        unreadable: The versions whose checkpoints do not count.
     """
     expired: list[str] = []
     waiting: list[str] = []
     compacted: list[tuple[int, str]] = []
     boundary = last_ms = last_version = -1
+    checkpoints: tuple[Checkpoint, ...] = ()
     rest_since_ms = None
     for version, group in groupby(
         _files_with_versions(files, compacted), key=lambda entry: entry[0]
     ):
         statuses = [status for _, status in group]
-        if waiting and complete_checkpoints(statuses):
+        complete = () if version in unreadable else complete_checkpoints(statuses)
+        if waiting and complete:
             if last_version > max_version:
                 break
             expired += waiting
-            waiting, boundary = [], version
+            waiting, boundary, checkpoints = [], version, complete
         for status in statuses:
             # A file that claims to be older than its predecessors is not; the correction only
             # delays deletion.
@@ -220,7 +256,7 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
             rest_since_ms = last_ms
             break
     useless = (path for start, path in compacted if start <= boundary)
-    return Expired((*expired, *useless), boundary, rest_since_ms)
+    return Expired((*expired, *useless), boundary, checkpoints, rest_since_ms)
 
 
 def _keeps_protection(snapshot: Snapshot, boundary: int) -> bool:

@@ -209,18 +209,18 @@ def test_no_hint_and_no_file_of_a_later_version_let_the_newest_commits_go():
 
 def test_a_table_that_is_made_anew_behind_the_listing_keeps_its_commits(monkeypatch):
     table = Table()
-    snapshot, list_from = table.snapshot(), table.store.list_from
+    snapshot, open_read = table.snapshot(), table.store.open_read
     anew = actions_to_bytes([CommitInfo(), Protocol(1, 2), Metadata("new", "{}")])
 
     def replaced(path):
-        found = list(list_from(path))
-        monkeypatch.setattr(table.store, "list_from", list_from)
-        for status in found:
+        found = open_read(path)  # the checkpoint that is to be the log's first file
+        monkeypatch.setattr(table.store, "open_read", open_read)
+        for status in list(table.store.list_from(f"{table.path}/")):
             table.store.delete(status.path)
         table.store.put_if_absent(commit_path(table.path, 0), anew)
-        return iter(found)
+        return found
 
-    monkeypatch.setattr(table.store, "list_from", replaced)
+    monkeypatch.setattr(table.store, "open_read", replaced)
     with pytest.raises(StorageError) as caught:
         table.cleaner.clean_up(table.store, snapshot, options=OPTIONS, clock=table.clock)
     assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
@@ -397,6 +397,27 @@ def test_all_sidecars_stay_while_a_checkpoint_cannot_be_read(caplog):
     table.clean_up()
     assert set(before) <= set(table.names("_sidecars/"))
     assert "are kept" in caplog.text
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_a_checkpoint_that_cannot_be_read_replaces_no_commits(policy, caplog):
+    table = Table({**V2, "delta.checkpointPolicy": policy}, checkpoints=(20, 50))
+    if policy == "v2":
+        for name in sidecars_of(table, checkpoint_of(table, 50)):
+            table.store.delete(f"{table.path}/_sidecars/{name}")
+    else:
+        path = f"{table.path}/{classic_checkpoint_name(50)}"
+        table.store.put_overwrite(path, table.store.read_bytes(path)[:-100])
+    kept = [commit_name(version) for version in range(20, 61)]
+    assert commit_name(19) in table.clean_up()
+    assert "is not cleaned up to version 50" in caplog.text
+    assert [name for name in table.names() if name in kept] == kept
+    assert table.snapshot().num_files == 61
+
+
+def checkpoint_of(table, version):
+    (name,) = (name for name in table.checkpoints() if name.startswith(f"{version:020d}."))
+    return name
 
 
 def test_nothing_goes_while_the_classic_name_cannot_be_written():
