@@ -11,11 +11,11 @@ files, and the tombstones, which only the writer of the next checkpoint needs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +34,7 @@ from optimist.core.log.chosen_adds import ChosenAdds
 from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.file_choice import FileChoice
+from optimist.core.log.file_identity import identity_of
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
 from optimist.core.log.limits import (
     DEFAULT_LIMITS,
@@ -104,7 +105,7 @@ class CheckpointReader:
         self._limits = limits
         self._lock = ForkSafeLock()
         self._combine_tops: _Content | None = None
-        self._footers: dict[str, tuple[ColumnChunks, int]] = {}
+        self._footers: dict[str, tuple[ColumnChunks, Hashable]] = {}
         self._cache = ColumnCache(limits.cache_bytes)
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -136,13 +137,13 @@ class CheckpointReader:
                 yield batch
         self._ensure_complete(found)
 
-    def is_small(self) -> bool:
     def ensure_whole(self) -> None:
         """Read the top level, and open each sidecar: a file that was torn has no footer."""
         for path in self._sidecar_paths():
             with self._open(path):
                 pass
 
+    def is_small(self) -> bool:
         """Return whether the files may stay in memory as a whole, by the size of the checkpoint."""
         content = self._top_level()
         stored = sum(status.size_bytes for status in self._files.values())
@@ -230,11 +231,11 @@ class CheckpointReader:
         ):
             yield from batches
 
-    @property
     def _sidecar_paths(self) -> list[str]:
         directory = sidecar_directory(self._first_path.rpartition("/")[0])
         return [join(directory, item.file_name) for item in self.sidecars()]
 
+    @property
     def _first_path(self) -> str:
         return next(iter(self._files))
 
@@ -294,18 +295,33 @@ class CheckpointReader:
         with source:
             with _explaining_errors(path):
                 size_bytes = source.seek(0, os.SEEK_END)
-                footer = self._known_footer(path, size_bytes)
-                file = CheckpointFile(source, footer)
-                self._footers[path] = file.chunks, size_bytes
+                file = self._same_file(path, source)
             with file:
                 yield file, size_bytes
 
-    def _known_footer(self, path: str, size_bytes: int) -> ColumnChunks | None:
-        """Return the footer that was read before. Neither it nor the cache is of another file."""
-        footer, known_bytes = self._footers.get(path, (None, size_bytes))
-        if size_bytes != known_bytes:
-            raise ValueError("another file has replaced it since it was first read")
-        return footer
+    def _same_file(self, path: str, source: BinaryIO) -> CheckpointFile:
+        """Return the open file, which must be the one whose footer and columns are kept."""
+        identity = identity_of(source)
+        if path not in self._footers:
+            self._ensure_as_listed(path, identity)
+        known, first = self._footers.get(path, (None, identity))
+        file = CheckpointFile(source, known if identity == first else None)
+        # Several threads may open it for the first time.
+        _, first = self._footers.setdefault(path, (file.chunks, identity))
+        if identity != first:
+            raise _replaced()
+        return file
+
+    def _ensure_as_listed(self, path: str, identity: Hashable) -> None:
+        """Refuse a file that has replaced the listed one: the state at hand may be of that one."""
+        listed = self._files.get(path)
+        if listed is None or not listed.etag or not isinstance(identity, str):
+            return
+        if identity != listed.etag:
+            # A server may spell a tag in its listings in another way.
+            now = next(iter(self._store.list_from(path)), None)
+            if now is None or not now.is_same_file(listed):
+                raise _replaced()
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +384,10 @@ def _read_num_adds(tags: Mapping[str, object], *, has_sidecars: bool) -> int | N
 
 def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
     return pc.invert(batch.column("isAdd"))
+
+
+def _replaced() -> ValueError:
+    return ValueError("another file has replaced it since it was listed or first read")
 
 
 @contextmanager

@@ -218,6 +218,9 @@ class LogStore(ABC):
         """Open a file as a seekable binary stream, to read a large checkpoint column by column.
 
         Stores with ranged reads override this. The default reads the whole file.
+
+        The stream, or its `raw`, may have an attribute `identity`: a text that tells this version
+        of the file from one that replaces it. It is the `etag` of listings, if these have one.
         """
         return io.BytesIO(self.read_bytes(path))
 

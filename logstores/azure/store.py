@@ -320,13 +320,14 @@ def _open_blob(blob: BlobClient) -> OpenedObject:
         return OpenedObject(0, lambda *_: b"")  # an empty blob has no first byte
     size_bytes = int(str(first.properties.content_range).rpartition("/")[2])
     etag = str(first.properties.etag)
+    as_listed = etag.strip('"')  # headers have it in quotation marks, listings without them
 
     def fetch(offset: int, length: int) -> bytes:
         same = MatchConditions.IfNotModified
         found = blob.download_blob(offset=offset, length=length, etag=etag, match_condition=same)
         return found.readall()
 
-    return OpenedObject(size_bytes, fetch, first.readall())
+    return OpenedObject(size_bytes, fetch, first.readall(), as_listed)
 
 
 def _ensure_one_request(path: str, data: bytes) -> None:

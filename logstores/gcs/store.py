@@ -212,7 +212,7 @@ class GCSLogStore(ObjectStoreLog):
             )
             return bytes(found)
 
-        return OpenedObject(int(blob.size), fetch)
+        return OpenedObject(int(blob.size), fetch, identity=str(generation))
 
     def _remove(self, path: str) -> Callable[[], object]:
         return partial(self._blob(path).delete, **self._single_try)

@@ -75,10 +75,12 @@ class HdfsParts:
         size_bytes: The length of the file.
         fetch: Returns the bytes at an offset, of a length. It raises `HdfsClientError`, of the
             class `REPLACED` if the file was replaced.
+        identity: What tells this version from others, if the client knows it.
     """
 
     size_bytes: int
     fetch: Callable[[int, int], bytes]
+    identity: str = ""
 
 
 class HdfsClientError(Exception):

@@ -172,7 +172,7 @@ class JvmHdfsClient(HdfsClient):
                 raise HdfsClientError(REPLACED, "its size or time has changed")
             return data
 
-        return HdfsParts(version[0], fetch)
+        return HdfsParts(version[0], fetch, repr(version))
 
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:
         """See `HdfsClient.list_from`.

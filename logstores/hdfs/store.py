@@ -151,6 +151,7 @@ class HDFSLogStore(LogStore):
             lambda offset, length: call_patiently(
                 partial(fetch, offset, length), _REPEAT, self._clock
             ),
+            identity=parts.identity,
         )
 
     def list_from(self, path: str) -> Iterator[FileStatus]:

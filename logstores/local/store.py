@@ -154,9 +154,12 @@ class LocalLogStore(LogStore):
         never end.
         """
         try:
-            return open(_local_path(path), "rb", opener=_open_regular_file)
+            file = open(_local_path(path), "rb", opener=_open_regular_file)  # noqa: SIM115 - returned
+            tag = _tag_of(os.fstat(file.fileno()))
         except OSError as error:
             raise storage_error(error, doing="read", path=path) from error
+        file.raw.identity = tag  # type: ignore[attr-defined]  # see `LogStore.open_read`
+        return file
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.
@@ -438,8 +441,11 @@ def _statuses(entries: list[os.DirEntry[str]], prefix: str) -> Iterator[FileStat
 
 
 def _status_of(path: str, status: os.stat_result) -> FileStatus:
-    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}"
-    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000, etag)
+    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000, _tag_of(status))
+
+
+def _tag_of(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}"
 
 
 def _stat_error(error: OSError, path: str) -> StorageError:

@@ -77,10 +77,14 @@ def open_ranged(
             raise
         return io.BytesIO(b"")  # an empty object has no last bytes
     if len(tail.data) == tail.size_bytes:
-        return io.BytesIO(tail.data)
+        return ranged_file.open_whole(tail.data, identity=tail.etag)
     same = _SameObject(fetch, tail, path, replacements)
     return ranged_file.open_ranged(
-        tail.size_bytes, same.read, tail=tail.data, read_ahead_bytes=read_ahead_bytes
+        tail.size_bytes,
+        same.read,
+        tail=tail.data,
+        read_ahead_bytes=read_ahead_bytes,
+        identity=tail.etag,
     )
 
 

@@ -7,7 +7,6 @@ first of them (`create_probe`). Reads fetch ranges of one version of the object.
 
 from __future__ import annotations
 
-import io
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from optimist.logstores.shared.create_probe import ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, size_of
 from optimist.logstores.shared.listing_order import in_order
 from optimist.logstores.shared.object_keys import split_key
-from optimist.logstores.shared.ranged_file import open_ranged
+from optimist.logstores.shared.ranged_file import open_ranged, open_whole
 
 __all__ = ["ObjectStoreLog", "OpenedObject", "Probed"]
 
@@ -39,11 +38,13 @@ class OpenedObject:
         size_bytes: Its length.
         fetch: Returns the bytes at an offset, of a length; raises if the object has changed.
         head: The beginning of the object, if it was fetched already.
+        identity: The entity tag or the generation of this version.
     """
 
     size_bytes: int
     fetch: Callable[[int, int], bytes]
     head: bytes = b""
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +239,12 @@ class ObjectStoreLog(LogStore):
         """
         found = self._patiently("read", path, self._open(path))
         if len(found.head) == found.size_bytes:
-            return io.BytesIO(found.head)
+            return open_whole(found.head, identity=found.identity)
 
         def fetch(offset: int, length: int) -> bytes:
             return self._patiently("read", path, partial(found.fetch, offset, length))
 
-        return open_ranged(found.size_bytes, fetch, head=found.head)
+        return open_ranged(found.size_bytes, fetch, head=found.head, identity=found.identity)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.

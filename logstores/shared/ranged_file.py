@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 from optimist.core.errors import StorageError
 
-__all__ = ["READ_AHEAD_BYTES", "open_ranged"]
+__all__ = ["READ_AHEAD_BYTES", "open_ranged", "open_whole"]
 
 READ_AHEAD_BYTES = 256 * 1024
 _BUFFER_BYTES = 64 * 1024
@@ -21,6 +21,7 @@ def open_ranged(
     head: bytes = b"",
     tail: bytes = b"",
     read_ahead_bytes: int = READ_AHEAD_BYTES,
+    identity: str = "",
 ) -> BinaryIO:
     """Open a read-only file whose size is known.
 
@@ -32,9 +33,22 @@ def open_ranged(
         head: The beginning of the file, if it was fetched already.
         tail: The end of the file, if it was fetched already.
         read_ahead_bytes: The fewest bytes to fetch at once, except at the end.
+        identity: What tells this version of the file from any other (see `LogStore.open_read`).
     """
     raw = _RangedFile(size_bytes, fetch, (head, tail), read_ahead_bytes)
+    raw.identity = identity
     return cast(BinaryIO, io.BufferedReader(raw, _BUFFER_BYTES))
+
+
+def open_whole(data: bytes, *, identity: str) -> BinaryIO:
+    """Open a read-only file that was fetched as a whole (see `open_ranged`)."""
+    return _WholeFile(data, identity)
+
+
+class _WholeFile(io.BytesIO):
+    def __init__(self, data: bytes, identity: str) -> None:
+        super().__init__(data)
+        self.identity = identity
 
 
 class _RangedFile(io.RawIOBase):
@@ -45,6 +59,7 @@ class _RangedFile(io.RawIOBase):
         ends: tuple[bytes, bytes],
         ahead: int,
     ) -> None:
+        self.identity = ""
         self._size = size_bytes
         self._fetch = fetch
         head, self._tail = ends

@@ -27,6 +27,7 @@ from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, Not, StartsWith
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 from optimist.core.skipping.wide_bounds import widened_over_files
+from optimist.logstores import LocalLogStore
 
 PARTITIONS = {"pi": "integer", "ps": "string", "pd": "date", "pn": "decimal(9,2)"}
 COLUMNS = {
@@ -423,6 +424,61 @@ def test_a_checkpoint_that_another_writer_replaces_is_read_anew(tmp_path, sorted
     pq.write_table(stored.take([0, *range(16, 0, -1)]), path, row_group_size=4)
     for predicate in ("pi = 1", "i = 9", "s >= 'k00'"):
         assert _keys(pruned.scan(predicate).files) == _keys(plain.scan(predicate).files)
+
+
+@pytest.mark.parametrize("names_itself", [True, False])
+def test_a_checkpoint_that_one_of_equal_size_replaces_is_read_anew(
+    tmp_path, sorted_files, monkeypatch, names_itself
+):
+    later = [[{"commitInfo": {"timestamp": 1}}]]
+    paths = make_table(tmp_path, sorted_files, group_rows=3, later=later)
+    log = Path(paths[1]) / "_delta_log"
+    (log / f"{0:020d}.json").unlink()
+    path = log / f"{0:020d}.checkpoint.parquet"
+    stored = pq.read_table(path)
+    plainly = {"row_group_size": 4, "compression": "none", "use_dictionary": False}
+    pq.write_table(stored, path, **plainly)
+    size = path.stat().st_size
+    if not names_itself:  # as of a driver that tells nothing of a file
+        opened = LocalLogStore.open_read
+        monkeypatch.setattr(
+            LocalLogStore, "open_read", lambda *given: io.BufferedReader(_Nameless(opened(*given)))
+        )
+    plain, pruned = _snapshots(paths)
+    assert pruned.scan("pi = 1").files.num_rows == 4
+    swapped = [0, *range(5, 9), *range(1, 5), *range(9, 17)]
+    pq.write_table(stored.take(swapped), path.with_name("new"), **plainly)
+    path.with_name("new").replace(path)
+    assert path.stat().st_size == size
+    for predicate in ("pi = 1", "i = 9", "s >= 'k00'"):
+        assert _keys(pruned.scan(predicate).files) == _keys(plain.scan(predicate).files)
+
+
+class _Nameless(io.RawIOBase):
+    """An open file that has neither a number nor an identity."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, *given):
+        return self.file.seek(*given)
+
+    def tell(self):
+        return self.file.tell()
+
+    def readinto(self, buffer):
+        return self.file.readinto(buffer)
+
+    def close(self):
+        self.file.close()
+        super().close()
 
 
 def test_other_rows_do_not_count_against_the_most_files(tmp_path, sorted_files):
