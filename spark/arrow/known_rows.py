@@ -24,6 +24,10 @@ __all__ = ["KnownRows", "known_rows"]
 _FEWEST_ROWS = 1 << 20
 """Rows that are too few for tasks of their own."""
 _BATCH_ROWS = 1 << 16
+_MOST_ROWS = 1 << 26
+"""Rows that cost about a second to make. The log's word is not enough for more: the files are read,
+so that a query costs what they hold and not what a number in the log claims.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,12 @@ def known_rows(
     if found is None:
         return None
     found = found.rename_columns([*found.column_names[:-1], "rows"])
+    num_rows = pc.sum(found["rows"], min_count=0).as_py()
+    if num_rows > _MOST_ROWS:
+        return None
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, found.schema) as writer:
         writer.write_table(found)
     data = sink.getvalue().to_pybytes()
-    num_rows = pc.sum(found["rows"], min_count=0).as_py()
     share = max(_FEWEST_ROWS, -(-num_rows // version.grouping.num_groups))
     return [KnownRows(data, at, min(at + share, num_rows)) for at in range(0, num_rows, share)]

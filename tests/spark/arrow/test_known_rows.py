@@ -81,6 +81,30 @@ def test_only_counted_rows_are_as_many(log, monkeypatch):
     assert sum(batch.num_rows for batch in one) == log.count("p = 1")
 
 
+def test_more_rows_than_the_log_is_trusted_with_are_read(log, monkeypatch):
+    monkeypatch.setattr(known_rows_module, "_MOST_ROWS", log.count() - 1)
+    version = version_of(log)
+    assert by_log(version, wanted(version, "p")) is None
+    assert by_log(version, wanted(version, "id"), counts_only=True) is None
+    few = Predicate.of("p = 1")
+    assert by_log(version, wanted(version, "id"), counts_only=True, predicate=few) is not None
+
+
+def test_a_forged_number_of_rows_makes_no_rows(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"id": [1, 2], "p": [0, 0]}), partition_by=["p"])
+    (commit,) = (tmp_path / "t" / "_delta_log").glob("*0.json")
+    text = commit.read_text()
+    assert r"\"numRecords\":2," in text
+    commit.write_text(text.replace(r"\"numRecords\":2,", r"\"numRecords\":1000000000000000,"))
+    version = version_of(DeltaLog.for_path(str(tmp_path / "t")))
+    files = version.files(ALL_ROWS, None)
+    for names in (("p",), ("id",)):
+        rows = wanted(version, *names)
+        assert known_rows(version, files, rows, counts_only=True) is None
+        assert sum(batch.num_rows for batch in by_files(version, rows)) == 2
+
+
 def test_unknown_numbers_and_other_columns_are_read(log, tmp_path):
     version = version_of(log)
     assert by_log(version, wanted(version, "p", "id")) is None
