@@ -23,7 +23,7 @@ from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, on_checkpoint, replay, with_commits, with_files
-from optimist.core.log.segment import LogSegment, is_listed
+from optimist.core.log.segment import LogSegment, commit_version, is_listed
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
@@ -89,7 +89,7 @@ class Snapshot(VersionRows):
             options=context.options,
         )
         if segment is not None and segment.last_seen is not None:
-            self.log_identity = segment.last_seen.identity
+            self.log_identity = _identity_of_log(segment.last_seen)
         self.log_path = log_path_of(table_path)
         self.segment = segment
         self.known_log = context.known_log
@@ -306,6 +306,22 @@ class Snapshot(VersionRows):
             context,
             expects_checksum=had_checksum,
         )
+
+    def may_be_of_log(self, log_identity: str) -> bool:
+        """Return whether this version may be of the log that another process knows by an identity.
+
+        It is not if the log has another commit in place of the one by which that process knows it.
+        That commit may have been cleaned up; then nothing tells the logs apart.
+        """
+        number, _, _ = log_identity.partition("-")
+        store = self._store
+        if log_identity == self.log_identity or store is None or not number.isdecimal():
+            return True
+        path = commit_path(self.log_path, int(number))
+        found = store.find(path) if store.finds_cheaply else next(store.list_from(path), None)
+        if found is None or found.path != path:
+            return True
+        return _identity_of_log(found) == log_identity
 
     def with_other_files(self, metadata: Metadata, files: pa.Table) -> FilesView:
         """Return a view of files outside this version, under metadata that describes their rows.
@@ -553,3 +569,7 @@ def _is_same_file(one: FileStatus, other: FileStatus) -> bool:
     if is_listed(one) and is_listed(other):
         return one.is_same_file(other)
     return one.name == other.name
+
+
+def _identity_of_log(last_seen: FileStatus) -> str:
+    return f"{commit_version(last_seen)}-{last_seen.identity}"

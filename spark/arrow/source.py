@@ -240,10 +240,12 @@ def _snapshot(
     path: str, version: int, known_by: tuple[str, str], store_options: Options
 ) -> Snapshot:
     snapshot = _log(path, store_options).snapshot(version)
-    if snapshot.metadata.id != known_by[0]:
+    table_id, log_identity = known_by
+    if snapshot.metadata.id != table_id or not snapshot.may_be_of_log(log_identity):
         raise TableError(
             f"The table at {path} is not the table that the DataFrame was made from: it has been "
-            "deleted and created again since. Nothing was read. Read the table again.",
+            "deleted and created again since, or restored from a copy. Nothing was read. Read the "
+            "table again.",
             kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
             path=path,
         )
