@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from optimist.core.requests.table_definition import Column, Identity
     from optimist.core.runtime.progress import FileProgress
     from optimist.core.runtime.progress_bars import progress_bar
-    from optimist.core.snapshot import RowScan, Snapshot
+    from optimist.core.snapshot import Snapshot
+    from optimist.core.snapshot.row_scan import RowScan
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
     from optimist.core.statements.run import StatementResult
@@ -119,7 +120,7 @@ _MODULES = {
     "RemoveFile": "optimist.core.protocol.actions",
     "Recomputed": "optimist.core.local.recomputed_statistics",
     "RestoredTable": "optimist.core.maintenance.copies.restore",
-    "RowScan": "optimist.core.snapshot",
+    "RowScan": "optimist.core.snapshot.row_scan",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
     "StatementResult": "optimist.core.statements.run",

@@ -16,7 +16,7 @@ from optimist.core.protocol.gates import with_features
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.requests.columns import new_columns
 from optimist.core.schema import types as core
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.core.schema.types import GENERATION_EXPRESSION
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.deltalake.arguments import COMMIT_FIRST, call_of

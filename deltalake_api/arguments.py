@@ -11,7 +11,7 @@ import pyarrow as pa
 from optimist.core.errors import UsageError
 from optimist.core.errors.argument_types import wrong_type
 from optimist.core.errors.foreign_text import listed
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.core.schema.types import GENERATION_EXPRESSION
 from optimist.deltalake.exceptions import not_supported
 from optimist.deltalake.handles import Call
 

@@ -24,8 +24,7 @@ from optimist.core.errors.argument_types import (
 from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.options.handles import options_given
 from optimist.core.requests.table_definition import columns_of
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
-from optimist.core.schema.types import StructType
+from optimist.core.schema.types import GENERATION_EXPRESSION, StructType
 from optimist.deltalake import metrics
 from optimist.deltalake.alterer import TableAlterer
 from optimist.deltalake.arguments import (

@@ -16,7 +16,7 @@ from optimist.cli.answers.show import output_stream
 from optimist.cli.answers.text_stream import write_lines
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import on_one_line, quoted
-from optimist.core.snapshot import RowScan
+from optimist.core.snapshot.row_scan import RowScan
 
 __all__ = ["target_of", "write_rows"]
 

@@ -32,8 +32,7 @@ from optimist.core.predicates.tree import Literal, Opaque
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import named_path
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.schema.types import GENERATION_EXPRESSION, PrimitiveType, StructField, StructType
 from optimist.core.snapshot.row_filter import is_exact
 
 __all__ = [

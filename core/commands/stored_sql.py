@@ -46,8 +46,8 @@ from optimist.core.expressions.tree import (
 )
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.schema.column_paths import spelled_path, type_of_column
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION, unknown_columns
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.schema.generated_columns import unknown_columns
+from optimist.core.schema.types import GENERATION_EXPRESSION, PrimitiveType, StructField, StructType
 
 __all__ = ["canonical_schema", "canonical_sql", "ensure_constraint_sound"]
 

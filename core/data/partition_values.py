@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.hive_names import HIVE_NULL, escape_hive
 from optimist.core.data.wide_timestamps import (
     CYCLE_DAYS,
     date_text,
@@ -30,10 +31,8 @@ from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 from optimist.core.values.time_zones import instant, parse_zone, session_zone
 
 __all__ = [
-    "HIVE_NULL",
     "arrow_type_of",
     "canonical_partition_value",
-    "escape_hive",
     "parse_partition_value",
     "partition_column_of",
     "partition_columns_of",
@@ -42,13 +41,9 @@ __all__ = [
     "partition_schema",
     "serialize_partition_value",
     "serialize_partition_values",
-    "unescape_hive",
     "uri_reference",
     "value_for_text",
 ]
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The text for null, and for the empty string, in a directory's name."""
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
@@ -58,8 +53,6 @@ _INTEGER = re.compile(r"^[+-]?[0-9]+$")
 # Python's own rules accept more: underscores, and digits of other scripts.
 _NOT_FINITE = re.compile(r"^([+-]?inf(inity)?|nan)$", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-_HIVE_UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
-_HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _TIMESTAMP = re.compile(
     r"^([+-]?\d{4,6})-(\d{2})-(\d{2})"
     r"(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$",
@@ -269,18 +262,6 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
         f"{escape_hive(name)}={HIVE_NULL if not text else escape_hive(text)}"
         for name, text in values.items()
     )
-
-
-def escape_hive(text: str) -> str:
-    """Return a column's name or value in the form for a directory's name."""
-    return _HIVE_UNSAFE.sub(lambda match: f"%{ord(match.group()):02X}", text)
-
-
-def unescape_hive(text: str) -> str | None:
-    """Return the value of a directory's name, or None for the directory of null."""
-    if text == HIVE_NULL:
-        return None
-    return _HIVE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
 
 
 def uri_reference(relative_path: str) -> str:

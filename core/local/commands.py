@@ -37,8 +37,8 @@ from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.runtime.progress import Progress, ProgressReport
 from optimist.core.schema.arrow_types import from_arrow_schema, with_signed_integers
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import ensure_none_updated
+from optimist.core.schema.types import GENERATION_EXPRESSION
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult, MaybeNone

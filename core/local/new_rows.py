@@ -19,9 +19,8 @@ from optimist.core.expressions.moments import Moment
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.protocol.actions import Metadata
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import identity_columns
-from optimist.core.schema.types import StructType
+from optimist.core.schema.types import GENERATION_EXPRESSION, StructType
 from optimist.core.snapshot.row_filter import row_mask
 
 __all__ = ["NewRows"]

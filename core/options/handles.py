@@ -9,7 +9,10 @@ from optimist.core.errors.argument_types import ensure_mapping, wrong_type
 from optimist.core.errors.foreign_text import shown
 from optimist.core.secrets import Options
 
-__all__ = ["ensure_for_handle", "options_given"]
+__all__ = ["LAST_COMMIT_VERSION", "ensure_for_handle", "options_given"]
+
+LAST_COMMIT_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
+"""The key under which a session is told the version of its last commit. It is no option."""
 
 _OF_ONE_CALL = {
     "versionasof": "snapshot(version=...)",

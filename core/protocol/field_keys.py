@@ -12,9 +12,13 @@ from dataclasses import replace
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX
-from optimist.core.schema.types import StructType, schema_to_json, walk_fields
+from optimist.core.schema.types import (
+    GENERATION_EXPRESSION,
+    StructType,
+    schema_to_json,
+    walk_fields,
+)
 
 __all__ = ["metadata_that_counts", "schema_that_counts"]
 

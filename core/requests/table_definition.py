@@ -21,10 +21,9 @@ from optimist.core.errors.short_repr import short_repr
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.schema.arrow_types import from_arrow_schema
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import identity_metadata
 from optimist.core.schema.sql_types import column_of_sql
-from optimist.core.schema.types import DataType, StructField, StructType
+from optimist.core.schema.types import GENERATION_EXPRESSION, DataType, StructField, StructType
 
 __all__ = [
     "Column",

@@ -35,6 +35,7 @@ from optimist.core.schema.column_paths import type_of_column
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import (
+    GENERATION_EXPRESSION,
     ArrayType,
     DataType,
     DecimalType,
@@ -45,7 +46,6 @@ from optimist.core.schema.types import (
 )
 
 __all__ = [
-    "GENERATION_EXPRESSION",
     "called_without_brackets",
     "ensure_functions_known",
     "ensure_generated_columns_valid",
@@ -57,7 +57,6 @@ __all__ = [
     "without_expressions",
 ]
 
-GENERATION_EXPRESSION = "delta.generationExpression"
 _BOOLEAN = PrimitiveType("boolean")
 _VARIANT = PrimitiveType("variant")
 _PARTS_OF_TIMES: tuple[RuleKind, ...] = ("year", "month", "day", "hour")

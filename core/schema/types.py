@@ -22,6 +22,7 @@ __all__ = [
     "COLUMN_ID",
     "COLUMN_MAPPING_PREFIX",
     "DECLARED_TYPE",
+    "GENERATION_EXPRESSION",
     "MAX_TYPE_DEPTH",
     "PHYSICAL_NAME",
     "PRIMITIVE_NAMES",
@@ -68,6 +69,8 @@ COLUMN_MAPPING_PREFIX = "delta.columnMapping."
 """The prefix of column mapping's keys, in the metadata of fields and in properties (spec 10.8)."""
 COLUMN_ID = COLUMN_MAPPING_PREFIX + "id"
 PHYSICAL_NAME = COLUMN_MAPPING_PREFIX + "physicalName"
+GENERATION_EXPRESSION = "delta.generationExpression"
+"""The key in a field's metadata with the SQL that computes the column (spec 10.4)."""
 COLLATIONS = "__COLLATIONS"
 """The key in a field's metadata by which Spark marks texts with a collation."""
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"

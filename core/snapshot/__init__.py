@@ -2,8 +2,6 @@
 
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.known_commits import KnownCommit
-from optimist.core.snapshot.row_scan import RowScan
-from optimist.core.snapshot.scan import Scan
 from optimist.core.snapshot.snapshot import Snapshot
 
-__all__ = ["FilesView", "KnownCommit", "RowScan", "Scan", "Snapshot"]
+__all__ = ["FilesView", "KnownCommit", "Snapshot"]

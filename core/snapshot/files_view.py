@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,13 +14,13 @@ from optimist.core.errors import SchemaError
 from optimist.core.errors.argument_types import ensure_text
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.errors.short_repr import path_in_repr
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_source import FileSource
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import LogStore
-from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.field_keys import metadata_that_counts
 from optimist.core.protocol.gates import DEFAULT_PROTOCOL, is_active
@@ -27,8 +28,12 @@ from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.runtime.observers import observed
 from optimist.core.schema.types import StructField, StructType
-from optimist.core.skipping.pruner import FilePruner, RowCount
-from optimist.core.snapshot.scan import Scan, Scanner
+from optimist.core.snapshot import by_need
+
+if TYPE_CHECKING:
+    from optimist.core.predicates import Predicate
+    from optimist.core.skipping.pruner import FilePruner, RowCount
+    from optimist.core.snapshot.scan import Scan, Scanner
 
 __all__ = ["FilesView"]
 
@@ -75,7 +80,8 @@ class FilesView:
         self._source = source
         self._store = store
         self._options = options
-        self._scanner = self.scanner(zone=self.zone)
+        self._kept_scanner: Scanner | None = None
+        self._scanner_lock = ForkSafeLock()
 
     def __repr__(self) -> str:
         path = path_in_repr(self.table_path)
@@ -179,7 +185,7 @@ class FilesView:
             zone: The time zone for days and local times in predicates.
         """
         columns = self.partition_columns
-        return Scanner(self._source, self.schema, columns, self._options, zone)
+        return by_need.Scanner(self._source, self.schema, columns, self._options, zone)
 
     def files_at(self, paths: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the files with one of these paths, in any spelling, whatever their vectors."""
@@ -201,6 +207,14 @@ class FilesView:
     def pruner(self) -> FilePruner:
         """Return a new pruner of all files, by the engine's options, for many predicates."""
         return self._scanner.pruner_of_all()
+
+    @property
+    def _scanner(self) -> Scanner:
+        """The scanner that keeps what it has parsed, for all questions."""
+        with self._scanner_lock:
+            if self._kept_scanner is None:
+                self._kept_scanner = self.scanner(zone=self.zone)
+            return self._kept_scanner
 
     def _field(self, name: str) -> StructField:
         field = self.schema.find(name)

@@ -10,8 +10,7 @@ from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.schema.types import StructType
-from optimist.core.skipping.live_rows import live_rows
-from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.snapshot import by_need
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.values.exact_sums import exact_sum
 
@@ -71,6 +70,6 @@ def _rows(files: pa.Table) -> int | None:
     """Return the number of rows, or None if the log does not tell it soon."""
     if files.num_rows > _MOST_FILES_COUNTED:
         return None
-    known = FileStatistics(files, StructType()).num_records.combine_chunks()
-    rows = live_rows(files, known)
+    known = by_need.FileStatistics(files, StructType()).num_records.combine_chunks()
+    rows = by_need.live_rows(files, known)
     return None if rows.null_count else exact_sum(rows)

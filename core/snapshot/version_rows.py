@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from optimist.core.expressions.moments import Moment
-from optimist.core.predicates import Predicate
-from optimist.core.predicates.moments import predicate_at
 from optimist.core.runtime.clock import Clock
+from optimist.core.snapshot import by_need
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.snapshot.local_scan import RowRequest
-from optimist.core.snapshot.row_scan import RowScan
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from optimist.core.predicates import Predicate
+    from optimist.core.snapshot.row_scan import RowScan
 
 __all__ = ["VersionRows"]
 
@@ -52,11 +51,11 @@ class VersionRows(FilesView):
             UsageError, SchemaError: As `DeltaLog.to_arrow`, at once.
         """
         if predicate is not None:
-            moment = Moment(self._clock.now_ms(), self._options.session_time_zone)
-            predicate = predicate_at(moment, predicate, self.schema.names)
-        return RowScan(
+            moment = by_need.Moment(self._clock.now_ms(), self._options.session_time_zone)
+            predicate = by_need.predicate_at(moment, predicate, self.schema.names)
+        return by_need.RowScan(
             self,
-            RowRequest.of(self, predicate, columns, limit=limit, in_order=in_order),
+            by_need.RowRequest.of(self, predicate, columns, limit=limit, in_order=in_order),
             access=self._store.data_access(self.table_path) if self._store else None,
             clock=self._clock,
             budget_s=self._options.storage_budget_s,

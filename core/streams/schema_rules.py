@@ -8,8 +8,8 @@ from optimist.core.changes.schemas import reading_problem
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX
+from optimist.core.schema.types import GENERATION_EXPRESSION
 
 __all__ = ["StreamSchema", "other_table", "unknown_columns"]
 

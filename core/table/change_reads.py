@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from optimist.core.errors.argument_types import flag, optional_whole
 from optimist.core.log.timestamps import Timestamp, optional_epoch_ms
-from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
 from optimist.core.runtime.budget import one_operation
 from optimist.core.table import by_need
@@ -17,6 +16,7 @@ from optimist.core.table.table_handle import TableHandle
 
 if TYPE_CHECKING:
     from optimist.core.changes.change_scan import ChangeScan
+    from optimist.core.predicates import Predicate
 
 __all__ = ["ChangeReads"]
 
@@ -99,7 +99,7 @@ class ChangeReads(TableHandle):
         Raises:
             OptimistError: As `changes`; errors of data files are raised while they are read.
         """
-        predicate = None if predicate is None else Predicate.of(predicate)
+        predicate = None if predicate is None else by_need.Predicate.of(predicate)
         bounds = by_need.ChangeBounds(
             optional_whole(starting_version, "starting_version"),
             optional_whole(ending_version, "ending_version"),

@@ -22,13 +22,13 @@ from optimist.core.errors.argument_types import (
     optional_whole,
 )
 from optimist.core.errors.html_repr import or_no_html
+from optimist.core.forking import ForkSafeLock
 from optimist.core.imports import load_arrow
 from optimist.core.log.checkpoint_kinds import written_checkpoint
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.timestamps import Timestamp, optional_epoch_ms
-from optimist.core.log_upkeep.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
-from optimist.core.options.handles import ensure_for_handle, options_given
+from optimist.core.options.handles import LAST_COMMIT_VERSION, ensure_for_handle, options_given
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.lock_registry import find_lease
@@ -36,7 +36,6 @@ from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.plugins.table_place import place_of
-from optimist.core.requests.arguments import Rows
 from optimist.core.runtime.budget import one_operation, short_errors
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.runtime.observers import observed
@@ -57,22 +56,22 @@ from optimist.core.table.compaction_turn import CompactsOne, compacts_by_itself
 from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.maintenance_commands import MaintenanceCommands
 from optimist.core.table.newest_snapshot import NewestSnapshot
-from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.partition_paths import partition_paths, within_table
 from optimist.core.table.row_commands import RowCommands
 from optimist.core.table.row_reads import RowReads
 from optimist.core.table.table_commands import TableCommands
-from optimist.core.table.table_transaction import TableTransaction
-from optimist.core.transaction.groups.queue import CommitQueue
-from optimist.core.transaction.hooks.hooks import PostCommitHook
-from optimist.core.transaction.log_committer import LogCommitter
-from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.several import SeveralSteps
 
 if TYPE_CHECKING:
+    from optimist.core.log_upkeep.checkpoint import Progress
+    from optimist.core.requests.arguments import Rows
     from optimist.core.statements.run import StatementResult
     from optimist.core.streams.follow import FollowedCommit
+    from optimist.core.table.own_commits import OwnCommits
     from optimist.core.table.sql_statements import StatementArguments
+    from optimist.core.table.table_transaction import TableTransaction
+    from optimist.core.transaction.hooks.hooks import PostCommitHook
+    from optimist.core.transaction.optimistic import OptimisticTransaction
+    from optimist.core.transaction.several import SeveralSteps
 
 __all__ = ["DeltaLog"]
 
@@ -106,11 +105,13 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
         )
         self._given: Mapping[str, str] | None = None
         self._newest = NewestSnapshot(self.table)
-        self._commits = OwnCommits(self.table, self._newest, session)
+        self._session = session
+        self._own_commits: OwnCommits | None = None
+        self._lock = ForkSafeLock()
         self._compacts = CompactsOne()
         # One per handle: threads that share it have the same options and the same credentials.
         grouped = self.table.options.group_commit_enabled
-        self.commit_queue = CommitQueue(self.table, self._commits) if grouped else None
+        self.commit_queue = by_need.CommitQueue(self.table, self._commits) if grouped else None
 
     @classmethod
     def for_path(
@@ -291,8 +292,8 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
         if snapshot is None:
             snapshot = self._newest.refresh() or self._absent_table()
         ensure_kind(snapshot, "snapshot", Snapshot, "a Snapshot")
-        committer = LogCommitter(self.table, snapshot, self._commits, self.commit_queue)
-        txn = OptimisticTransaction(self.table, snapshot, committer)
+        committer = by_need.LogCommitter(self.table, snapshot, self._commits, self.commit_queue)
+        txn = by_need.OptimisticTransaction(self.table, snapshot, committer)
         for hook in self._hooks_on(snapshot):
             txn.register_post_commit_hook(hook)
         return txn
@@ -307,12 +308,20 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
             user_metadata: Text for the history.
         """
         ensure_optional_text(user_metadata, "user_metadata")
-        return TableTransaction(self, self._begin_several, user_metadata)
+        return by_need.TableTransaction(self, self._begin_several, user_metadata)
 
     def _begin_several(self) -> SeveralSteps:
         snapshot = self._newest.refresh() or self._absent_table()
-        committer = LogCommitter(self.table, snapshot, self._commits)
-        return SeveralSteps(self.table, snapshot, committer, self._hooks_on(snapshot))
+        committer = by_need.LogCommitter(self.table, snapshot, self._commits)
+        return by_need.SeveralSteps(self.table, snapshot, committer, self._hooks_on(snapshot))
+
+    @property
+    def _commits(self) -> OwnCommits:
+        """What the handle's own transactions have committed, for a handle that only looks: none."""
+        with self._lock:
+            if self._own_commits is None:
+                self._own_commits = by_need.OwnCommits(self.table, self._newest, self._session)
+            return self._own_commits
 
     def _hooks_on(self, snapshot: Snapshot) -> Sequence[PostCommitHook]:
         if not compacts_by_itself(self.options, snapshot):
@@ -464,7 +473,7 @@ class DeltaLog(RowCommands, RowReads, ChangeReads, TableCommands, MaintenanceCom
         """
         ensure_optional_function(progress, "progress")
         snapshot, clock = self.snapshot(), self.clock
-        last = write_checkpoint(
+        last = by_need.write_checkpoint(
             self.store,
             snapshot,
             options=self.options,

@@ -19,23 +19,12 @@ from optimist.core.errors.argument_types import (
     whole_number,
     wrong_type,
 )
-from optimist.core.expressions.moments import Moment
 from optimist.core.log.timestamps import Timestamp, epoch_ms, format_timestamp
 from optimist.core.plugins.table_path import TablePath
-from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
-from optimist.core.requests.columns import ColumnName, path_of
-from optimist.core.requests.table_definition import (
-    Columns,
-    CreateMode,
-    properties_given,
-    schema_given,
-)
 from optimist.core.runtime.budget import one_operation
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
-from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
     from optimist.core.local.recomputed_statistics import Recomputed
@@ -46,7 +35,12 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.optimize_metrics import Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
+    from optimist.core.predicates import Predicate
+    from optimist.core.requests.columns import ColumnName
+    from optimist.core.requests.table_definition import Columns
     from optimist.core.runtime.progress import Progress
+    from optimist.core.transaction.optimistic import OptimisticTransaction
+    from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["MaintenanceCommands"]
 
@@ -94,7 +88,7 @@ class MaintenanceCommands(TableHandle):
         """
         columns = several(z_order_by, "z_order_by")
         wanted = by_need.Rearrangement(
-            z_order_by=tuple(map(path_of, columns)), is_full=flag(full, "full")
+            z_order_by=tuple(map(by_need.path_of, columns)), is_full=flag(full, "full")
         )
         return self._rearrange(wanted, predicate, progress)
 
@@ -123,7 +117,7 @@ class MaintenanceCommands(TableHandle):
         progress: Progress | None,
     ) -> Optimized:
         if predicate is not None:
-            moment = Moment(self.table.clock.now_ms(), self.table.options.session_time_zone)
+            moment = by_need.Moment(self.table.clock.now_ms(), self.table.options.session_time_zone)
             chosen = by_need.files_in_partitions(predicate, self.snapshot(), moment)
             wanted = replace(wanted, chosen=chosen, text=str(predicate))
         ensure_optional_function(progress, "progress")
@@ -159,7 +153,7 @@ class MaintenanceCommands(TableHandle):
         """
         ensure_optional_function(progress, "progress")
         report = by_need.ProgressReport(self.table.clock, progress, "COMPUTE STATS")
-        chosen = None if predicate is None else Predicate.of(predicate)
+        chosen = None if predicate is None else by_need.Predicate.of(predicate)
         return by_need.recompute_statistics(by_need.LocalTarget(self._begin(), report), chosen)
 
     @one_operation
@@ -255,16 +249,16 @@ class MaintenanceCommands(TableHandle):
         ensure_optional_function(progress, "progress")
         report = by_need.ProgressReport(self.table.clock, progress, "CLONE")
         copy = partial(by_need.copy_here, report=report)
-        how = (is_shallow, CreateMode.of(mode), properties_given(properties), copy)
+        how = (is_shallow, by_need.CreateMode.of(mode), by_need.properties_given(properties), copy)
         is_newest = version is None and timestamp is None
         source: CloneSource
         ensure_text(source_format, "source_format")
         if source_format != "delta":
-            columns = schema_given(partition_columns, "partition_columns")
+            columns = by_need.schema_given(partition_columns, "partition_columns")
             files = by_need.ConvertRequest(columns, source_format=source_format)
             read = partial(by_need.read_footers, report=report)
             source = by_need.FilesSource.of(self.table, files, read, is_newest=is_newest)
-        elif len(schema_given(partition_columns, "partition_columns")):
+        elif len(by_need.schema_given(partition_columns, "partition_columns")):
             raise UsageError(
                 "A Delta table says itself how it is partitioned. Nothing was written. Leave "
                 "partition_columns out, or give the source_format of the files.",

@@ -12,6 +12,7 @@ from optimist.core.log.file_sums import ReadFiles
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.log_upkeep.cleanup import LogCleaner
+from optimist.core.options.handles import LAST_COMMIT_VERSION
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import KnownCommit, Snapshot
@@ -28,10 +29,9 @@ from optimist.core.transaction.hooks.hooks import (
     run_hooks,
 )
 
-__all__ = ["LAST_COMMIT_VERSION", "OwnCommits"]
+__all__ = ["OwnCommits"]
 
 _LOG = logging.getLogger(__name__)
-LAST_COMMIT_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 _MAX_ATTEMPTS_KNOWN = 1000
 
 

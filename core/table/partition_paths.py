@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from optimist.core.data.partition_values import unescape_hive
+from optimist.core.data.hive_names import unescape_hive
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import name_of, normalize, parent_of

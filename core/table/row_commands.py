@@ -6,23 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from optimist.core.commands.reruns import run_until_it_lands
-from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import Rows, arrow_stream, ensure_text, names
-from optimist.core.requests.table_definition import properties_given
 from optimist.core.runtime.budget import one_operation
-from optimist.core.snapshot import RowScan
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
-from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.local.commands import CommandOptions, RowsChanged
     from optimist.core.local.merge.builder import LocalMerge
     from optimist.core.local.merge.request import LocalMergeRequest
+    from optimist.core.predicates import Predicate
     from optimist.core.runtime.progress import Progress
+    from optimist.core.snapshot.row_scan import RowScan
+    from optimist.core.transaction.optimistic import OptimisticTransaction
+    from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["RowCommands"]
 
@@ -134,7 +132,7 @@ class RowCommands(TableHandle):
             target_file_size,
             user_metadata,
             txn,
-            by_need.NewTable(properties_given(properties), must_fit=True),
+            by_need.NewTable(by_need.properties_given(properties), must_fit=True),
         )
         stream = arrow_stream(data, "data")
         begun = self._bound_to(data, self.start_transaction(), begins_there=request.is_overwrite)
@@ -154,7 +152,7 @@ class RowCommands(TableHandle):
             txn: A transaction that has just begun.
             begins_there: Whether it has to begin at the version of the rows.
         """
-        if not isinstance(data, RowScan) or not data.is_of(txn.snapshot):
+        if not isinstance(data, by_need.RowScan) or not data.is_of(txn.snapshot):
             return txn
         if not data.is_of_chosen_version:
             self.ensure_sources_fit([data.version])
@@ -255,7 +253,7 @@ class RowCommands(TableHandle):
         ensure_text(target_alias, "target_alias")
         ensure_text(source_alias, "source_alias")
         request = by_need.LocalMergeRequest(rows, predicate, target_alias, source_alias)
-        own = source if isinstance(source, RowScan) else None
+        own = source if isinstance(source, by_need.RowScan) else None
         return by_need.LocalMerge(request, partial(self._merge_rows, own))
 
     def _merge_rows(
@@ -275,4 +273,4 @@ class RowCommands(TableHandle):
             txn = self.start_transaction(self.snapshot())
             return self._bound_to(data, txn, begins_there=True)
 
-        return run_until_it_lands(begin, run, retry=options.retry)
+        return by_need.run_until_it_lands(begin, run, retry=options.retry)

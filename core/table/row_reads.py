@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from optimist.core.log.timestamps import Timestamp
-from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.requests.arguments import several
 from optimist.core.runtime.budget import one_operation
-from optimist.core.snapshot import RowScan, Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from optimist.core.predicates import Predicate
+    from optimist.core.snapshot.row_scan import RowScan
 
 __all__ = ["RowReads"]
 

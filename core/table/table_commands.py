@@ -15,21 +15,14 @@ from optimist.core.errors.argument_types import (
 )
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.arguments import names, several
-from optimist.core.requests.table_definition import (
-    Columns,
-    CreateMode,
-    TableDefinition,
-    columns_given,
-    properties_given,
-    schema_given,
-)
 from optimist.core.runtime.budget import one_operation
 from optimist.core.table import by_need
 from optimist.core.table.table_handle import TableHandle
-from optimist.core.transaction.result import CommitResult, MaybeNone
 
 if TYPE_CHECKING:
+    from optimist.core.requests.table_definition import Columns
     from optimist.core.runtime.progress import Progress
+    from optimist.core.transaction.result import CommitResult, MaybeNone
 
 __all__ = ["TableCommands"]
 
@@ -81,13 +74,13 @@ class TableCommands(TableHandle):
         ensure_optional_text(comment, "comment")
         ensure_optional_text(name, "name")
         ensure_optional_text(user_metadata, "user_metadata")
-        definition = TableDefinition(
-            columns_given(columns),
+        definition = by_need.TableDefinition(
+            by_need.columns_given(columns),
             names(partition_by, "partition_by"),
             _clustering_columns(cluster_by),
-            properties_given(properties),
+            by_need.properties_given(properties),
             comment,
-            CreateMode.of(mode),
+            by_need.CreateMode.of(mode),
             name,
             is_local=True,
         )
@@ -142,7 +135,7 @@ class TableCommands(TableHandle):
                 format=source_format,
             )
         request = by_need.ConvertRequest(
-            schema_given(partition_columns, "partition_columns"),
+            by_need.schema_given(partition_columns, "partition_columns"),
             collect_statistics,
             source_format=source_format,
             metadata_file=metadata_file,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors.short_repr import path_in_repr
@@ -13,7 +14,9 @@ from optimist.core.plugins.table_path import TablePath
 from optimist.core.runtime.clock import Clock
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.optimistic import OptimisticTransaction
+
+if TYPE_CHECKING:
+    from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["TableHandle"]
 

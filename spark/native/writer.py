@@ -25,13 +25,12 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, change_files, change_spec
+from optimist.core.data.hive_names import HIVE_NULL, unescape_hive
 from optimist.core.data.parquet.footer_statistics import stats_from_footer
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.partition_values import (
-    HIVE_NULL,
     canonical_partition_value,
     partition_schema,
-    unescape_hive,
     uri_reference,
 )
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable

@@ -10,6 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import optimist.core
+
 ROOT = Path(__file__).parents[2]
 OPTIMIST = [sys.executable, "-m", "optimist.cli"]
 
@@ -94,18 +98,38 @@ def test_help_loads_no_engine():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_no_command_loads_spark_or_pandas(table):
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a command has loaded at its end."""
     program = (
         "import sys\n"
         "from optimist.cli import __main__ as program\n"
-        f"sys.argv = ['optimist', 'history', {table!r}]\n"
+        f"sys.argv = ['optimist', *{arguments!r}]\n"
         "try:\n"
         "    program.main()\n"
         "except SystemExit as end:\n"
-        "    print(end.code, {'pandas', 'pyspark', 'py4j'} & set(sys.modules))"
+        "    print(end.code, *sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "0 set()"
+    code, *modules = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    return set(modules)
+
+
+@pytest.mark.parametrize("command", ["count", "history"])
+def test_no_command_loads_spark_or_pandas(table, command):
+    assert not {"pandas", "pyspark", "py4j"} & loaded_by(command, table)
+
+
+ROOMS_OF_THE_LOG = {"data", "errors", "log", "options", "plugins", "protocol", "runtime", "schema"}
+ROOMS_OF_THE_LOG |= {"requests", "snapshot", "statements", "table", "values"}
+
+
+@pytest.mark.parametrize("command", ["detail", "history"])
+def test_a_command_that_needs_the_log_alone_loads_nothing_for_rows_and_writes(table, command):
+    loaded = loaded_by(command, table)
+    rooms = {name.split(".")[2] for name in loaded if name.startswith("optimist.core.")}
+    modules = {path.stem for path in Path(optimist.core.__file__).parent.glob("*.py")}
+    assert rooms - modules <= ROOMS_OF_THE_LOG
 
 
 def test_without_typer_the_missing_packages_are_named():

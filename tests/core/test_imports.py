@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import optimist.core
+from optimist.core.snapshot import by_need as needed_by_versions
 from optimist.core.table import by_need
 
 HEAVY = {"adlfs", "azure", "boto3", "botocore", "deltalake", "fsspec", "gcsfs", "google", "hdfs"}
@@ -34,6 +35,7 @@ def test_the_handle_of_a_table_is_imported_without_pandas_sdks_and_upkeep():
     assert "optimist.core.table.delta_log" in loaded
     assert not HEAVY & {name.partition(".")[0] for name in loaded}
     assert not set(by_need._MODULES.values()) & set(loaded)
+    assert not set(needed_by_versions._MODULES.values()) & set(loaded)
 
 
 def test_the_names_of_the_core_are_imported_on_first_use():
@@ -50,7 +52,7 @@ def test_a_handle_loads_what_arrow_imports_late_before_threads_can_use_it():
     assert ("pandas" in loaded) == (importlib.util.find_spec("pandas") is not None)
 
 
-@pytest.mark.parametrize("module", [optimist.core, by_need])
+@pytest.mark.parametrize("module", [optimist.core, by_need, needed_by_versions])
 def test_each_name_is_found_and_no_other(module):
     assert sorted(module.__all__) == sorted(module._MODULES)
     for name in module.__all__:

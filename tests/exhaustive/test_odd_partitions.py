@@ -11,11 +11,8 @@ from odd_partitions import NOT_TEXT, PARTITIONS, chosen, parted_twice
 from odd_tables import OddTable, disagreements, is_read_by_deltalake, spelled
 from odd_values import table_of
 from optimist.core import DeltaLog
-from optimist.core.data.partition_values import (
-    escape_hive,
-    parse_partition_value,
-    unescape_hive,
-)
+from optimist.core.data.hive_names import escape_hive, unescape_hive
+from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.errors import SchemaError
 from optimist.core.schema.types import PrimitiveType
 from optimist.core.transaction.conflicts.operations import Operation

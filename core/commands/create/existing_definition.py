@@ -10,9 +10,8 @@ from optimist.core.protocol.gates import implied_features
 from optimist.core.protocol.properties import PROPERTIES
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.core.requests.table_definition import Column, Identity, TableDefinition
-from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import identity_columns
-from optimist.core.schema.types import StructField
+from optimist.core.schema.types import GENERATION_EXPRESSION, StructField
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["definition_of"]

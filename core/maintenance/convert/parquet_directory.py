@@ -12,12 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from optimist.core.data.partition_values import (
-    canonical_partition_value,
-    escape_hive,
-    unescape_hive,
-    uri_reference,
-)
+from optimist.core.data.hive_names import escape_hive, unescape_hive
+from optimist.core.data.partition_values import canonical_partition_value, uri_reference
 from optimist.core.data.storage.listed_files import is_on_disk, listed_pages
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, TableNotFoundError, UsageError

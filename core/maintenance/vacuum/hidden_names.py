@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from optimist.core.data.hive_names import escape_hive
 from optimist.core.data.intents.intents import INTENTS
-from optimist.core.data.partition_values import escape_hive
 from optimist.core.paths import LOG_DIRECTORY
 from optimist.core.snapshot import Snapshot
 

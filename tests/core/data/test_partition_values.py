@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
+from optimist.core.data.hive_names import HIVE_NULL, escape_hive, unescape_hive
 from optimist.core.data.partition_values import (
-    HIVE_NULL,
     canonical_partition_value,
-    escape_hive,
     parse_partition_value,
     partition_column_of,
     partition_columns_of,
@@ -24,7 +23,6 @@ from optimist.core.data.partition_values import (
     partition_schema,
     serialize_partition_value,
     serialize_partition_values,
-    unescape_hive,
     uri_reference,
     value_for_text,
 )
