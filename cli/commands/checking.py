@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optimist.cli import by_need
-from optimist.cli.commands.arguments import Url
+from optimist.cli.commands.arguments import LARGEST, Url
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
 from optimist.core.errors import UsageError
@@ -18,13 +18,31 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-def fsck(
+def fsck(  # noqa: PLR0913 - one argument per option
     session: Session,
     url: Url,
     deep: Annotated[
         bool,
         typer.Option("--deep", help="Also read data files and vectors, and compare statistics."),
     ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="N|N%",
+            help="With --deep: read only so many of the data files, chosen at random.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="With --sample: the number that chooses the same files again.",
+            min=0,
+            max=LARGEST,
+        ),
+    ] = None,
     repair: Annotated[
         bool,
         typer.Option("--repair", help="Repair what can be repaired without the loss of a row."),
@@ -49,11 +67,11 @@ def fsck(
 
     Nothing is changed without --repair. It saves what leaves the log below _delta_log/_repairs.
 
-    Example: optimist fsck s3://bucket/flights --deep
+    Example: optimist fsck s3://bucket/flights --deep --sample 1%
     """
     log = session.open(url)
     if undo is not None:
-        if deep or repair or drop_missing_files:
+        if any((deep, repair, drop_missing_files, sample, seed is not None)):
             raise UsageError(
                 "--undo goes with no other option of fsck. Nothing was done.",
                 kind="OPTIMIST_INVALID_ARGUMENT",
@@ -63,6 +81,8 @@ def fsck(
     with by_need.progress_bar("fsck") as bar:
         checked = log.fsck(
             deep=deep,
+            sample=sample,
+            seed=seed,
             repair=repair,
             drop_missing_files=drop_missing_files,
             progress=bar,
@@ -72,8 +92,12 @@ def fsck(
         "commits": checked.num_commits,
         "files": checked.num_files,
         "deep": checked.is_deep,
+        "filesRead": checked.num_read,
         "found": checked.findings.num_rows,
     }
+    if checked.seed is not None:
+        facts["seed"] = checked.seed
+        facts["sample"] = f"{checked.num_read} of {checked.num_files} files were read"
     if checked.record is not None:
         facts["record"] = checked.record
     rows = {"steps": checked.steps} if repair else {}

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.fsck.fsck import check_table
     from optimist.core.maintenance.fsck.missing_files_commit import drop_missing_files
     from optimist.core.maintenance.fsck.repair import RepairCommits, repair_table
+    from optimist.core.maintenance.fsck.sample import Sample
     from optimist.core.maintenance.fsck.undo import undo_repair
     from optimist.core.maintenance.fsck.undone_commits import UndoCommits
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
@@ -103,6 +104,7 @@ __all__ = [
     "RepairCommits",
     "RestoreTo",
     "RowScan",
+    "Sample",
     "SeveralSteps",
     "StreamOptions",
     "StreamPlanner",
@@ -179,6 +181,7 @@ _MODULES = {
     "RepairCommits": "optimist.core.maintenance.fsck.repair",
     "RestoreTo": "optimist.core.maintenance.copies.restore",
     "RowScan": "optimist.core.snapshot.row_scan",
+    "Sample": "optimist.core.maintenance.fsck.sample",
     "SeveralSteps": "optimist.core.transaction.several",
     "StreamOptions": "optimist.core.streams.options",
     "StreamPlanner": "optimist.core.streams.planner",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from optimist.core.maintenance.copies.clone_source import CloneSource
     from optimist.core.maintenance.copies.restore import RestoredTable
     from optimist.core.maintenance.fsck.findings import CheckedTable, UndoneRepair
+    from optimist.core.maintenance.fsck.sample import Sample
     from optimist.core.maintenance.optimize.arrangements import Rearrangement
     from optimist.core.maintenance.optimize.optimize_metrics import Optimized
     from optimist.core.maintenance.vacuum.vacuum import Vacuumed, VacuumProgress
@@ -350,6 +351,8 @@ class MaintenanceCommands(TableHandle):
         self,
         *,
         deep: bool = False,
+        sample: int | str | None = None,
+        seed: int | None = None,
         repair: bool = False,
         drop_missing_files: bool = False,
         progress: Progress | None = None,
@@ -361,6 +364,9 @@ class MaintenanceCommands(TableHandle):
 
         Args:
             deep: Whether data files and vectors are read, too, and compared with their statistics.
+            sample: How many of the data files are read if `deep`: a number, or a percentage such as
+                "1%"; they are chosen at random. None reads all. The log is read as a whole anyway.
+            seed: A number that chooses the same sample again, `CheckedTable.seed`.
             repair: Whether to repair what can be repaired without the loss of a row. What leaves
                 the log is saved first. `findings` is then what is left, and `steps` what was done.
             drop_missing_files: Whether a repair also takes files that are gone out of the table.
@@ -372,7 +378,8 @@ class MaintenanceCommands(TableHandle):
             TableNotFoundError: There is no table at the path.
             ProtocolError: The table needs a feature that this engine can't read; or, to repair it,
                 can't write.
-            UsageError: Missing files should be dropped without a repair.
+            UsageError: Missing files should be dropped without a repair; or a sample is not one,
+                or is wanted of a check that reads no data files.
             TableError: A repair failed, for example since all files are gone (kind
                 `DELTA_FILE_NOT_FOUND_DETAILED`). What it has done before stays.
             StorageError: The store failed. A repair can be run again.
@@ -385,13 +392,18 @@ class MaintenanceCommands(TableHandle):
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument="drop_missing_files",
             )
+        part = self._sample(sample, seed, is_deep=deep)
         ensure_optional_function(progress, "progress")
         report = by_need.ProgressReport(self.table.clock, progress, "FSCK")
         if not repair:
-            return by_need.check_table(self.table, self.snapshot, deep=deep, report=report)
+            return by_need.check_table(
+                self.table, self.snapshot, deep=deep, sample=part, report=report
+            )
         drop = self._drop_missing_files if drop_missing_files else None
         commits = by_need.RepairCommits(self._recompute_files, drop)
-        return by_need.repair_table(self.table, self.snapshot, commits, deep=deep, report=report)
+        return by_need.repair_table(
+            self.table, self.snapshot, commits, deep=deep, sample=part, report=report
+        )
 
     @one_operation
     def undo_repair(self, record: str) -> UndoneRepair:
@@ -416,6 +428,19 @@ class MaintenanceCommands(TableHandle):
         ensure_text(record, "record")
         commits = by_need.UndoCommits(self._begin, self.snapshot)
         return by_need.undo_repair(self.table, record, commits)
+
+    def _sample(self, size: object, seed: object, *, is_deep: bool) -> Sample | None:
+        """Return the sample that a check reads, or None for all files."""
+        if size is None and seed is None:
+            return None
+        if size is None or not is_deep:
+            raise UsageError(
+                "Only a deep check reads a sample, and only a sample has a seed. Nothing was done. "
+                "Ask for the deep check and the sample, too.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="seed" if size is None else "sample",
+            )
+        return by_need.Sample.of(size, seed, self.table.clock)
 
     def _drop_missing_files(self) -> CommitResult | None:
         return by_need.drop_missing_files(self._begin())

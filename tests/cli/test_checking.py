@@ -25,9 +25,26 @@ def test_fsck_of_a_healthy_table_finds_nothing(shell, table):
         "commits": 4,
         "files": 3,
         "deep": True,
+        "filesRead": 3,
         "found": 0,
         "findings": [],
     }
+
+
+def test_fsck_of_a_sample_says_which_part_it_has_looked_at(shell, table):
+    told = shell.json("fsck", table, "--deep", "--sample", "40%")
+    assert (told["files"], told["filesRead"]) == (3, 2)
+    assert told["sample"] == "2 of 3 files were read"
+    again = shell.json("fsck", table, "--deep", "--sample", 2, "--seed", told["seed"])
+    assert again == told
+    ran = shell("fsck", table, "--deep", "--sample", 1, "--seed", 5)
+    assert "sample\t1 of 3 files were read\n" in ran.output
+    assert "seed\t5\n" in ran.output
+    assert "sample" not in shell("fsck", table, "--deep").output
+    for wrong in (["--sample", "1%"], ["--deep", "--seed", 1], ["--deep", "--sample", "0%"]):
+        ran = shell("fsck", table, *wrong)
+        assert (ran.status, ran.output, "Nothing was done" in ran.errors) == (2, "", True)
+    assert shell("fsck", table, "--undo", "x", "--sample", 1).status == 2
 
 
 def test_fsck_shows_each_finding_with_its_proof_and_a_repair(shell, table):

@@ -20,6 +20,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import add_files
 from optimist.core.maintenance.fsck.findings import Finding
 from optimist.core.maintenance.fsck.openable_files import openable_files
+from optimist.core.maintenance.fsck.sample import Sample
 from optimist.core.predicates import col
 from optimist.core.predicates.text import quote_path
 from optimist.core.protocol.actions import AddFile
@@ -51,20 +52,29 @@ class DeepData:
         table: The table.
         snapshot: The version.
         report: Is told of each file.
+        files: The files to read.
     """
 
     table: TableRef
     snapshot: Snapshot
     report: ProgressReport
+    files: pa.Table
+
+    @classmethod
+    def of(
+        cls, table: TableRef, snapshot: Snapshot, report: ProgressReport, sample: Sample | None
+    ) -> DeepData:
+        """Make the reader of all files that may be opened, or of a sample of them."""
+        files, _ = openable_files(snapshot.files, table.data_paths)
+        return cls(table, snapshot, report, files if sample is None else sample.among(files))
 
     def findings(self, without: set[str]) -> Iterator[Finding]:
-        """Read every file, and yield what is wrong.
+        """Read the files, and yield what is wrong.
 
         Args:
             without: Full paths that are known to be missing or damaged already.
         """
-        files, _ = openable_files(self.snapshot.files, self.table.data_paths)
-        numbers = range(files.num_rows)
+        files, numbers = self.files, range(self.files.num_rows)
         checked = read_ahead(
             lambda number: self._findings_of(files.slice(number, 1), without),
             numbers,

@@ -164,6 +164,8 @@ class CheckedTable:
             what is left.
         steps: What a repair has done, columns of `STEPS`.
         record: The name of the record of a repair, by which it can be undone; None without one.
+        num_read: The data files that were read, all of them or a sample; 0 unless `is_deep`.
+        seed: The seed by which the sample was chosen; None if all files were read, or none.
     """
 
     version: int | None
@@ -173,6 +175,8 @@ class CheckedTable:
     findings: pa.Table = field(repr=False)
     steps: pa.Table = field(default_factory=STEPS.empty_table, repr=False)
     record: str | None = None
+    num_read: int = 0
+    seed: int | None = None
 
     _repr_html_ = field_html
 

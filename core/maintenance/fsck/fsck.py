@@ -37,6 +37,7 @@ from optimist.core.maintenance.fsck.findings import (
 from optimist.core.maintenance.fsck.leftovers import lost_claims, stale_intents
 from optimist.core.maintenance.fsck.listed_log import ListedLog
 from optimist.core.maintenance.fsck.log_content import LogContent, ignore_named
+from optimist.core.maintenance.fsck.sample import Sample
 from optimist.core.maintenance.fsck.stored_data import StoredData, full_paths_of
 from optimist.core.paths import join
 from optimist.core.runtime.progress import ProgressReport
@@ -52,10 +53,11 @@ def check_table(
     load: Callable[[], Snapshot],
     *,
     deep: bool,
+    sample: Sample | None = None,
     report: ProgressReport | None = None,
 ) -> CheckedTable:
     """Check a table, and return what is wrong with it. See `examine`."""
-    return examine(table, load, deep=deep, report=report)[0]
+    return examine(table, load, deep=deep, sample=sample, report=report)[0]
 
 
 def examine(
@@ -63,6 +65,7 @@ def examine(
     load: Callable[[], Snapshot],
     *,
     deep: bool,
+    sample: Sample | None = None,
     report: ProgressReport | None = None,
 ) -> tuple[CheckedTable, list[Finding]]:
     """Check a table, and return what is wrong with it, and apart what is wrong with its log.
@@ -71,6 +74,7 @@ def examine(
         table: The table.
         load: Returns the newest version.
         deep: Whether data files and vectors are read, too, and their statistics compared.
+        sample: The data files that are read if `deep`; None for all.
         report: Is told of each commit, and if `deep` of each data file.
 
     Raises:
@@ -96,12 +100,16 @@ def examine(
     found += _checksum_findings(table, snapshot, {each.version for each in found})
     tables = [findings_table(found), *stored.findings(), *stored.change_findings(changes.table())]
     tables.append(findings_table(stale_intents(table)))
+    data = None
     if deep:
         known = pa.concat_tables(tables).column("path").to_pylist()
-        tables.append(findings_table(DeepData(table, snapshot, report).findings(set(known))))
+        data = DeepData.of(table, snapshot, report, sample)
+        tables.append(findings_table(data.findings(set(known))))
     rows = _without_removed(pa.concat_tables(tables).cast(FINDINGS), table, snapshot, load)
     counts = (snapshot.version, len(log.commits), snapshot.num_files)
-    return CheckedTable(*counts, deep, rows), found
+    num_read = 0 if data is None else data.files.num_rows
+    seed = None if data is None or sample is None else sample.seed
+    return CheckedTable(*counts, deep, rows, num_read=num_read, seed=seed), found
 
 
 def _young_since(snapshot: Snapshot | None, now_ms: int) -> int:

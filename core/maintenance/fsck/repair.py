@@ -30,6 +30,7 @@ from optimist.core.log.names import LAST_CHECKPOINT, commit_path, parse_log_file
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.maintenance.fsck.findings import CheckedTable, Finding
 from optimist.core.maintenance.fsck.fsck import check_table, examine
+from optimist.core.maintenance.fsck.sample import Sample
 from optimist.core.maintenance.fsck.saved_files import SavedFiles, digest_of
 from optimist.core.maintenance.fsck.second_look import is_there, status_now
 from optimist.core.paths import join
@@ -66,6 +67,7 @@ def repair_table(
     commits: RepairCommits,
     *,
     deep: bool,
+    sample: Sample | None = None,
     report: ProgressReport | None = None,
 ) -> CheckedTable:
     """Repair what a check finds, and return what is left, with the steps that were done.
@@ -75,13 +77,14 @@ def repair_table(
         load: Returns the newest version.
         commits: The commits that may be needed.
         deep: Whether data files and vectors are read, too, and their statistics made true.
+        sample: As of `examine`; both checks read the same files.
         report: As of `examine`, for the check before the repair and the one after it.
 
     Raises:
         StorageError: The store failed. Steps that were done stay, and their copies.
         TableError, ProtocolError: The table can't be read, or not be written by this engine.
     """
-    checked, found = examine(table, load, deep=deep, report=report)
+    checked, found = examine(table, load, deep=deep, sample=sample, report=report)
     if checked.version is None or not checked.findings.num_rows:
         return checked
     snapshot = load()
@@ -90,7 +93,7 @@ def repair_table(
     _repair_data(table, checked.findings, commits, saved)
     if not saved.steps().num_rows:
         return checked
-    left = check_table(table, load, deep=deep, report=report)
+    left = check_table(table, load, deep=deep, sample=sample, report=report)
     steps = saved.steps()
     return replace(left, steps=steps, record=saved.name if steps.num_rows else None)
 
