@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from optimist.cli.work.credentials import found_credentials
 from optimist.cli.work.rehearsal import rehearse
-from optimist.core.errors import ConfigError, OptimistError
+from optimist.core.errors import ConfigError, OptimistError, StorageError, UsageError
 from optimist.core.imports import own_version
 from optimist.core.options.engine import EngineOptions
 from optimist.core.options.handles import ensure_for_handle
+from optimist.core.paths import join
 from optimist.core.plugins.lock_registry import find_lease
 from optimist.core.plugins.logstore_registry import choose_store
 from optimist.core.runtime.clock import SystemClock
@@ -34,6 +35,11 @@ _PACKAGES = (
 )
 _OLDEST_JAVA = 17
 _MOST_SKEW_MS = 10_000
+_WHOLE_SECOND_MS = 999
+_CLOCK_UNKNOWN = (
+    "this store's answers do not tell its time: --rehearse DIR compares the clocks by a file that "
+    "it writes"
+)
 _NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _WRONG_STORE_KEYS = ("DELTA_INVALID_LOGSTORE_CONF", "DELTA_INCONSISTENT_LOGSTORE_CONFS")
 _CHECKS = pa.schema([("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string())])
@@ -78,7 +84,7 @@ def examine(url: str | None, options: Options, rehearse_in: str | None = None) -
     """
     java = _java()
     java_version = None if java is None else _version_of_java(Path(java))
-    facts = {
+    facts: dict[str, object] = {
         "optimist": own_version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -94,11 +100,20 @@ def examine(url: str | None, options: Options, rehearse_in: str | None = None) -
         "fact": pa.array(told, pa.string()),
         "value": pa.array([without_secrets(value) for value in told.values()], pa.string()),
     }
-    checks += [] if log is None else _try_reading(log)
+    skew_ms = None
+    if log is not None:
+        read, is_answered = _try_reading(log)
+        checks.append(read)
+        skew_ms = _skew_by_answer(log) if is_answered else None
     if rehearse_in is not None and is_usable:
         done = rehearse(rehearse_in, options)
         checks.append({"check": "rehearse a commit", "ok": done.is_fine, "detail": done.told})
-        checks += [] if done.skew_ms is None else [_check_clock(done.skew_ms)]
+        skew_ms = done.skew_ms if skew_ms is None else skew_ms
+    facts["clockSkewMs"] = skew_ms
+    if skew_ms is not None:
+        checks.append(_check_clock(skew_ms))
+    elif log is not None and rehearse_in is None:
+        checks.append({"check": "compare the clocks", "ok": True, "detail": _CLOCK_UNKNOWN})
     checks_table = pa.Table.from_pylist(checks, schema=_CHECKS)
     credentials = found_credentials(options, os.environ, Path.home())
     return Examination(facts, _packages(), credentials, pa.table(store), checks_table)
@@ -172,8 +187,12 @@ def _requirements() -> dict[str, str]:
     return {_NAME.split(text, maxsplit=1)[0].lower(): text for text in reversed(texts)}
 
 
-def _try_reading(log: DeltaLog) -> list[dict[str, object]]:
-    """Read the newest version twice; the second look is one round trip to the store."""
+def _try_reading(log: DeltaLog) -> tuple[dict[str, object], bool]:
+    """Read the newest version twice; the second look is one round trip to the store.
+
+    Returns:
+        The check, and whether the store has answered at all.
+    """
     clock = SystemClock()
     try:
         snapshot = log.snapshot()
@@ -181,9 +200,28 @@ def _try_reading(log: DeltaLog) -> list[dict[str, object]]:
         log.snapshot()
         took_ms = (clock.monotonic_s() - begun_s) * 1000
     except OptimistError as error:
-        return [{"check": "read the table", "ok": False, "detail": str(error)}]
+        is_answered = not isinstance(error, StorageError | UsageError)
+        return {"check": "read the table", "ok": False, "detail": str(error)}, is_answered
     told = f"version {snapshot.version}; a look for a newer one takes {took_ms:.0f} ms"
-    return [{"check": "read the table", "ok": True, "detail": told}]
+    return {"check": "read the table", "ok": True, "detail": told}, True
+
+
+def _skew_by_answer(log: DeltaLog) -> int | None:
+    """Return how far the store's clock is ahead of this machine's, as an answer of it tells.
+
+    The answer tells whole seconds, and it was made at some time between the request and its arrival
+    here. A difference that both explain is 0.
+    """
+    clock = SystemClock()
+    begun_ms = clock.now_ms()
+    try:
+        told_ms = log.store.service_time_ms(join(log.log_path, ""))
+    except OptimistError:
+        return None
+    if told_ms is None:
+        return None
+    ahead_ms, behind_ms = told_ms - clock.now_ms(), told_ms + _WHOLE_SECOND_MS - begun_ms
+    return max(0, ahead_ms) + min(0, behind_ms)
 
 
 def _version_of(package: str) -> str | None:

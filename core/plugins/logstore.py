@@ -302,6 +302,17 @@ class LogStore(ABC):
         unfinished uploads cost money and do not expire override this. It must not raise.
         """
 
+    def service_time_ms(self, path: str) -> int | None:  # noqa: ARG002 - for overriding
+        """Return the time by the service's own clock, in epoch milliseconds, cut to whole seconds.
+
+        None if its answers do not tell the time. `optimist doctor` compares it with this machine's.
+        It costs one request that writes nothing, about the directory of `path`.
+
+        Raises:
+            StorageError, ConfigError: The service did not answer, or refused.
+        """
+        return None
+
     def describe(self) -> Mapping[str, str]:
         """Describe this store, and why it was chosen, as text without secrets.
 

@@ -218,6 +218,14 @@ class AzureLogStore(ObjectStoreLog):
         listing = self._container(location).list_blobs(location.directory, results_per_page=1)
         return any(True for _ in self._items(path, listing, location.directory))
 
+    def _date(self, path: str) -> object:
+        location, answers = self._locate(path), list[Any]()
+        listing = self._container(location).list_blobs(
+            location.directory, results_per_page=1, raw_response_hook=answers.append
+        )
+        next(listing.by_page(), None)
+        return answers[-1].http_response.headers.get("Date")
+
     def _keys_below(self, path: str) -> Iterator[str]:
         location = self._locate(path)
         listing = self._container(location).walk_blobs(location.key, delimiter="/")

@@ -246,6 +246,20 @@ class GCSLogStore(ObjectStoreLog):
         directory, _ = split_key(_locate(path).key)
         return bool(self._page(path, {"prefix": directory, "max_results": 1}).blobs)
 
+    def _date(self, path: str) -> object:
+        named = _locate(path)
+        payer = self._parsed.user_project_of(named.bucket)
+        question = {"prefix": split_key(named.key)[0], "maxResults": "1"}
+        response = self._connect()[1].get(
+            f"{self._parsed.endpoint}/storage/v1/b/{quote(named.bucket, safe='')}/o",
+            params=question if payer is None else {**question, "userProject": payer},
+            timeout=self._parsed.timeout_s,
+            allow_redirects=False,
+        )
+        if response.status_code != 200:
+            raise from_http_response(response)  # type: ignore[no-untyped-call]
+        return response.headers.get("Date")
+
     def _keys_below(self, path: str) -> Iterator[str]:
         question = {"prefix": _locate(path).key, "delimiter": "/", "fields": _NAMES_TOO}
         for page in self._pages(path, question):

@@ -27,6 +27,7 @@ from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.parts import MAX_PUT_BYTES, PartsUpload
 from optimist.logstores.s3.path import S3Location
 from optimist.logstores.s3.reader import Fetched
+from optimist.logstores.shared.answer_dates import ms_of_date
 from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.file_pieces import md5_of, size_of
@@ -192,6 +193,11 @@ class S3Bucket:
         """Return one object whose key starts with a prefix, the first in an ordered listing."""
         found = self._page(path, Prefix=prefix, MaxKeys=1).get("Contents", [])
         return found[0] if found else None
+
+    def service_time_ms(self, location: S3Location, *, path: str) -> int | None:
+        """Return the time that the answer to a listing tells; None if it tells none."""
+        page = self._page(path, Prefix=location.prefix, MaxKeys=1)
+        return ms_of_date(page["ResponseMetadata"]["HTTPHeaders"].get("date"))
 
     def objects_from(self, location: S3Location, *, path: str) -> Iterator[ObjectTypeDef]:
         """Yield a directory's objects from about a key on, sorted and page by page.

@@ -237,6 +237,11 @@ class S3LogStore(LogStore):
             bucket, _ = self._locate(paths[0])
             bucket.delete_many({S3Location.of(path).key: path for path in paths})
 
+    def service_time_ms(self, path: str) -> int | None:
+        """See `LogStore.service_time_ms`."""
+        bucket, location = self._locate(path)
+        return bucket.service_time_ms(location, path=path)
+
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
         """Return False, since an object appears whole or not at all."""
         return False

@@ -309,6 +309,10 @@ class ExternalArbiterLogStore(LogStore):
         """See `LogStore.delete_data_files`."""
         self._store.delete_data_files(paths)
 
+    def service_time_ms(self, path: str) -> int | None:
+        """See `LogStore.service_time_ms`."""
+        return self._store.service_time_ms(path)
+
     def abort_uploads(self, directory: str) -> None:
         """See `LogStore.abort_uploads`."""
         self._store.abort_uploads(directory)

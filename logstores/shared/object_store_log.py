@@ -17,6 +17,7 @@ from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageErr
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.core.runtime.retry import Patience, call_patiently
+from optimist.logstores.shared.answer_dates import ms_of_date
 from optimist.logstores.shared.answer_table import CREATE, PutMeaning
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import ensure_exclusive, probe_once
@@ -143,6 +144,10 @@ class ObjectStoreLog(LogStore):
     @abstractmethod
     def _holds_anything(self, path: str) -> bool:
         """Check by one request whether an object is in a path's directory or below it."""
+
+    @abstractmethod
+    def _date(self, path: str) -> object:
+        """Return the header `Date` of the answer to one request about a path's directory."""
 
     @abstractmethod
     def _keys_below(self, path: str) -> Iterator[str]:
@@ -293,6 +298,10 @@ class ObjectStoreLog(LogStore):
         prefix = self._key(path)
         names = (key[len(prefix) :].rstrip("/") for key in self._keys_below(path))
         return filter(None, names)
+
+    def service_time_ms(self, path: str) -> int | None:
+        """See `LogStore.service_time_ms`."""
+        return ms_of_date(self._patiently("list", path, lambda: self._date(path)))
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
         """Return False, since an object appears whole, in one step."""

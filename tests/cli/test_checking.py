@@ -15,6 +15,7 @@ from optimist.cli.work import examination
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.maintenance.fsck.findings import REPAIRS
+from optimist.core.runtime.clock import SystemClock
 from optimist.logstores import LocalLogStore
 
 
@@ -122,7 +123,7 @@ def test_doctor_shows_versions_the_store_and_no_secret(shell, table):
     facts = {each["fact"]: each["value"] for each in told["store"]}
     assert facts["store"].endswith("LocalLogStore")
     assert all(each["ok"] for each in told["checks"])
-    check = told["checks"][-1]
+    check = told["checks"][-2]
     assert check["detail"].startswith("version 3;")
     ran = shell("doctor", table, "--conf", f"{key}=geheim-7f3a")
     assert ran.status == 0
@@ -180,9 +181,56 @@ def test_doctor_compares_the_clocks(shell, tmp_path, monkeypatch, ahead_s, told)
     assert told in checks[-1]["detail"]
 
 
+@pytest.mark.parametrize(
+    ("ahead_ms", "skew_ms"), [(0, 0), (-900, 0), (3_600_000, 3_590_000), (-3_600_000, -3_590_000)]
+)
+def test_doctor_reads_the_clock_of_a_store_whose_answers_tell_it(
+    shell, table, monkeypatch, ahead_ms, skew_ms
+):
+    def told(store, path):
+        assert path.endswith("/_delta_log/")
+        return SystemClock().now_ms() + ahead_ms
+
+    monkeypatch.setattr(LocalLogStore, "service_time_ms", told, raising=False)
+    for directory in (table, f"{table}-to-come"):
+        status = 0 if directory == table and not skew_ms else 1
+        found = shell.json("doctor", directory, status=status)
+        check = found["checks"][-1]
+        assert (check["check"], check["ok"]) == ("compare the clocks", not skew_ms)
+        assert abs(found["clockSkewMs"]) >= abs(skew_ms)
+        assert found["clockSkewMs"] * skew_ms >= 0
+    assert bool(skew_ms) == ("set them right" in check["detail"])
+
+
+def test_doctor_says_what_tells_the_clock_of_a_store_whose_answers_do_not(
+    shell, table, tmp_path, monkeypatch
+):
+    found = shell.json("doctor", table)
+    assert found["clockSkewMs"] is None
+    assert found["checks"][-1]["check"] == "compare the clocks"
+    assert "--rehearse DIR" in found["checks"][-1]["detail"]
+    found = shell.json("doctor", table, "--rehearse", tmp_path)
+    assert (found["clockSkewMs"], "at most" in found["checks"][-1]["detail"]) == (0, True)
+
+    def fail(*_: object) -> None:
+        raise StorageError("no answer", kind="OPTIMIST_STORAGE_FAILED")
+
+    monkeypatch.setattr(LocalLogStore, "service_time_ms", fail)
+    assert shell.json("doctor", table)["clockSkewMs"] is None
+
+
+def test_doctor_asks_a_store_that_does_not_answer_no_second_time(shell, table, monkeypatch):
+    def fail(*_: object) -> None:
+        raise StorageError("no answer", kind="OPTIMIST_STORAGE_FAILED")
+
+    monkeypatch.setattr(DeltaLog, "snapshot", fail)
+    monkeypatch.setattr(LocalLogStore, "service_time_ms", lambda *_: pytest.fail("asked again"))
+    assert shell.json("doctor", table, status=1)["clockSkewMs"] is None
+
+
 def test_doctor_tells_why_a_table_can_t_be_read(shell, tmp_path):
     told = shell.json("doctor", tmp_path / "none", status=1)
-    assert "PATH_NOT_FOUND" in told["checks"][-1]["detail"]
+    assert "PATH_NOT_FOUND" in told["checks"][1]["detail"]
     (check,) = shell.json("doctor")["checks"]
     assert (check["check"], check["ok"]) == ("read the options", True)
     assert shell("doctor", "nix://x/y").status == 2

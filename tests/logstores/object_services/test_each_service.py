@@ -2,11 +2,54 @@
 
 import pytest
 
-from object_services import AZURE, GCS
+from object_services import AZURE, GCS, S3
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
+from optimist.logstores.shared.answer_dates import ms_of_date
 from optimist.logstores.shared.create_probe import known_verdict
 from scripted_http import LOST
+
+# The time by the service's clock
+
+
+@pytest.mark.parametrize("kind", [AZURE, GCS, S3], ids=lambda kind: kind.name, indirect=True)
+def test_the_time_of_the_service_is_told_by_one_request(kind, service, store, monkeypatch):
+    store.put_if_absent(kind.url("t/_delta_log/x"), b"x")
+    service.requests.clear()
+    monkeypatch.setattr(service.RequestHandlerClass, "date_time_string", lambda _: DATE)
+    for directory in ("t/_delta_log/", "none/_delta_log/"):
+        assert store.service_time_ms(kind.url(directory)) == 1_782_907_205_000
+    assert [each.method for each in service.requests] == ["GET", "GET"]
+
+
+DATE = "Wed, 01 Jul 2026 12:00:05 GMT"
+
+
+@pytest.mark.parametrize(
+    ("text", "told_ms"),
+    [
+        (DATE, 1_782_907_205_000),
+        ("Wed, 01 Jul 2026 12:00:05 -0000", 1_782_907_205_000),
+        ("Wed, 01 Jul 2026 99:00:05 GMT", None),
+        ("Wed, 01 Jul 99999 12:00:05 GMT", None),
+        ("\x1b[31m soon", None),
+        ("1" * 60_000, None),
+        ("", None),
+        (None, None),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.sample(1)
+def test_a_header_that_is_no_date_tells_no_time(text, told_ms):
+    assert ms_of_date(text) == told_ms
+
+
+def test_a_service_that_refuses_tells_no_time(kind, service, store):
+    service.script = [kind.no_bucket]
+    with pytest.raises(StorageError) as caught:
+        store.service_time_ms(kind.url("t/_delta_log/"))
+    assert caught.value.kind == "OPTIMIST_BUCKET_NOT_FOUND"
+
 
 # One request, and what each answer means
 
