@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.commit_words import describe_commit
     from optimist.cli.work.examination import examine
     from optimist.cli.work.left_out_files import explain_files
+    from optimist.cli.work.logged_conflicts import logged_conflicts
     from optimist.cli.work.nearest import with_nearest
     from optimist.cli.work.overtaken_commits import overtaken_commits
     from optimist.cli.work.rows_out import target_of, write_rows
@@ -37,6 +38,7 @@ __all__ = [
     "explain_files",
     "history_rows",
     "json_facts",
+    "logged_conflicts",
     "opening_bar",
     "overtaken_commits",
     "progress_bar",
@@ -65,6 +67,7 @@ __getattr__ = names_by_need(
         "explain_files": f"{_WORK}.left_out_files",
         "history_rows": "optimist.core.statements.history",
         "json_facts": "optimist.cli.answers.json_columns",
+        "logged_conflicts": f"{_WORK}.logged_conflicts",
         "opening_bar": "optimist.core.runtime.progress_bars",
         "overtaken_commits": f"{_WORK}.overtaken_commits",
         "progress_bar": "optimist.core.runtime.progress_bars",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,11 @@ from optimist.cli.commands.arguments import (
 )
 from optimist.cli.exit_codes import FINE, FOUND
 from optimist.cli.session import Session
+from optimist.core.errors import UsageError
 from optimist.core.secrets import without_secrets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["COMMANDS"]
 
@@ -41,16 +45,46 @@ def history(session: Session, url: Url, limit: Limit = None) -> int:
     return FINE
 
 
-def conflicts(session: Session, url: Url, limit: Limit = None) -> int:
-    """Show which commits were overtaken by others while their transactions ran.
+def conflicts(
+    session: Session,
+    url: Annotated[
+        str | None, typer.Argument(metavar="[URL]", help="The table whose history is read.")
+    ] = None,
+    limit: Limit = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Also read the conflicts that a program has logged; - is the standard input. "
+            "May be repeated.",
+        ),
+    ] = None,
+) -> int:
+    """Show who lost to whom: commits that others overtook, and conflicts that were logged.
 
-    Only what the history proves: transactions that ended in a conflict leave nothing in it.
+    A table's history tells of the first, and the logs of programs of the second.
 
-    Example: optimist conflicts s3://bucket/flights --limit 1000
+    Example: optimist conflicts s3://bucket/flights --log driver.log
     """
-    history = by_need.history_rows(session.open(url).history(limit))
-    found = by_need.overtaken_commits(history)
-    session.show(found.facts, operations=found.operations, hours=found.hours, commits=found.commits)
+    facts: dict[str, object] = {}
+    rows: dict[str, pa.Table] = {}
+    if url is None and (not log or limit is not None):
+        raise UsageError(
+            "Without a table there is no history to read. Nothing was done. Name the table, or "
+            "logs by --log, or both.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="URL",
+        )
+    if log:
+        logged = by_need.logged_conflicts(log)
+        facts |= logged.facts
+        rows |= {"losses": logged.losses, "lossHours": logged.loss_hours, "errors": logged.errors}
+    if url is not None:
+        found = by_need.overtaken_commits(by_need.history_rows(session.open(url).history(limit)))
+        facts |= found.facts
+        rows |= {"operations": found.operations, "hours": found.hours, "commits": found.commits}
+    session.show(facts, **rows)
     return FINE
 
 

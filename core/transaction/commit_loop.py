@@ -419,9 +419,9 @@ def _attempts_exceeded(
 ) -> MaxCommitAttemptsExceededError:
     return MaxCommitAttemptsExceededError(
         f"This commit has failed as it has been tried {attempts} times but did not succeed. It "
-        f"started at version {start_version}, and after {elapsed_ms} ms it failed at version "
-        f"{ours.attempt_version} with {len(ours.actions)} actions. Nothing was committed. Run the "
-        "operation again when fewer writers are active, or raise "
+        f"started at version {start_version} of {ours.table_path}, and after {elapsed_ms} ms it "
+        f"failed at version {ours.attempt_version} with {len(ours.actions)} actions. Nothing was "
+        "committed. Run the operation again when fewer writers are active, or raise "
         "spark.databricks.delta.maxCommitAttempts or optimist.commit.retry.budgetSeconds.",
         kind="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         attempts=attempts,

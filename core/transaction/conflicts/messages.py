@@ -37,7 +37,7 @@ def explain(conflict: Conflict, table_path: str, operation: str) -> str:
     parts = [
         f"{what}.",
         f"The winner is version {conflict.winning_version} of {table_path}, "
-        f"{_describe_winner(conflict)}.",
+        f"{_describe_winner(conflict)}; the loser is this {shown(operation or 'commit')}.",
     ]
     if conflict.num_paths:
         paths = ", ".join(map(shown, conflict.paths[:3]))
