@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optimist.cli.work.tables_below import tables_below
     from optimist.cli.work.version_difference import difference_of
     from optimist.cli.work.watched_commits import watch_commits
+    from optimist.cli.work.watched_streams import WatchedStream
     from optimist.core.runtime.progress_bars import opening_bar, progress_bar
     from optimist.core.statements.history import detail_rows, history_rows
     from optimist.core.table.delta_log import DeltaLog
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "DeltaLog",
+    "WatchedStream",
     "describe_commit",
     "detail_rows",
     "difference_of",
@@ -60,6 +62,7 @@ __getattr__ = names_by_need(
     {
         "Answer": "optimist.cli.answers.answer",
         "DeltaLog": "optimist.core.table.delta_log",
+        "WatchedStream": f"{_WORK}.watched_streams",
         "describe_commit": f"{_WORK}.commit_words",
         "detail_rows": "optimist.core.statements.history",
         "difference_of": f"{_WORK}.version_difference",

@@ -292,14 +292,24 @@ def watch(
         int | None,
         typer.Option("--limit", "-n", metavar="N", help="End after so many.", min=1, max=LARGEST),
     ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stream",
+            metavar="PATH",
+            help="Also show the lag of this stream, by its checkpoint. May be repeated.",
+        ),
+    ] = None,
 ) -> int:
-    """Show commits as they come, until Ctrl-C.
+    """Show commits as they come, until Ctrl-C, and how far streams lag behind.
 
     In a pipe each commit is one line, with --output json one line of JSON.
 
-    Example: optimist watch s3://bucket/flights --interval 10
+    Example: optimist watch s3://bucket/flights --stream s3://bucket/checkpoints/copy
     """
-    looks = by_need.watch_commits(session.open(url), start, interval)
+    log = session.open(url)
+    streams = [by_need.WatchedStream(log, session.open(path)) for path in stream or ()]
+    looks = by_need.watch_commits(log, start, interval, streams)
     with suppress(KeyboardInterrupt):
         by_need.show_commits(looks, without_secrets(url), as_json=session.as_json, limit=limit)
     return FINE

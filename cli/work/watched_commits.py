@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimist.cli.work.commit_words import describe_record
 from optimist.cli.work.overtaken_commits import overtaken_commits
+from optimist.cli.work.watched_streams import WatchedStream
 from optimist.core.errors import LogFileNotFoundError, StorageError, UsageError
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.snapshot import Snapshot
@@ -33,16 +34,20 @@ class Look:
         commits: The facts of each commit since the look before, the oldest first.
         table: The version, the files and the bytes of the table now.
         applications: The streams and jobs that write with an id: `appId`, `version`, `lastUpdated`.
+        streams: How far the given streams lag behind the table (see `WatchedStream`).
         error: Why the store could not be reached, if it could not.
     """
 
     commits: Sequence[Mapping[str, object]]
     table: Mapping[str, int]
     applications: Sequence[Mapping[str, object]]
+    streams: Sequence[Mapping[str, object]] = ()
     error: str | None = None
 
 
-def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterator[Look]:
+def watch_commits(
+    log: DeltaLog, first: int | None, interval_s: float, streams: Sequence[WatchedStream] = ()
+) -> Iterator[Look]:
     """Look at a table again and again, for ever.
 
     A store that can be reached again later ends nothing. If the table is made anew, its commits are
@@ -53,11 +58,12 @@ def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterat
         first: The first version to show; None for the newest one. If there is no such version yet,
             the next commit is the first.
         interval_s: The seconds between two looks.
+        streams: The streams that read the table, and whose lag is wanted.
 
     Raises:
         UsageError: The interval is none.
         TableNotFoundError: There is no table, or no longer.
-        TableError: The log is damaged.
+        TableError: The log is damaged; or, at the first look, a stream's checkpoint.
         StorageError: The first look failed, or a later one in a way that trying again can't help.
     """
     if not 0 < interval_s <= _LONGEST_S:
@@ -76,12 +82,13 @@ def watch_commits(log: DeltaLog, first: int | None, interval_s: float) -> Iterat
             if snapshot.version < seen:
                 seen = snapshot.version - 1
             upto = min(snapshot.version, seen + _MOST_AT_ONCE)
-            look = _look(log, snapshot, seen, upto)
+            lags = [row for stream in streams for row in stream.look(snapshot)]
+            look = replace(_look(log, snapshot, seen, upto), streams=lags)
             seen = upto
         except StorageError as error:
             if look is None or not error.retryable:
                 raise
-            look = Look((), look.table, look.applications, str(error))
+            look = replace(look, commits=(), error=str(error))
         yield look
         if look.error or seen == look.table["tableVersion"]:
             log.clock.sleep(interval_s)

@@ -89,7 +89,7 @@ class StreamOffset:
         """
         try:
             found = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _not_an_offset(text) from None
         if not isinstance(found, dict):
             raise _not_an_offset(text)

@@ -33,7 +33,13 @@ from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
 from optimist.core.streams.options import LATEST, StreamOptions
 from optimist.core.streams.schema_log import SchemaLog
-from optimist.core.streams.schema_rules import StreamSchema, other_table, unknown_columns
+from optimist.core.streams.schema_rules import (
+    StreamSchema,
+    ensure_reached,
+    other_table,
+    set_back,
+    unknown_columns,
+)
 from optimist.core.streams.starts import first_commit
 from optimist.core.streams.tracking import SchemaTracking, evolved
 from optimist.core.streams.unblocked import Allowed
@@ -432,18 +438,14 @@ class StreamPlanner:
         """
         last_seen = before.segment.last_seen if before.segment else None
         if newer_commits(self.table.store, before.log_path, last_seen, before.version) is None:
-            raise _set_back(f"version {before.version}", before.table_path, before.version)
+            raise set_back(f"version {before.version}", before.table_path, before.version)
         self._commits.clear()
         self._counts.clear()
         self._changes.forget()
         self._initial = None
 
     def _check_offset(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:
-        if offset.table_id != self.table_id:
-            raise other_table(offset.table_id, self.table_id)
-        last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
-        if offset.version > last:
-            raise _set_back(offset.to_json(), latest.table_path, offset.version)
+        ensure_reached(offset, latest)
         return offset
 
     def _latest_commit(self, begin: StreamOffset, last: int, capacity: Capacity) -> StreamOffset:
@@ -584,15 +586,4 @@ def _tracking_disabled() -> UsageError:
         "it to true, or leave the option schemaTrackingLocation out.",
         kind="DELTA_ILLEGAL_OPTION",
         key="schemaTrackingLocation",
-    )
-
-
-def _set_back(position: str, table_path: str, version: int) -> TableError:
-    """Return the error for a log that lacks commits that a stream has read."""
-    return TableError(
-        f"The stream has read up to {position}, which the log of {table_path} does not have any "
-        "more: it was set back to an older state, or the checkpoint is that of a copy. Nothing was "
-        "read. Start the stream with a new checkpoint.",
-        kind="DELTA_VERSION_NOT_FOUND",
-        version=version,
     )

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 
 from optimist.core.changes.schemas import reading_problem
 from optimist.core.errors import SchemaError, TableError
+from optimist.core.errors.kinds import VERSION_NOT_FOUND
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX
 from optimist.core.schema.types import GENERATION_EXPRESSION
+from optimist.core.snapshot import Snapshot
+from optimist.core.streams.offset import BASE_INDEX, StreamOffset
 
-__all__ = ["StreamSchema", "other_table", "unknown_columns"]
+__all__ = ["StreamSchema", "ensure_reached", "other_table", "set_back", "unknown_columns"]
 
 _DELTA_PREFIX = "delta."
 
@@ -166,4 +169,30 @@ def other_table(expected: str, found: str) -> TableError:
         kind="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         oldTableId=expected,
         newTableId=found,
+    )
+
+
+def ensure_reached(offset: StreamOffset, latest: Snapshot) -> None:
+    """Check that a table has what a stream has read of it.
+
+    Raises:
+        TableError: The offset is of another table (kind
+            `DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE`), or after the newest version (kind
+            `DELTA_VERSION_NOT_FOUND`).
+    """
+    if offset.table_id != latest.metadata.id:
+        raise other_table(offset.table_id, latest.metadata.id)
+    last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
+    if offset.version > last:
+        raise set_back(offset.to_json(), latest.table_path, offset.version)
+
+
+def set_back(position: str, table_path: str, version: int) -> TableError:
+    """Return the error for a log that lacks commits that a stream has read."""
+    return TableError(
+        f"The stream has read up to {position}, which the log of {table_path} does not have any "
+        "more: it was set back to an older state, or the checkpoint is that of a copy. Nothing was "
+        "read. Start the stream with a new checkpoint.",
+        kind=VERSION_NOT_FOUND,
+        version=version,
     )

@@ -16,9 +16,12 @@ import jsonschema
 import pyarrow as pa
 import pytest
 
-from optimist.cli.work.watched_commits import watch_commits
+from optimist.cli.answers.live_commits import show_commits
+from optimist.cli.work.watched_commits import Look, watch_commits
+from optimist.cli.work.watched_streams import WatchedStream
 from optimist.core import DeltaLog, Operation
-from optimist.core.errors import StorageError, TableNotFoundError
+from optimist.core.errors import StorageError, TableError, TableNotFoundError
+from optimist.core.streams.offset import StreamOffset
 from optimist.core.testing import ManualClock
 from optimist.logstores import LocalLogStore
 
@@ -135,10 +138,10 @@ def test_ctrl_c_ends_it_well(table):
     assert (process.returncode, errors) == (0, b"")
 
 
-def test_a_terminal_shows_a_table_of_80_columns(table):
+def shown_in_a_terminal(table: str, *more: str) -> str:
     main, end = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
-    program = [*OPTIMIST, "watch", table, "--from", "0", "-n", "4"]
+    program = [*OPTIMIST, "watch", table, "--from", "0", "-n", "4", *more]
     process = subprocess.Popen(program, stdout=end, stderr=end, env=env)
     os.close(end)
     written = b""
@@ -146,9 +149,116 @@ def test_a_terminal_shows_a_table_of_80_columns(table):
         written += part
     os.close(main)
     assert process.wait() == 0
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+
+
+def test_a_terminal_shows_a_table_of_80_columns(table):
+    plain = shown_in_a_terminal(table)
     assert re.search(r"3  \d\d-\d\d \d\d:\d\d  DELETE  +Optimis", plain)
     assert "version 3  files 3" in plain
+    assert max(map(len, plain.splitlines())) <= 80
+
+
+# Streams that read the table
+
+
+def checkpoint(path: Path, log: DeltaLog, batch: int, version: int) -> None:
+    """Write what Spark writes when a batch is done."""
+    for name in ("offsets", "commits"):
+        (path / name).mkdir(parents=True, exist_ok=True)
+    offset = StreamOffset.before(log.metadata.id, version).to_json()
+    (path / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offset}")
+    (path / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_the_lag_of_a_stream_is_shown_whenever_it_changes(tmp_path):
+    log, place = watched(tmp_path / "t"), tmp_path / "checkpoint"
+    log.append(pa.table({"a": [1, 2, 3]}))
+    log.append(pa.table({"a": [4, 5]}))
+    checkpoint(place, log, 0, 1)
+    looks = watch_commits(log, None, 60, [WatchedStream(log, DeltaLog.for_path(place))])
+    (told,) = next(looks).streams
+    names = ("batch", "version", "versionsBehind", "filesBehind", "rowsBehind", "problem")
+    assert [told[name] for name in names] == [0, 1, 1, 1, 2, None]
+    assert told["bytesBehind"] == log.files()["size"].to_pylist()[1]
+    checkpoint(place, log, 1, 2)
+    (told,) = next(looks).streams
+    assert [told[name] for name in names] == [1, 2, 0, 0, 0, None]
+    assert (told["behindSince"], told["secondsBehind"]) == (None, 0)
+    shutil.rmtree(place)
+    (told,) = next(looks).streams
+    assert "Check the path" in told["problem"]
+    assert {told[name] for name in names if name != "problem"} == {None}
+    with pytest.raises(TableNotFoundError):
+        next(watch_commits(log, None, 1, [WatchedStream(log, DeltaLog.for_path(place))]))
+
+
+def test_the_time_behind_is_since_the_first_commit_that_was_not_read(tmp_path):
+    log, place = watched(tmp_path / "t"), tmp_path / "checkpoint"
+    log.append(pa.table({"a": [1]}))
+    log.append(pa.table({"a": [2]}))
+    for version, second in ((0, 1_000), (1, 2_000)):
+        path = tmp_path / "t" / "_delta_log" / f"{version:020}.json"
+        os.utime(path, (1_690_000_000 + second, 1_690_000_000 + second))
+    checkpoint(place, log, 0, 1)
+    log = watched(tmp_path / "t")
+    (told,) = WatchedStream(log, DeltaLog.for_path(place)).look(log.snapshot())
+    assert told["behindSince"] == "2023-07-22 05:00:00.000Z"
+    assert told["secondsBehind"] == log.clock.now_ms() // 1000 - 1_690_002_000
+
+
+def test_a_stream_may_be_ahead_of_the_look_at_the_table(tmp_path):
+    log = watched(tmp_path / "t")
+    log.append(pa.table({"a": [1]}))
+    before = log.snapshot()
+    log.append(pa.table({"a": [2]}))
+    checkpoint(tmp_path / "c", log, 0, 2)
+    (told,) = WatchedStream(log, DeltaLog.for_path(tmp_path / "c")).look(before)
+    assert (told["versionsBehind"], told["problem"]) == (0, None)
+    checkpoint(tmp_path / "c", log, 1, 3)
+    with pytest.raises(TableError, match="set back"):
+        WatchedStream(log, DeltaLog.for_path(tmp_path / "c")).look(before)
+
+
+def test_a_pipe_gets_a_line_for_each_change_of_a_stream(shell, table, tmp_path):
+    log = DeltaLog.for_path(table)
+    checkpoint(tmp_path / "c\x1b", log, 7, 1)
+    (tmp_path / "position").write_text(StreamOffset.before(log.metadata.id, 4).to_json())
+    streams = ("--stream", tmp_path / "c\x1b", "--stream", tmp_path / "position")
+    ran = shell("watch", table, "--from", 3, "-n", 1, *streams)
+    heading, commit, names, first, second = (line.split("\t") for line in ran.output.splitlines())
+    assert (heading[0], commit[0], names[:2]) == ("version", "3", ["", "stream"])
+    assert first[0] == second[0] == ""
+    assert (first[names.index("batch")], first[names.index("versionsBehind")]) == ("7", "3")
+    assert second[names.index("versionsBehind")] == "0"
+    assert "\x1b" not in ran.output
+    ran = shell("watch", table, "--from", 3, "-n", 1, *streams, "--output", "json")
+    commit, *told = map(json.loads, ran.output.splitlines())
+    for line in (commit, *told):
+        jsonschema.validate(line, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert [each["source"] for each in told] == [0, None]
+    assert told[0]["secondsBehind"] >= 0
+    ran = shell("watch", table, "--stream", tmp_path / "positio")
+    assert (ran.status, ran.output) == (3, "version" + ran.output[7:])
+    assert "Nearby there is" in ran.errors
+
+
+def test_a_line_of_a_stream_comes_only_with_news(capsys):
+    stream = dict.fromkeys(SCHEMA["oneOf"][1]["properties"])
+    looks = [
+        Look([], {}, [], [{**stream, "version": version, "secondsBehind": seconds}])
+        for version, seconds in ((1, 1), (1, 2), (2, 3), (2, 4))
+    ]
+    show_commits(looks, "t", as_json=True, limit=None)
+    told = [json.loads(line)["secondsBehind"] for line in capsys.readouterr().out.splitlines()]
+    assert told == [1, 3]
+
+
+def test_a_terminal_shows_streams_in_80_columns(table, tmp_path):
+    log = DeltaLog.for_path(table)
+    checkpoint(tmp_path / "c", log, 1_234_567, 1)
+    plain = shown_in_a_terminal(table, "--stream", str(tmp_path / "c"))
+    assert re.search(r"…  +1,234,567  +1  .*  +3  ", plain), plain
     assert max(map(len, plain.splitlines())) <= 80
 
 
