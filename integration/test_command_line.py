@@ -17,11 +17,13 @@ import pytest
 
 from checked_tables import LateClock
 from optimist.cli.app import run
+from optimist.cli.work.watched_streams import WatchedStream
 from optimist.core import DeltaLog
 from optimist.core.data.storage import listed_files, missing_files
 from optimist.core.data.storage.stored_files import remove_file
 from optimist.core.log.names import classic_checkpoint_name, commit_name
 from optimist.core.paths import join, name_of
+from optimist.core.streams.offset import StreamOffset
 
 FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
 PARTITIONS = ["a b", "x%y/z", "é+ü", "q?&#[1]"]
@@ -104,11 +106,30 @@ def test_every_command_that_looks_tells_the_same_of_every_store(place):
     (newest,) = place("sql", f"DESCRIBE HISTORY delta.`{url}` LIMIT 1")["rows"]
     assert (newest["version"], newest["operation"]) == (2, "DELETE")
     assert place("watch", url, "--from", 2, "--limit", 1)["version"] == 2
-    checks = place("doctor", url)["checks"]
+    told = place("doctor", url)
+    # HDFS has no answer that tells the time; the emulators have the clock of this machine.
+    assert told["clockSkewMs"] == (None if url.startswith("hdfs:") else 0)
+    checks = told["checks"]
     assert [each for each in checks if not each["ok"]] == []
 
 
 @pytest.mark.sample(2)
+@pytest.mark.sample(2)
+def test_the_lag_of_a_stream_whose_checkpoint_is_in_the_store(place):
+    log, checkpoint = place.log(), join(place.directory, "check points")
+    offset = StreamOffset.before(log.metadata.id, 1).to_json()
+    for name, text in (("offsets", f"v1\n{{}}\n{offset}"), ("commits", "v1\n{}")):
+        log.store.ensure_directory(join(checkpoint, name))
+        log.store.put_if_absent(join(checkpoint, name, "7"), text.encode())
+    log.store.put_if_absent(join(place.directory, "position"), offset.encode())
+    for path, batch in ((checkpoint, 7), (join(place.directory, "position"), None)):
+        stream = WatchedStream(log, DeltaLog.for_path(path, place.options))
+        (told,) = stream.look(log.snapshot())
+        assert (told["batch"], told["version"], told["versionsBehind"]) == (batch, 1, 2)
+        assert (told["problem"], told["filesBehind"] > 0) == (None, True)
+        assert told["rowsBehind"] == 3 + 2
+
+
 def test_fsck_finds_each_missing_file_and_drops_it_if_that_is_wanted(place):
     log = place.log()
     files = log.snapshot().files.column("path").combine_chunks()
