@@ -57,7 +57,8 @@ _TEXTS = {
     "Tried committing existing table version": "DELTA_CONCURRENT_WRITE",
 }
 """What deltalake writes."""
-_ATTEMPTS = r"Failed to commit transaction: [0-9]{1,9}\b"
+_ATTEMPTS = r"Failed to commit transaction: [0-9]{1,9}(?=\s*$|[\"'])"
+"""Other programs write that, too, and go on with the code of an error."""
 _PATTERN = (
     rf"\[(?P<code>{'|'.join(_CODES)})(?:\.[A-Z_]{{1,60}})?\]"
     rf"|(?:\w\.)(?P<cls>{'|'.join(_CLASSES)})(?=:|\s*$)"

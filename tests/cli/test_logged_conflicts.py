@@ -160,6 +160,7 @@ def test_an_error_of_deltalake_as_it_is(tmp_path, found):
         ("[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] Conflict", "DELTA_CONCURRENT_APPEND"),
         ("io.delta.exceptions.ConcurrentWriteException", "DELTA_CONCURRENT_WRITE"),
         ("Failed to commit transaction: the disk is full", None),
+        ("Failed to commit transaction: 1062 duplicate entry", None),
         ("retried after ConcurrentAppendException", None),
         ("\tat io.delta.exceptions.ConcurrentAppendException: x", None),
         ("DELTA_CONCURRENT_APPEND", None),
