@@ -25,7 +25,7 @@ _FEWEST_ROWS = 1 << 20
 """Rows that are too few for tasks of their own."""
 _BATCH_ROWS = 1 << 16
 _MOST_ROWS = 1 << 26
-"""Rows that cost about a second to make. The log's word is not enough for more: the files are read,
+"""Rows that are made in a moment. For more, the word of the log is not enough: the files are read,
 so that a query costs what they hold and not what a number in the log claims.
 """
 

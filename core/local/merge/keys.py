@@ -21,19 +21,17 @@ import pyarrow.compute as pc
 from optimist.core.commands.merge.resolved import JoinKey
 from optimist.core.data.column_shape import value_at
 from optimist.core.local.merge.scope import Sides
-from optimist.core.predicates.coercion import INTEGER_DIGITS
 from optimist.core.predicates.functions.casts import cast_value
-from optimist.core.predicates.functions.common_types import is_number
+from optimist.core.predicates.functions.common_types import common_type, is_number
 from optimist.core.predicates.functions.value import DOUBLE, STRING, Arguments, Value
 from optimist.core.predicates.text import quote_path
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["ColumnKey", "KeyGroups", "Path", "column_key", "common_type"]
+__all__ = ["ColumnKey", "KeyGroups", "Path", "column_key", "exact_common_type"]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
-_DECIMALS = {name: DecimalType(digits, 0) for name, (_, digits) in INTEGER_DIGITS.items()}
 """The decimal types in which Spark compares integers with decimals."""
 _OF_TEXTS = ("boolean", "date", "timestamp", "timestamp_ntz")
 """The types of other columns to which Spark casts a text beside them."""
@@ -99,7 +97,7 @@ def column_key(
     target, source = found[sides.target_alias], found[sides.source_alias]
     if not (target.has_plain_order and source.has_plain_order):
         return None
-    data_type = common_type(target.data_type, source.data_type)
+    data_type = exact_common_type(target.data_type, source.data_type)
     if data_type is None and casts_texts:
         data_type = _coerced_type(target.data_type, source.data_type)
     if data_type is None:
@@ -126,7 +124,7 @@ def column_key(
 
 def _cast_to(data_type: DataType, source: DataType, name: str, zone: str) -> _Cast | None:
     """Return the cast of a column, or None if only Spark has it."""
-    if common_type(source, data_type) == data_type:
+    if exact_common_type(source, data_type) == data_type:
         # Integers beyond 2^53 are rounded to the nearest double, as Java does.
         is_safe, arrow_type = str(data_type) != "double", to_arrow_type(data_type)
         return lambda values: values.cast(arrow_type, safe=is_safe)
@@ -139,21 +137,19 @@ def _cast_to(data_type: DataType, source: DataType, name: str, zone: str) -> _Ca
     return None if cast(pa.array([], empty)) is None else cast
 
 
-def common_type(target: DataType, source: DataType) -> DataType | None:
-    """Return the type in which Spark compares two types, or None if in doubt."""
-    names = {str(target), str(source)}
-    if names <= set(_INTEGERS):
+def exact_common_type(target: DataType, source: DataType) -> DataType | None:
+    """Return the type in which Spark compares two types, or None if in doubt.
+
+    It holds every value of both, except that a double may round a whole number.
+    """
+    found, names = common_type((target, source)), {str(target), str(source)}
+    if names & {"void", "variant"}:
+        return None
+    if str(found) in _INTEGERS:
         return PrimitiveType("long")
-    if names <= set(_FLOATS) or names <= {*_INTEGERS, "double"}:
-        return PrimitiveType("double")
-    sides = [_DECIMALS.get(str(side), side) for side in (target, source)]
-    decimals = [side for side in sides if isinstance(side, DecimalType)]
-    if len(decimals) == 2:
-        scale = max(side.scale for side in decimals)
-        whole = max(side.precision - side.scale for side in decimals)
-        return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
-    is_plain = isinstance(target, PrimitiveType) and target.name not in ("void", "variant")
-    return target if target == source and is_plain else None
+    if str(found) in _FLOATS:
+        return DOUBLE if names <= set(_FLOATS) or names <= {*_INTEGERS, "double"} else None
+    return found if isinstance(found, PrimitiveType | DecimalType) else None
 
 
 def _coerced_type(target: DataType, source: DataType) -> DataType | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.column_shape import value_at
 from optimist.core.local.merge.join import JoinBranch
-from optimist.core.local.merge.keys import ColumnKey, common_type
+from optimist.core.local.merge.keys import ColumnKey, exact_common_type
 from optimist.core.local.merge.scope import Sides
 from optimist.core.local.merge.source_rows import SourceRows
 from optimist.core.predicates import Predicate
@@ -99,7 +99,7 @@ def _bound(part: Predicate, source: pa.Table, sides: Sides) -> Predicate | None:
     (side, target), (_, other) = scope.find(part.left.path), scope.find(part.right.path)
     if side != sides.target_alias:
         op, target, other = FLIPPED[op], other, target
-    data_type = common_type(target.data_type, other.data_type)
+    data_type = exact_common_type(target.data_type, other.data_type)
     is_ordered = target.has_plain_order and other.has_plain_order
     if data_type is None or not is_ordered or str(data_type) in _UNORDERED or op in ("=", "<>"):
         return None
