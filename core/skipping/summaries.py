@@ -132,4 +132,5 @@ def _bounds(low: Array, high: Array) -> tuple[pa.Scalar | None, pa.Scalar | None
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
-    return pa.types.is_primitive(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    types = pa.types
+    return bool(types.is_primitive(kind) or types.is_boolean(kind) or types.is_decimal(kind))
