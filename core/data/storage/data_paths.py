@@ -30,7 +30,7 @@ from optimist.core.log.file_table import canonical_path, canonical_paths
 from optimist.core.paths import join, scheme_of, strip_file_scheme, without_dots
 from optimist.core.plugins.data_origin import DataOrigin
 
-__all__ = ["ANY", "NEVER", "OUTSIDE_TABLE_KEY", "SAME_STORE", "DataPaths"]
+__all__ = ["ANY", "NEVER", "OUTSIDE_TABLE_KEY", "SAME_STORE", "DataPaths", "split_at_last_slash"]
 
 SAME_STORE, ANY, NEVER = "same-store", "any", "never"
 OUTSIDE_TABLE_KEY = "optimist.paths.outsideTable"
@@ -150,7 +150,7 @@ class DataPaths:
 
     def _resolve_odd(self, texts: pa.Array) -> pa.Array:
         """Return the paths of odd texts, with one check per directory by a stand-in."""
-        folders, names = _split_at_last_slash(texts)
+        folders, names = split_at_last_slash(texts)
         is_whole = pc.match_substring_regex(names, _ODD_NAME)
         stand_ins = pc.binary_join_element_wise(folders, _STAND_IN, "")
         distinct = pc.if_else(is_whole, texts, stand_ins).dictionary_encode()
@@ -241,7 +241,7 @@ def _ensure_file_or_missing(path: str) -> None:
         )
 
 
-def _split_at_last_slash(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+def split_at_last_slash(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return each text up to and including its last slash, and the rest of each."""
     # A slash before each text gives it one to split at. Ten times as fast as a pattern.
     slashed = pc.binary_join_element_wise("", texts, "/")

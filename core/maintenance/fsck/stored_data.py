@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -52,14 +53,19 @@ class StoredData:
         pages = listed_pages(table.table_path, self._access, names.enters, names.apart.add)
         listed = pa.Table.from_batches(pages, LISTED_SCHEMA)
         self._listed = listed.filter(pc.invert(listed.column("is_directory"))).combine_chunks()
+        # Of the other columns, such as statistics, no copy is made.
+        self._files = snapshot.files.select([*NAMED.names, "size"])
+        self._at = self._places_of(self._files)
         kept_ms = snapshot.properties.deleted_file_retention_ms
-        self.unnamed = UnnamedFiles(table, names, self._listed, kept_ms)
-        for batch in snapshot.files.select(NAMED.names).to_batches():
+        others = self._listed.filter(pa.array(_are_none_of(self._at, self._listed.num_rows)))
+        self.unnamed = UnnamedFiles(table, names, others, kept_ms)
+        with_vectors = self._files.filter(pc.is_valid(self._files.column("deletionVector")))
+        for batch in with_vectors.select(NAMED.names).to_batches():
             self.unnamed.note(batch)
 
     def findings(self) -> Iterator[pa.Table]:
         """Yield rows of `FINDINGS`. Call it after `unnamed` has seen all that the log names."""
-        files, foreign = openable_files(self._snapshot.files, self._table.data_paths)
+        files, foreign = openable_files(self._files, self._table.data_paths)
         yield findings_table(foreign)
         yield from self._compare_sizes(files)
         yield from self._compare_vectors(files)
@@ -101,9 +107,8 @@ class StoredData:
         self, files: pa.Table, kinds: tuple[str, str, str] = _OF_DATA
     ) -> Iterator[pa.Table]:
         """Yield the files that are gone, shorter and longer than the log says, by these kinds."""
-        files = files.select(["path", "size"])  # of the others, such as statistics, no copy is made
-        below = _relative(files, self._table)
-        at = pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
+        at = self._at if files is self._files else self._places_of(files)
+        files = files.select(["path", "size"])
         yield self._missing(kinds[0], files.column("path").filter(pc.is_null(at)))
         known = files.filter(pc.is_valid(at)) if at.null_count else files
         found = self._listed.column("size").take(at.drop_null())
@@ -120,6 +125,12 @@ class StoredData:
                 "",
             )
             yield _rows(kind, self._full_paths(wrong.column("path")), proof, sizes)
+
+    def _places_of(self, files: pa.Table) -> pa.Array:
+        """Return at which row of the listing each file is, and null for files not listed."""
+        references = files.column("path").combine_chunks()
+        below = relative_paths(references, self._table.data_paths)
+        return pc.index_in(below, value_set=self._listed.column("path").combine_chunks())
 
     def _missing(self, kind: str, references: pa.ChunkedArray) -> pa.Table:
         """Return those of the log's paths at which there is no file."""
@@ -191,9 +202,11 @@ def _inside(below: Any, table: TableRef) -> Any:
     return pc.binary_join_element_wise(join(table.table_path, ""), below, "")
 
 
-def _relative(rows: pa.Table, table: TableRef) -> pa.Array:
-    references = rows.column("path").combine_chunks()
-    return relative_paths(references, table.data_paths)
+def _are_none_of(rows: pa.Array, count: int) -> np.ndarray:
+    """Return for each of so many rows whether it is none of these."""
+    found = np.ones(count, bool)
+    found[rows.drop_null().to_numpy()] = False
+    return found
 
 
 def _rows(kind: str, paths: Any, proof: Any, sizes: Any = None) -> pa.Table:

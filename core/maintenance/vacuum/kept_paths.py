@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.storage.data_paths import DataPaths
+from optimist.core.data.storage.data_paths import DataPaths, split_at_last_slash
 from optimist.core.data.storage.storage_errors import storage_errors
 from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.log.file_table import canonical_paths
@@ -24,9 +24,7 @@ __all__ = ["KeptPaths", "path_below", "relative_paths", "relative_vector_paths"]
 
 _AT_A_TIME = 1 << 20
 _DOUBLED = r"//+"
-_NAME = "[^/]*$"
 _NUL = "\0"
-_FOLDER = "^.*/"
 _ODD = r"^/|^[A-Za-z][A-Za-z0-9+.-]*:|(^|/)\.\.?(/|$)"
 
 
@@ -115,7 +113,7 @@ def _led_to(named: pa.Array, paths: DataPaths) -> Iterator[pa.Array]:
     A listing does not meet links in a hidden directory, and LITE lists nothing.
     """
     root = strip_file_scheme(paths.table_path)
-    folders = _folders_of(named).dictionary_encode()
+    folders = split_at_last_slash(named)[0].dictionary_encode()
     for number, folder in enumerate(folders.dictionary.to_pylist()):
         links = _links_in(f"{root}/{folder}", root)
         if links:
@@ -150,21 +148,16 @@ def _resolve_folders(named: pa.Array, paths: DataPaths) -> pa.Array:
     """Resolve the directories of relative paths, to null if they lead out of the table."""
     root = strip_file_scheme(paths.table_path)
     real_root = os.path.realpath(root).rstrip("/") + "/"
-    folders = _folders_of(named).dictionary_encode()
+    parents, names = split_at_last_slash(named)
+    folders = parents.dictionary_encode()
     given = folders.dictionary.to_pylist()
     full = [f"{root}/{folder}" for folder in given]
     real = [(path if _NUL in path else os.path.realpath(path)).rstrip("/") + "/" for path in full]
     found = [each[len(real_root) :] if each.startswith(real_root) else None for each in real]
     if found == given:
         return named
-    names = pc.replace_substring_regex(named, _FOLDER, "")
     spelled = pa.array(found, pa.string()).take(folders.indices)
     return pc.binary_join_element_wise(spelled, names, "")
-
-
-def _folders_of(paths: pa.Array) -> pa.Array:
-    """Return the directories of relative paths, with a slash at the end."""
-    return pc.replace_substring_regex(paths, _NAME, "")
 
 
 def path_below(text: str, paths: DataPaths) -> str | None:
