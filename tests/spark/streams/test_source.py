@@ -10,6 +10,7 @@ import pytest
 
 from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError, SchemaError, TableError, UsageError
+from optimist.core.streams.checkpoint_progress import read_progress
 from optimist.spark.streams import source
 
 KNOWS_STREAMS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
@@ -117,6 +118,13 @@ def test_offsets_in_the_checkpoint_are_delta_s(log, run, tmp_path):
         f'{{"sourceVersion":1,"reservoirId":"{log.metadata.id}","reservoirVersion":3,"index":-1,'
         '"isStartingVersion":false}'
     )
+    place = DeltaLog.for_path(f"{tmp_path}/ck").table
+    (told,) = read_progress(place, log.metadata.id)
+    assert (told.position.to_json(), told.source) == (last_offset(tmp_path), 0)
+    assert (told.batch, told.running) == (0, None)
+    crash_in(tmp_path, 0)
+    (told,) = read_progress(place, log.metadata.id)
+    assert (told.position, told.batch, told.running) == (None, None, 0)
 
 
 @pytest.mark.again
