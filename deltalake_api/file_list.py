@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.data.statistics.stats_columns import stats_columns
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.statements.partitions import distinct_values
 from optimist.deltalake.filters import Filters, predicate_of
 
 __all__ = ["add_actions", "file_uris", "partitions"]
@@ -20,15 +22,14 @@ _Path = tuple[str, ...]
 _REQUIRED = ("path", "size_bytes", "modification_time")
 
 
-def _files(snapshot: Snapshot, filters: Filters | None) -> pa.Table:
-    return snapshot.scan(predicate_of(filters, snapshot.schema)).files
-
-
 def file_uris(snapshot: Snapshot, filters: Filters | None) -> list[str]:
     """Return the full paths of the files that may hold matching rows."""
-    paths = _files(snapshot, filters)["path"].combine_chunks()
-    found: list[str] = snapshot.data_paths.full_paths(paths).to_pylist()
-    return found
+
+    def uris(batches: Iterator[pa.RecordBatch]) -> list[str]:
+        found = [snapshot.data_paths.full_paths(batch.column("path")) for batch in batches]
+        return [uri for part in found for uri in part.to_pylist()]
+
+    return snapshot.read_columns(("path",), uris, predicate_of(filters, snapshot.schema))
 
 
 def partitions(snapshot: Snapshot, filters: Filters | None) -> list[dict[str, Any]]:
@@ -36,8 +37,12 @@ def partitions(snapshot: Snapshot, filters: Filters | None) -> list[dict[str, An
     names = list(snapshot.partition_columns)
     if not names:
         return []
-    values = _partition_values(_files(snapshot, filters), snapshot)
-    distinct = values.group_by(names, use_threads=False).aggregate([]).select(names)
+    fields = snapshot.partition_schema
+    distinct = snapshot.read_columns(
+        ("partitionValues",),
+        lambda batches: distinct_values(batches, fields),
+        predicate_of(filters, snapshot.schema),
+    )
     found: list[dict[str, Any]] = pa.table(
         {name: _as_text(distinct[name]) for name in names}
     ).to_pylist()

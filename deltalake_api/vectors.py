@@ -35,7 +35,7 @@ def deletion_vectors(log: DeltaLog, snapshot: Snapshot) -> pa.RecordBatchReader:
 
     Vectors are read one by one.
     """
-    files = snapshot.files.filter(pc.is_valid(snapshot.files[_VECTOR]))
+    files = snapshot.files_where(_VECTOR, pc.is_valid)
     counts = FileStatistics(files, snapshot.schema).num_records
     paths = snapshot.data_paths.full_paths(files["path"].combine_chunks())
     access = log.table.data_access()

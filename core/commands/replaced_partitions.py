@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 
 import pyarrow as pa
 
-from optimist.core.data.partition_values import parse_partition_value, partition_columns_of
+from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.predicates import Predicate
-from optimist.core.predicates.builder import literal
-from optimist.core.predicates.tree import Column, Comparison, IsNull, Literal
 from optimist.core.protocol.actions import AddFile
-from optimist.core.schema.types import StructField, StructType
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.partition_predicate import partition_predicate
 from optimist.core.snapshot.row_filter import row_mask
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["in_partitions", "partition_predicate", "partitions_predicate", "replaced_files"]
+__all__ = ["in_partitions", "partitions_predicate", "replaced_files"]
 
 
 def replaced_files(
@@ -78,22 +76,3 @@ def in_partitions(
     """
     values = partition_columns_of(files, partition_fields, zone=zone)
     return files.filter(row_mask(predicate, values, zone=zone))
-
-
-def partition_predicate(fields: Iterable[StructField], texts: Iterable[str | None]) -> Predicate:
-    """Return a predicate that is true for rows with these partition values.
-
-    Raises:
-        TableError: A text does not fit its type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
-    """
-    return reduce(and_, map(_value_equals, fields, texts))
-
-
-def _value_equals(field: StructField, text: str | None) -> Predicate:
-    column = Column((field.name,))
-    value = parse_partition_value(text, field.data_type, column=field.name)
-    if value is None:
-        return IsNull(column)
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        return Comparison("=", column, Literal(value, "timestamp_ntz"))
-    return Comparison("=", column, literal(value))

@@ -18,7 +18,13 @@ from optimist.core.errors.kinds import MALFORMED_ACTION
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
 from optimist.core.values.text_bytes import bytes_of
 
-__all__ = ["add_lines", "distinct_partition_columns", "distinct_partitions", "remove_lines"]
+__all__ = [
+    "add_lines",
+    "distinct_partition_columns",
+    "distinct_partitions",
+    "numbered_partitions",
+    "remove_lines",
+]
 
 _BATCH_ROWS = 8_192
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"}
@@ -107,6 +113,22 @@ def distinct_partition_columns(files: pa.Table) -> list[list[str]]:
         pc.unique(_join_per_map(chunk, _to_json_texts(_entries(chunk)[0]))) for chunk in chunks
     ]
     return [json.loads(f"[{text}]") for text in _distinct_texts(texts)]
+
+
+def numbered_partitions(values: pa.MapArray) -> tuple[pa.Array, list[dict[str, str | None]]]:
+    """Return for each file the number of its partition, and the values of these partitions.
+
+    Args:
+        values: The column `partitionValues` of files. The first of two values for a column counts.
+    """
+    encoded = _map_objects(values, absent="{}").dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    found = [json.loads(text, object_pairs_hook=_first_of_each) for text in texts]
+    return encoded.indices, found
+
+
+def _first_of_each(pairs: list[tuple[str, str | None]]) -> dict[str, str | None]:
+    return dict(reversed(pairs))
 
 
 def _distinct_texts(texts: list[pa.Array]) -> list[str]:

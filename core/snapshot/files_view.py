@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.errors.short_repr import path_in_repr
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_source import FileSource
-from optimist.core.log.file_table import canonical_paths
+from optimist.core.log.file_table import FILES_SCHEMA, canonical_paths
 from optimist.core.log.replay import TableState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
@@ -31,11 +31,15 @@ from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import by_need
 
 if TYPE_CHECKING:
+    from optimist.core.log.file_choice import FileChoice
     from optimist.core.predicates import Predicate
+    from optimist.core.skipping.predicate_choice import PartitionTexts
     from optimist.core.skipping.pruner import FilePruner, RowCount
     from optimist.core.snapshot.scan import Scan, Scanner
 
 __all__ = ["FilesView"]
+
+_Result = TypeVar("_Result")
 
 _NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
 
@@ -203,6 +207,41 @@ class FilesView:
                 files after the other.
         """
         return self._scanner.files_where(column, keep)
+
+    def files_of(self, choice: FileChoice) -> pa.Table:
+        """Return the files that a choice wants, in its columns, read without the others."""
+        return self._scanner.files_of(choice)
+
+    def in_partitions(
+        self, partitions: Sequence[PartitionTexts], columns: Sequence[str] = FILES_SCHEMA.names
+    ) -> pa.Table:
+        """Return the files of some partitions, read without the others.
+
+        Args:
+            partitions: The partitions, by their texts in the log.
+            columns: The columns to read, of those of `files`. `path` and `deletionVector` are
+                always among them.
+        """
+        return self._scanner.in_partitions(partitions, columns)
+
+    def read_columns(
+        self,
+        columns: Sequence[str],
+        use: Callable[[Iterator[pa.RecordBatch]], _Result],
+        predicate: str | Predicate | None = None,
+    ) -> _Result:
+        """Return what a function makes of some columns of the files, which it takes in batches.
+
+        Args:
+            columns: The columns to read, of those of `files`. Batches may have more.
+            use: The function. It need not take all batches. It is called again, from the first
+                file on, if a checkpoint turns out to be damaged.
+            predicate: SQL text or a tree; files that can't hold matching rows are left out.
+
+        Raises:
+            UsageError: As `scan`.
+        """
+        return self._scanner.read_columns(columns, use, predicate)
 
     def pruner(self) -> FilePruner:
         """Return a new pruner of all files, by the engine's options, for many predicates."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 from optimist.core.errors.argument_types import optional_whole
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.forking import ForkSafeLock
-from optimist.core.log.file_choice import FileChoice, Stage, Use
+from optimist.core.log.file_choice import ALL_FILES, FileChoice, Stage, Use
 from optimist.core.log.file_source import FileSource
 from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate, SplitPredicate, ensure_columns, split_conjuncts
 from optimist.core.schema.types import StructType
-from optimist.core.skipping.predicate_choice import Pruning
+from optimist.core.skipping.predicate_choice import PartitionTexts, Pruning
 from optimist.core.skipping.pruner import CertainFiles, FilePruner, RowCount
 from optimist.core.values.field_types import LARGEST_LONG
 
@@ -126,10 +126,34 @@ class Scanner:
     def files_where(self, column: str, keep: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
         """Return the files of which a column is right (see `FilesView.files_where`)."""
         stage = Stage((column,), lambda files: _in_one_piece(keep(files[column])))
-        whole = self._files.whole()
-        if whole is not None:
-            return whole.filter(stage.keep(whole))
-        return self._files.read_chosen(FileChoice((stage,)), _as_table)
+        return self.files_of(FileChoice((stage,)))
+
+    def files_of(self, choice: FileChoice) -> pa.Table:
+        """Return the files that a choice wants, in its columns."""
+        whole = self._files.table() if choice == ALL_FILES else self._files.whole()
+        if whole is None:
+            return self._files.read_chosen(choice, partial(_as_table, schema=choice.schema))
+        for stage in choice.stages:
+            whole = whole.filter(stage.keep(whole))
+        return whole.select(choice.schema.names)
+
+    def in_partitions(
+        self, partitions: Sequence[PartitionTexts], columns: Sequence[str]
+    ) -> pa.Table:
+        """Return the files of some partitions (see `FilesView.in_partitions`)."""
+        choice = self._pruning.choice_of_partitions(partitions)
+        return self.files_of(replace(choice, schema=_schema_of(columns)))
+
+    def read_columns(
+        self, columns: Sequence[str], use: Use[_Result], predicate: str | Predicate | None
+    ) -> _Result:
+        """Return what `use` makes of some columns (see `FilesView.read_columns`)."""
+        resolved, schema = self._resolve(predicate), _schema_of(columns)
+        if self._files.whole() is not None:
+            files = self.files(resolved, None)
+            return use(iter(files.select(schema.names).to_batches()))
+        choice = self._pruning.choice(resolved, use_statistics=self._use_statistics)
+        return self._files.read_chosen(replace(choice, schema=schema), use)
 
     def pruner_of_all(self) -> FilePruner:
         """Return a new pruner of all files."""
@@ -183,5 +207,11 @@ def _in_one_piece(mask: pa.Array | pa.ChunkedArray) -> pa.Array:
     return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
 
 
-def _as_table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(list(batches), FILES_SCHEMA)
+def _as_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema = FILES_SCHEMA) -> pa.Table:
+    return pa.Table.from_batches(list(batches), schema)
+
+
+def _schema_of(columns: Sequence[str]) -> pa.Schema:
+    """Return the schema of a choice with these columns (see `FileChoice.schema`)."""
+    wanted = {"path", "deletionVector", *columns}
+    return pa.schema([field for field in FILES_SCHEMA if field.name in wanted])

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from optimist.core.commands.replaced_partitions import partition_predicate
 from optimist.core.data.partition_values import (
     partition_schema,
     serialize_partition_values,
@@ -21,6 +20,7 @@ from optimist.core.local.write_request import LocalWrite
 from optimist.core.predicates import Predicate
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructField, StructType
+from optimist.core.skipping.partition_predicate import partition_predicate
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.spark_statements.inserts import rows_of_values
 from optimist.core.sql.spark_statements.table_statements import Insert

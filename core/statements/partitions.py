@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +16,11 @@ from optimist.core.data.partition_values import (
     value_for_text,
 )
 from optimist.core.errors import UsageError
+from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["ensure_partitioned", "partition_rows"]
+__all__ = ["distinct_values", "ensure_partitioned", "partition_rows"]
 
 
 def ensure_partitioned(snapshot: Snapshot, name: str, wanted: Mapping[str, str]) -> None:
@@ -51,8 +53,9 @@ def partition_rows(snapshot: Snapshot, wanted: Mapping[str, str], zone: str) -> 
         zone: The time zone of times that were written without one.
     """
     fields = snapshot.partition_schema
-    values = partition_columns_of(snapshot.files, fields, zone=zone)
-    table = values.group_by(values.column_names).aggregate([])
+    table = snapshot.read_columns(
+        ("partitionValues",), partial(distinct_values, fields=fields, zone=zone)
+    )
     for column, text in wanted.items():
         field = fields.find(column)
         if field is not None:
@@ -62,6 +65,28 @@ def partition_rows(snapshot: Snapshot, wanted: Mapping[str, str], zone: str) -> 
     directories = [_directory(table, row, fields) for row in range(table.num_rows)]
     places = sorted(range(table.num_rows), key=directories.__getitem__)
     return table.take(pa.array(places, pa.int64()))
+
+
+def distinct_values(
+    batches: Iterator[pa.RecordBatch], fields: StructType, zone: str = "UTC"
+) -> pa.Table:
+    """Return the typed values of the partitions of some files, each combination once.
+
+    Args:
+        batches: The files, with the column `partitionValues`.
+        fields: The partition columns, at least one.
+        zone: The time zone of times that were written without one.
+    """
+    parts = [partition_columns_of(FILES_SCHEMA.empty_table(), fields, zone=zone)]
+    for batch in batches:
+        files = pa.Table.from_batches([batch])
+        parts.append(_each_once(partition_columns_of(files, fields, zone=zone)))
+    return _each_once(pa.concat_tables(parts))
+
+
+def _each_once(values: pa.Table) -> pa.Table:
+    names = values.column_names
+    return values.group_by(names, use_threads=False).aggregate([]).select(names)
 
 
 def _directory(table: pa.Table, row: int, fields: StructType) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ from optimist.core.maintenance.optimize.optimize import optimize
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.skipping.predicate_choice import PartitionTexts, are_in_partitions
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.compaction_turn import CompactsOne
 from optimist.core.transaction.hooks.hooks import CommittedTransaction
@@ -37,8 +37,6 @@ _LOG = logging.getLogger(__name__)
 
 _MOST_BINS = 8
 """So many files are written after one commit at most."""
-
-Partition = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,9 @@ class AutoCompaction:
             return
         if clustering_columns(snapshot.domain_metadata, snapshot.schema):
             return
-        wanted = _Auto(partitions=partitions)
-        if not wanted.arrangement(snapshot, options).bins(snapshot.files, snapshot, options):
+        wanted = _Auto(lambda version: version.in_partitions(partitions), partitions=partitions)
+        files = wanted.candidates(snapshot).files
+        if not wanted.arrangement(snapshot, options).bins(files, snapshot, options):
             return
         whose = object()
         try:
@@ -84,7 +83,7 @@ class AutoCompaction:
 class _Auto(Rearrangement):
     """Asks for the compaction of some partitions, given by their values as the log has them."""
 
-    partitions: Sequence[Partition] = field(default=())
+    partitions: Sequence[PartitionTexts] = field(default=())
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """See `Rearrangement.arrangement`."""
@@ -96,7 +95,7 @@ class _Auto(Rearrangement):
 class _SmallFiles(Compaction):
     """The small files of those of some partitions that have many."""
 
-    partitions: tuple[Partition, ...]
+    partitions: tuple[PartitionTexts, ...]
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -113,7 +112,8 @@ class _SmallFiles(Compaction):
         if small.num_rows < max(options.auto_compact_min_num_files, 2):
             return []
         small = _within_the_table(small, snapshot)
-        found = [small.filter(_is_in(small, partition)) for partition in self.partitions]
+        values = small["partitionValues"]
+        found = [small.filter(are_in_partitions(values, [each])) for each in self.partitions]
         many = [each for each in found if each.num_rows >= options.auto_compact_min_num_files]
         if not many:
             return []
@@ -121,10 +121,10 @@ class _SmallFiles(Compaction):
         return bins[:_MOST_BINS]
 
 
-def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
+def _changed_partitions(committed: CommittedTransaction) -> list[PartitionTexts]:
     """List the partitions that the commit has added rows to, each once."""
     adds = (a for a in committed.actions if isinstance(a, AddFile) and a.data_change)
-    partitions: list[Partition] = [add.partition_values for add in adds]
+    partitions: list[PartitionTexts] = [add.partition_values for add in adds]
     if committed.files:
         partitions += distinct_partitions(committed.files.added)
     return list({tuple(sorted(values.items())): values for values in partitions}.values())
@@ -141,19 +141,3 @@ def _within_the_table(files: pa.Table, snapshot: Snapshot) -> pa.Table:
         return files
     references = pa.concat_arrays(files["path"].chunks)
     return files.filter(pc.invert(paths.are_outside(references)))
-
-
-def _is_in(files: pa.Table, partition: Partition) -> pa.ChunkedArray | pa.BooleanArray:
-    """Return a mask of the files that are in a partition."""
-    every = pa.repeat(pa.scalar(True), files.num_rows)
-    masks = [
-        _is_equal_to(pc.map_lookup(files["partitionValues"], name, "first"), text)
-        for name, text in partition.items()
-    ]
-    return reduce(pc.and_, masks, every)
-
-
-def _is_equal_to(values: pa.ChunkedArray, text: str | None) -> pa.ChunkedArray:
-    if text is None:
-        return pc.is_null(values)
-    return pc.fill_null(pc.equal(values, text), False)

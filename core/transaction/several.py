@@ -218,7 +218,7 @@ class SeveralSteps:
             )
             tracker.record(each.txn.reads.of_version(new, by_predicate=as_then))
         if self.read_version >= 0 and tracker.freeze().has_read_files:
-            _ = self._snapshot.files  # so that they are held against the checksum
+            _ = self._snapshot.num_files  # so that they are held against the checksum
         return tracker
 
     def _metadata_after_steps(self) -> PendingMetadata:

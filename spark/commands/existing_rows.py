@@ -22,7 +22,7 @@ from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import StructField
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import columns_read
-from optimist.spark.commands.dml.driver_shortcut import readable_bytes, reading_cost
+from optimist.spark.commands.dml.driver_shortcut import can_be_read_for, readable_bytes
 from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.spark_schema import to_spark_type
@@ -109,7 +109,7 @@ class SparkRowChecks(RowChecks):
     def _reads_here(self, txn: OptimisticTransaction, plane: RowPlane) -> bool:
         """Check whether this process reaches the files, and they are few and small."""
         max_bytes = readable_bytes(self._spark, txn.table, plane)
-        return max_bytes > 0 and reading_cost(txn.snapshot.files) <= max_bytes
+        return can_be_read_for(txn.snapshot, max_bytes)
 
 
 def _fits_column(spark: SparkSession, value: Column, item: StructField) -> bool:

@@ -13,6 +13,7 @@ from change_histories import FeedTable
 from optimist.core import DeltaLog
 from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.names import commit_path
+from optimist.core.log.replay import _CheckpointState
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import (
@@ -33,7 +34,18 @@ SCHEMA = StructType(
     )
 )
 _COUNTER = itertools.count()
-_ROOMS_READ_IN_PART = ("snapshot", "skipping", "log_upkeep", "changes", "local")
+_ROOMS_READ_IN_PART = (
+    "snapshot",
+    "skipping",
+    "log_upkeep",
+    "changes",
+    "local",
+    "streams",
+    "statements",
+    "maintenance",
+    "table",
+    "commands",
+)
 _READ_IN_PART = 3
 
 
@@ -131,3 +143,14 @@ def _checkpoints_read_in_part(request, monkeypatch):
     is_chosen = zlib.crc32(request.node.name.encode()) % _READ_IN_PART == 0
     if is_chosen and request.path.parent.name in _ROOMS_READ_IN_PART:
         monkeypatch.setattr(CheckpointReader, "is_small", lambda _: False)
+
+
+@pytest.fixture
+def read_in_part(monkeypatch):
+    """Let each checkpoint be too large to be kept, and fail what reads all of it at once."""
+
+    def load(_state, _change):
+        raise AssertionError("the whole list of files is read into memory")
+
+    monkeypatch.setattr(CheckpointReader, "is_small", lambda _: False)
+    monkeypatch.setattr(_CheckpointState, "_load_files", load)

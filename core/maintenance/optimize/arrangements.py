@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from optimist.core.data.statistics.stats_columns import stats_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.log.file_choice import ALL_FILES, FileChoice, Stage
 from optimist.core.maintenance.optimize.bins import bins_of, worth_compacting
 from optimist.core.maintenance.optimize.cubes import PROVIDER, Cubes, cube_tags
 from optimist.core.maintenance.optimize.dropped_columns import ColumnsOf, with_dropped_columns
@@ -33,7 +34,15 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import json_text
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["Arrangement", "Clustering", "Compaction", "Purge", "Rearrangement", "ZOrdering"]
+__all__ = [
+    "Arrangement",
+    "Candidates",
+    "Clustering",
+    "Compaction",
+    "Purge",
+    "Rearrangement",
+    "ZOrdering",
+]
 
 _UNORDERED = ("variant", "void")
 
@@ -59,6 +68,11 @@ class Arrangement:
         """The operation parameters for the history."""
         return {"zOrderBy": json_text([]), "clusterBy": json_text([]), "auto": False}
 
+    def choice(self, options: EngineOptions) -> FileChoice:
+        """Return which files `bins` needs of all files, if no predicate chooses any."""
+        del options
+        return ALL_FILES
+
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
@@ -76,6 +90,16 @@ class Compaction(Arrangement):
     """Many small files become few large ones."""
 
     keeps_single: ClassVar[bool] = False
+
+    def choice(self, options: EngineOptions) -> FileChoice:
+        """Leave out large files without a vector."""
+        least = options.optimize_min_file_size
+
+        def may_be_worth_it(files: pa.Table) -> pa.BooleanArray:
+            mask = pc.or_(pc.less(files["size"], least), pc.is_valid(files["deletionVector"]))
+            return mask.combine_chunks()
+
+        return FileChoice((Stage(("size", "deletionVector"), may_be_worth_it),))
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
@@ -194,6 +218,19 @@ class Clustering(Arrangement):
 
 
 @dataclass(frozen=True, slots=True)
+class Candidates:
+    """The files among which an arrangement chooses.
+
+    Attributes:
+        files: Rows of `Snapshot.files`, without files that it certainly leaves alone.
+        num_files: The number of all of them.
+    """
+
+    files: pa.Table
+    num_files: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rearrangement:
     """A request for an OPTIMIZE or a REORG.
 
@@ -214,9 +251,17 @@ class Rearrangement:
     is_full: bool = False
     columns_of: ColumnsOf | None = None
 
-    def candidates(self, snapshot: Snapshot) -> pa.Table:
-        """Return the files of the chosen partitions, as rows of `Snapshot.files`."""
-        return snapshot.files if self.chosen is None else self.chosen(snapshot)
+    def candidates(self, snapshot: Snapshot, choice: FileChoice = ALL_FILES) -> Candidates:
+        """Return the files of the chosen partitions.
+
+        Args:
+            snapshot: The version.
+            choice: Which files are enough of all files, if no predicate chooses any.
+        """
+        if self.chosen is not None:
+            files = self.chosen(snapshot)
+            return Candidates(files, files.num_rows)
+        return Candidates(snapshot.files_of(choice), snapshot.num_files)
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """Choose how a version of the table is arranged.

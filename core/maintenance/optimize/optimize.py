@@ -95,8 +95,8 @@ def optimize(
     snapshot, options, clock = txn.snapshot, txn.table.options, txn.table.clock
     arrangement = wanted.arrangement(snapshot, options)
     started_ms = clock.now_ms()
-    candidates = wanted.candidates(snapshot)
-    bins = arrangement.bins(candidates, snapshot, options)
+    candidates = wanted.candidates(snapshot, arrangement.choice(options))
+    bins = arrangement.bins(candidates.files, snapshot, options)
     batches = list(_split_into_batches(bins, options.optimize_batch_size))
     landed: list[CompactedBin] = []
     version = None

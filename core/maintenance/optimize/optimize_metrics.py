@@ -10,7 +10,12 @@ import pyarrow.compute as pc
 
 from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.short_repr import short_repr
-from optimist.core.maintenance.optimize.arrangements import Arrangement, Clustering, ZOrdering
+from optimist.core.maintenance.optimize.arrangements import (
+    Arrangement,
+    Candidates,
+    Clustering,
+    ZOrdering,
+)
 from optimist.core.maintenance.optimize.compacted_bin import CompactedBin
 from optimist.core.maintenance.optimize.cubes import Cubes
 from optimist.core.protocol.actions import AddFile
@@ -110,7 +115,7 @@ class Optimized:
 def optimized(
     bins: Sequence[CompactedBin],
     arrangement: Arrangement,
-    candidates: pa.Table,
+    candidates: Candidates,
     *,
     version: int | None,
     num_batches: int,
@@ -127,11 +132,11 @@ def optimized(
         num_partitions=len(partitions),
         num_bins=len(bins),
         num_batches=num_batches,
-        num_considered=candidates.num_rows,
+        num_considered=candidates.num_files,
         num_vectors_removed=len(vectors),
         num_rows_purged=sum(vector.cardinality for vector in vectors),
         is_z_ordered=isinstance(arrangement, ZOrdering),
-        cubes=CubeCounts.of(candidates, arrangement)
+        cubes=CubeCounts.of(candidates.files, arrangement)
         if isinstance(arrangement, Clustering)
         else None,
         started_ms=period_ms[0],

@@ -20,16 +20,16 @@ afterwards, and so leaves the newest.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_directory
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, StorageError, TableError
+from optimist.core.log.file_lines import numbered_partitions
 from optimist.core.log_upkeep.later_commits import commits_after
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
@@ -116,8 +116,15 @@ class SymlinkManifests:
 
 def all_partitions(snapshot: Snapshot) -> Iterable[Values]:
     """Return the values of every partition of a version."""
-    values = snapshot.files.column("partitionValues").to_pylist(maps_as_pydicts="strict")
-    return {json.dumps(item): item for item in values}.values()
+
+    def distinct(batches: Iterator[pa.RecordBatch]) -> Iterable[Values]:
+        found: dict[str, Values] = {}
+        for batch in batches:
+            _, partitions = numbered_partitions(batch.column("partitionValues"))
+            found |= {json.dumps(item): item for item in partitions}
+        return found.values()
+
+    return snapshot.read_columns(("partitionValues",), distinct)
 
 
 def _newest_version(store: LogStore, snapshot: Snapshot) -> Snapshot:
@@ -131,7 +138,7 @@ def _wanted_manifests(
     store: LogStore, snapshot: Snapshot, partitions: Iterable[Values]
 ) -> dict[str, tuple[str, ...]]:
     """Return the lines of each manifest by its path, or None for one that must not be there."""
-    if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
+    if snapshot.read_columns(("deletionVector",), _have_vectors):
         raise SchemaError(
             "A symlink manifest can't be written for a table whose files have deletion vectors: it "
             "can't say which rows are deleted. Purge the deletion vectors, or unset "
@@ -139,15 +146,22 @@ def _wanted_manifests(
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
     names = [snapshot.physical_name(column) for column in snapshot.partition_columns]
-    wanted = {}
-    for values in partitions:
-        # A partition of another partitioning, which is gone, has a manifest and no file any more.
-        is_current = set(values) == set(names)
-        ordered = {name: values[name] for name in (names if is_current else values)}
-        files = _files_of(snapshot.files, ordered) if is_current else []
-        lines = tuple(_manifest_line(store, snapshot.data_paths, item) for item in files)
-        wanted[_manifest_path(snapshot, ordered)] = lines
+    # A partition of another partitioning, which is gone, has a manifest and no file any more.
+    given = list(partitions)
+    current = [values for values in given if set(values) == set(names)]
+    gone = [values for values in given if set(values) != set(names)]
+    wanted: dict[str, tuple[str, ...]] = {_manifest_path(snapshot, values): () for values in gone}
+    ordered = [{name: values[name] for name in names} for values in current]
+    paths = _paths_of(snapshot, ordered)
+    for values in ordered:
+        references = paths.get(tuple(values.values()), ())
+        lines = tuple(_manifest_line(store, snapshot.data_paths, item) for item in references)
+        wanted[_manifest_path(snapshot, values)] = lines
     return wanted
+
+
+def _have_vectors(batches: Iterator[pa.RecordBatch]) -> bool:
+    return any(batch.column("deletionVector").null_count < batch.num_rows for batch in batches)
 
 
 def _manifest_path(snapshot: Snapshot, values: Values) -> str:
@@ -191,12 +205,21 @@ def _manifest_line(store: LogStore, paths: DataPaths, reference: str) -> str:
         return paths.spelled_path(reference)
 
 
-def _files_of(files: pa.Table, values: Values) -> list[str]:
-    """Return the paths of the files of one partition."""
-    mask = pa.array([True] * files.num_rows) if not values else None
-    for name, value in values.items():
-        found = pc.map_lookup(files.column("partitionValues"), name, "first")
-        hit = pc.is_null(found) if value is None else pc.fill_null(pc.equal(found, value), False)
-        mask = hit if mask is None else pc.and_(mask, hit)
-    paths: list[str] = files.column("path").filter(mask).to_pylist()
-    return paths
+def _paths_of(
+    snapshot: Snapshot, partitions: Sequence[Values]
+) -> Mapping[tuple[str | None, ...], Sequence[str]]:
+    """Return the paths of the files of some partitions, by the partitions' values."""
+    found: dict[tuple[str | None, ...], list[str]] = {
+        tuple(each.values()): [] for each in partitions
+    }
+    if not partitions:
+        return found
+    names = list(partitions[0])
+    files = snapshot.in_partitions(partitions, ("path", "partitionValues"))
+    for batch in files.to_batches():
+        numbers, values = numbered_partitions(batch.column("partitionValues"))
+        grouped = pa.table({"number": numbers, "path": batch.column("path")})
+        grouped = grouped.group_by("number", use_threads=False).aggregate([("path", "list")])
+        for row in grouped.to_pylist():
+            found[tuple(map(values[row["number"]].get, names))] += row["path_list"]
+    return found

@@ -9,7 +9,7 @@ which the driver can't read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,7 +25,9 @@ from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import scheme_of
+from optimist.core.predicates import Predicate
 from optimist.core.runtime.progress import ProgressReport
+from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import is_exact
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.writing.data_writer import DataWriter
@@ -35,7 +37,7 @@ from optimist.spark.planes.planes import RowPlane
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["DriverShortcut", "local_condition", "readable_bytes", "reading_cost"]
+__all__ = ["DriverShortcut", "can_be_read_for", "local_condition", "readable_bytes"]
 
 _LOG = logging.getLogger(__name__)
 _LEAST_BYTES = 1 << 20
@@ -71,6 +73,23 @@ def reading_cost(files: pa.Table) -> int:
     return int(pc.sum(costs, min_count=0).as_py())
 
 
+def can_be_read_for(snapshot: Snapshot, max_bytes: int, predicate: Predicate | None = None) -> bool:
+    """Return whether the files that may hold matching rows cost at most so much to read.
+
+    The list of files is read only up to the one that costs too much.
+    """
+
+    def is_cheap(batches: Iterator[pa.RecordBatch]) -> bool:
+        left = max_bytes
+        for batch in batches:
+            left -= reading_cost(pa.Table.from_batches([batch]))
+            if left < 0:
+                return False
+        return True
+
+    return max_bytes > 0 and snapshot.read_columns(("size",), is_cheap, predicate)
+
+
 @dataclass(frozen=True, slots=True)
 class DriverShortcut:
     """The driver, which does all or nothing of one command's work.
@@ -96,6 +115,10 @@ class DriverShortcut:
         """
         limit = self.max_bytes
         return limit > 0 and reading_cost(files) <= limit
+
+    def takes_rows(self, predicate: Predicate | None = None) -> bool:
+        """Check the same of all files that may hold matching rows, or of all files without one."""
+        return can_be_read_for(self.writer.txn.snapshot, self.max_bytes, predicate)
 
     def knows(self, condition: Condition | None) -> bool:
         """Check whether it evaluates a condition exactly as Spark does."""

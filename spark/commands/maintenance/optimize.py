@@ -60,7 +60,7 @@ def files_in_partitions(
 
     def files_of(version: Snapshot) -> pa.Table:
         own = Target.of(spark, log, log.start_transaction(version), None)
-        return own.in_matching_partitions(version.files, condition)
+        return own.in_matching_partitions(version.scan(condition.predicate).files, condition)
 
     return files_of
 

@@ -86,7 +86,7 @@ def merge_in_driver(
     is_evolving = target.txn.metadata != snapshot.metadata
     if not shortcut.max_bytes or merge.bound or is_evolving:
         return None
-    if not (_is_in_plan(source) or shortcut.takes(snapshot.files)):
+    if not (_is_in_plan(source) or shortcut.takes_rows()):
         return None
 
     def work(writer: RowWriter) -> MergedRows:
@@ -96,7 +96,7 @@ def merge_in_driver(
         given = local.always_given(snapshot.schema)
         ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given, in_session=True)
         wanted = _wanted_rows(local, target)
-        if not shortcut.takes(snapshot.scan(wanted).files):
+        if not shortcut.takes_rows(wanted):
             raise needs_spark(merge.on, "may match rows of many files")
         return merge_rows(LocalMergeTarget(writer, local), wanted, writer.pending, watch)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.replaced_partitions import partition_predicate
 from optimist.core.data.partition_values import canonical_partition_value
 from optimist.core.errors import SchemaError, TableError, TableNotFoundError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.types import StructField
+from optimist.core.skipping.partition_predicate import partition_predicate
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.partition_paths import PartitionPath
 from optimist.spark.rows.row_shape import column_of
@@ -89,6 +89,7 @@ def _canonical_values(
         ]
     except TableError:
         return None
-    if not snapshot.scan(partition_predicate(named, texts)).files.num_rows:
+    # Each batch is true if it has a file.
+    if not snapshot.read_columns((), any, partition_predicate(named, texts)):
         return None
     return dict(zip(values, texts, strict=True))

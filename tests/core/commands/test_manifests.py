@@ -50,3 +50,30 @@ def test_another_mode_is_refused(tmp_path):
         log.generate("full")
     assert caught.value.kind == "DELTA_MODE_NOT_SUPPORTED"
     assert manifests(tmp_path / "t") == {}
+
+
+def test_manifests_of_a_large_table_are_the_same(tmp_path, read_in_part):
+    small = {"optimist.checkpoint.rowGroupRows": "2"}
+    log = DeltaLog.for_path(tmp_path / "t", small)
+    texts = ["a", "b", None, "c c"]
+    for number in range(3):
+        rows = pa.table({"p": texts, "v": pa.repeat(number, 4)})
+        log.append(rows, partition_by=["p"])
+    log.checkpoint()
+    log.delete("p = 'b'")
+    log.append(pa.table({"p": ["a"], "v": [9]}))
+    log = DeltaLog.for_path(tmp_path / "t", small)
+    log.generate()
+    found = manifests(tmp_path / "t")
+    assert {name: len(lines) for name, lines in found.items()} == {
+        "p=a": 4, "p=c c": 3, "p=__HIVE_DEFAULT_PARTITION__": 3}  # fmt: skip
+    live = [
+        path for batch in log.snapshot().iter_files(9) for path in batch.column("path").to_pylist()
+    ]
+    assert {line.rpartition("/")[2] for lines in found.values() for line in lines} == {
+        path.rpartition("/")[2] for path in live
+    }
+    log.alter.set_properties({"delta.compatibility.symlinkFormatManifest.enabled": "true"})
+    log.append(pa.table({"p": ["a", "d"], "v": [10, 11]}))
+    after = {name: len(lines) for name, lines in manifests(tmp_path / "t").items()}
+    assert after == {"p=a": 5, "p=c c": 3, "p=d": 1, "p=__HIVE_DEFAULT_PARTITION__": 3}

@@ -514,3 +514,21 @@ def test_whatever_is_deleted_before_and_meanwhile_is_gone_and_nothing_else(
     assert ids(log) == left
     if tracks:
         assert tracked(log) == {i: before[i] for i in left}
+
+
+@pytest.mark.parametrize("options", [{}, VECTORS])
+def test_only_small_files_and_those_with_vectors_are_looked_at(tmp_path, read_in_part, options):
+    small = {"optimist.checkpoint.rowGroupRows": "2"}
+    log = made(tmp_path, {**options, **small})
+    log.append(pa.table({"id": range(60, 2060), "p": [i % 2 for i in range(2000)]}))
+    log.checkpoint()
+    log.delete("id = 3")
+    sizes = [
+        size for batch in log.snapshot().iter_files(9) for size in batch.column("size").to_pylist()
+    ]
+    least = {"spark.databricks.delta.optimize.minFileSize": str(sorted(sizes)[-2])}
+    large = DeltaLog.for_path(log.table_path, {**options, **small, **least})
+    done = large.optimize()
+    assert done.num_considered == len(sizes)
+    assert done.removed.num_files == len(sizes) - 2
+    assert ids(log) == [number for number in range(2060) if number != 3]

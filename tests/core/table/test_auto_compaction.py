@@ -269,3 +269,16 @@ def test_the_files_of_a_shallow_clones_source_are_left_where_they_are(tmp_path, 
         assert all(hook.error is None for hook in append(log, number).hooks)
     assert operations(log) == ["CLONE"] + ["WRITE"] * 5 + ["OPTIMIZE"]
     assert (log.snapshot().num_files, ids(log)) == (7, [*range(6), *range(10, 15)])
+
+
+def test_a_write_to_a_large_table_looks_at_the_files_of_its_partitions_only(tmp_path, read_in_part):
+    small = {"optimist.checkpoint.rowGroupRows": "2"}
+    off = DeltaLog.for_path(str(tmp_path / "t"), {**FEW, **small})
+    for number, partition in enumerate("abcd" * 4):
+        append(off, number, partition)
+    off.checkpoint()
+    log = DeltaLog.for_path(off.table_path, {**ON, **small})
+    append(log, 16, "b")
+    assert operations(log)[-1] == "OPTIMIZE"
+    assert log.snapshot().num_files == 13
+    assert ids(log) == list(range(17))
