@@ -70,6 +70,11 @@ class ExternalSort:
             self._rows += part.num_rows
             self._bytes += part.nbytes
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the rows so far are too many to stay in memory."""
+        return self._writer is not None
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows in order. Call it once, after the last `add`."""
         if self._writer is None:

@@ -33,14 +33,21 @@ class IndexedFiles:
     lost_until: int | None = None
 
     @classmethod
-    def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
+    def of(
+        cls, files: pa.Table, exclude_regex: str | None = None, num_before: int = 0
+    ) -> IndexedFiles:
         """Give each file its index.
 
         Files with a matching path are counted but left out.
+
+        Args:
+            files: Rows of `FILES_SCHEMA`.
+            exclude_regex: Matches the paths to leave out, if any.
+            num_before: The number of files of the version that come before these.
         """
         # 0, 1, 2, ... without a Python object per file.
         ones = pa.repeat(pa.scalar(1, pa.int64()), files.num_rows)
-        indexes = pc.cumulative_sum(ones, start=-1)
+        indexes = pc.cumulative_sum(ones, start=num_before - 1)
         if exclude_regex is None or not files.num_rows:
             return cls(files, indexes)
         kept = kept_paths(files, exclude_regex)

@@ -18,7 +18,6 @@ from optimist.core.changes.feed import ensure_recorded, feed_schema
 from optimist.core.changes.files import as_inserted
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError, TableError, UsageError
-from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.segment import newer_commits
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import without_expressions
@@ -28,6 +27,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
 from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
+from optimist.core.streams.first_files import FirstFiles
 from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
@@ -81,7 +81,7 @@ class StreamPlanner:
     _changes: ChangeReader = field(init=False)
     _commits: dict[int, IndexedFiles] = field(default_factory=dict, init=False)
     _counts: dict[int, Backlog] = field(default_factory=dict, init=False)
-    _initial: tuple[int, IndexedFiles] | None = field(default=None, init=False)
+    _initial: tuple[int, FirstFiles] | None = field(default=None, init=False)
     _initial_ms: int = field(default=0, init=False)
     _first: StreamOffset | None = field(default=None, init=False)
     _latest: Snapshot | None = field(default=None, init=False)
@@ -234,11 +234,9 @@ class StreamPlanner:
         self._forget_before(begin)
         bound = latest.version if last_version is None else min(latest.version, last_version)
         if begin.is_initial:
-            rest = self._snapshot_files(begin.version).between(begin.index)
-            taken = len(rest) if self.options.snapshot_at_once else capacity.take(rest)
-            if taken == len(rest):
-                return begin.at(begin.version + 1)
-            return begin.at(begin.version, rest.indexes[taken - 1].as_py()) if taken else begin
+            files = self._first_files(begin.version)
+            last = None if self.options.snapshot_at_once else files.last_in(capacity, begin.index)
+            return begin.at(begin.version + 1) if last is None else begin.at(begin.version, last)
         return self._latest_commit(begin, bound, capacity)
 
     def done_with(self, end: StreamOffset) -> None:
@@ -309,8 +307,7 @@ class StreamPlanner:
         files = size_bytes = 0
         first, after = position.version, position.index
         if position.is_initial:
-            rest = self._snapshot_files(position.version).between(position.index)
-            files, size_bytes = len(rest), rest.size_bytes
+            files, size_bytes = self._first_files(position.version).sums_after(position.index)
             first, after = position.version + 1, BASE_INDEX
         last, version = self._latest.version, first
         while version <= min(last, first + _MOST_COUNTED):
@@ -471,7 +468,7 @@ class StreamPlanner:
         inserted = IndexedFiles.none().files
         if begin.is_initial:
             upto = end.index if end.is_initial else None
-            part = self._snapshot_files(begin.version).between(begin.index, upto)
+            part = self._first_files(begin.version).between(begin.index, upto)
             inserted = as_inserted(part.files, begin.version, self._initial_ms)
             begin = begin.at(begin.version + 1)
         runs = [] if end.is_initial else list(self._changed_runs(begin, end))
@@ -505,7 +502,7 @@ class StreamPlanner:
         first, after = begin.version, begin.index
         if begin.is_initial:
             upto = end.index if end.is_initial else None
-            yield self._snapshot_files(begin.version).between(begin.index, upto)
+            yield self._first_files(begin.version).between(begin.index, upto)
             first, after = begin.version + 1, BASE_INDEX
         if end.is_initial:
             return
@@ -535,7 +532,7 @@ class StreamPlanner:
             found = self._commits[version] = self._reader.files(version, latest)
         return found
 
-    def _snapshot_files(self, version: int) -> IndexedFiles:
+    def _first_files(self, version: int) -> FirstFiles:
         if self._initial is None or self._initial[0] != version:
             snapshot = load_version(self.table, version, latest=self._latest)
             if self.tracking is None:
@@ -544,9 +541,7 @@ class StreamPlanner:
                 path = self.table.table_path
                 ensure_recorded(snapshot.metadata, path, version, range(version, version + 1))
                 self._initial_ms = snapshot.timestamp_ms
-            order = [("modificationTime", "ascending"), ("path", "ascending")]
-            files = snapshot.files.sort_by(order).select(FILES_SCHEMA.names)
-            self._initial = version, IndexedFiles.of(files, self.options.exclude_regex)
+            self._initial = version, FirstFiles.of(snapshot, self.options.exclude_regex)
         return self._initial[1]
 
     def _count_files(self, version: int, after: int) -> Backlog:

@@ -460,3 +460,11 @@ def test_no_object_is_made_per_file_of_the_first_snapshot(log, monkeypatch):
         tracemalloc.stop()
     assert (len(files), taken, files.indexes[-1].as_py()) == (120_000, 10, 119_999)
     assert (counted, peak < len(files)) == ([], True)
+
+
+def test_the_first_snapshot_of_a_large_table_is_read_in_part(log, read_in_part):
+    DeltaLog.for_path(log.table_path, {"optimist.checkpoint.rowGroupRows": "2"}).checkpoint()
+    add(log, 6)
+    found, end = batches(log, maxFilesPerTrigger=2)
+    assert (sorted(row for rows in found for row in rows), len(found)) == ([*range(7)], 2)
+    assert not end.is_initial
