@@ -11,6 +11,11 @@ and that choose other rows or give other values on Spark:
 | `left('abc', -1)`, `right('abc', -1)` | all but one | nothing | refused |
 | `CAST(1.50 AS INT)` of a decimal column | 2 | 1 | refused |
 | `CAST(1.5 AS STRING)`, and of times | `2020-01-01T00:00:00Z` | `2020-01-01 00:00:00` | refused |
+| `isnan(NULL)` | null | false | `((NULL) = CAST('NaN' AS DOUBLE))` |
+| `array_contains(array(NULL), 1)` | false | null | refused, except in `coalesce(..., false)` |
+| `floor`, `ceil` of NaN | NaN | 0 | refused for floats, except in a cast to whole numbers |
+| `round(1.005, 2)` of a double | 1.0 | 1.01 | refused |
+| `initcap('o-b')` | `'O-B'` | `'O-b'` | refused |
 | `regexp_replace`, `date_format`, `from_unixtime`, `to_date` with a format | | | refused |
 | `list[1]` | the first element | the second | refused |
 | `'a' 'b'` | `'a'` | `'ab'` | refused |
@@ -20,7 +25,7 @@ and that choose other rows or give other values on Spark:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
@@ -32,6 +37,7 @@ from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.tree import (
     Call,
     Cast,
+    Constant,
     Expression,
     Name,
     Operation,
@@ -59,10 +65,14 @@ Columns = Callable[[], StructType]
 """Returns the columns that an expression may name. It is called only where types matter."""
 
 _Edit = tuple[int, int, str]
-_OTHERS = ("date_format", "from_unixtime", "regexp_replace", "to_date")
-"""Functions with another result in deltalake; `to_date` only with a format."""
+_OTHERS = ("date_format", "from_unixtime", "initcap", "regexp_replace")
+"""Functions with another result in deltalake."""
+_PARTLY_OTHERS = ("array_contains", "ceil", "floor", "round", "to_date")
+"""Functions with another result for some arguments."""
 _SUSPECTS = re.compile(
-    r"/|::|\[|\b(?:concat|substr|substring|left|right|cast|try_cast|" + "|".join(_OTHERS) + r")\b",
+    r"/|::|\[|\b(?:concat|isnan|substr|substring|left|right|cast|try_cast|"
+    + "|".join((*_OTHERS, *_PARTLY_OTHERS))
+    + r")\b",
     re.I,
 )
 _TYPE = re.compile(r"\b(tinyint|smallint|int|bigint|float|double|boolean)\s*$", re.I)
@@ -103,6 +113,8 @@ def same_meaning(sql: str, columns: Columns, argument: str = "predicate") -> str
             parts = list(walk(parse_expression(text)))
         except (NotSqlError, OptimistError, RecursionError):
             return text
+        same = {id(part) for whole in parts for part in _same_within(whole)}
+        _ensure_same_functions((part for part in parts if id(part) not in same), text, columns)
         # Inner parts first: the type of an outer part depends on theirs.
         edits = (_edit(part, text, columns) for part in reversed(parts))
         edit = next((each for each in edits if each is not None), None)
@@ -173,8 +185,10 @@ def _edit(part: Expression, text: str, columns: Columns) -> _Edit | None:
             "deltalake counts from 1, Spark from 0. Call element_at, which counts from 1.",
         )
     if isinstance(part, Call) and part.arguments:
-        _ensure_same_function(part, text)
         _ensure_same_positions(part, text)
+        if part.name == "isnan":
+            inner = _text_of(part.arguments[0], text)
+            return part.start, part.end, f"(({inner}) = CAST('NaN' AS DOUBLE))"
         if part.name == "concat":
             found = _CONCAT.search(text, part.start, part.arguments[0].start)
             return None if found is None else (found.start(), found.end(), "concat_ws('', ")
@@ -202,12 +216,45 @@ def _has_one_type(side: Expression) -> bool:
     return all(name in _OF_ONE_TYPE for name in calls)
 
 
-def _ensure_same_function(part: Call, text: str) -> None:
-    if part.name in _OTHERS and (part.name != "to_date" or len(part.arguments) > 1):
-        raise not_supported(
-            f"{shown(_text_of(part, text))}, whose result is another one in deltalake,",
-            "Compute it before, in Python.",
-        )
+def _same_within(whole: Expression) -> Iterator[Expression]:
+    """Return the calls whose other result in deltalake the expression around them takes away."""
+    if isinstance(whole, Call) and whole.name == "coalesce" and len(whole.arguments) == 2:
+        part, other = whole.arguments
+        if isinstance(other, Constant) and other.value is False and _calls(part, "array_contains"):
+            yield part
+    if isinstance(whole, Cast) and whole.target.name in _INTEGER_NAMES:
+        yield from filter(lambda part: _calls(part, "ceil", "floor"), (whole.value,))
+
+
+def _calls(part: Expression, *names: str) -> bool:
+    return isinstance(part, Call) and part.name in names
+
+
+def _ensure_same_functions(parts: Iterable[Expression], text: str, columns: Columns) -> None:
+    for part in parts:
+        if isinstance(part, Call) and part.arguments:
+            remedy = _remedy(part, text, columns)
+            if remedy is not None:
+                raise not_supported(
+                    f"{shown(_text_of(part, text))}, whose result is another one in deltalake,",
+                    remedy,
+                )
+
+
+def _remedy(part: Call, text: str, columns: Columns) -> str | None:
+    """Return what to do about a call with another result in deltalake, or None for the same."""
+    of_fraction = part.name in _PARTLY_OTHERS and (
+        _type_of(part.arguments[0], text, columns) in _FRACTIONS
+    )
+    if part.name == "array_contains":
+        return "Write coalesce(array_contains(a, b), false), which is false for a null in the list."
+    if part.name in ("ceil", "floor") and of_fraction:
+        return f"Cast it to a whole number, CAST({part.name}(a) AS BIGINT)."
+    has_more = len(part.arguments) > 1
+    is_other = part.name in _OTHERS or (
+        has_more and (part.name == "to_date" or (part.name == "round" and of_fraction))
+    )
+    return "Compute it before, in Python." if is_other else None
 
 
 def _ensure_same_cast(part: Cast, text: str, columns: Columns) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,15 @@ ROWS = pa.table(
         ),
     }
 )
+FRACTIONS = pa.array([nan, None, 1.005, 4.2, 1.0, -0.5, inf, 0.0])
+LISTS = pa.array([[1, 2], [None], [], None, [1, None], [3], [2, None], [1]], pa.list_(pa.int32()))
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tables") / "t"
-    real.write_deltalake(path, ROWS)
+    rows = ROWS.append_column("f", FRACTIONS).append_column("a", LISTS)
+    real.write_deltalake(path, rows)
     return path
 
 
@@ -65,6 +69,11 @@ def chosen(module: Any, place: Path, sql: str) -> list[Any]:
         "cast(dec as decimal(12, 4)) = 1.5",
         "cast(l as int) / 2 = 1",
         "cast(floor(d) as int) = 2",
+        "not isnan(f)",
+        "isnan(f) is null or isnan(f + 1)",
+        "coalesce(array_contains(a, 1), false)",
+        "not coalesce(array_contains(a, 1), false)",
+        "ceil(dec) = 2 or floor(i) = 3 or round(f) = 4 or round(dec, 1) = 2.5",
     ],
 )
 def test_the_rows_are_those_of_deltalake(place: Path, sql: str) -> None:
@@ -91,6 +100,12 @@ def test_the_rows_are_those_of_deltalake(place: Path, sql: str) -> None:
         "to_date(s, 'yyyy') is null",
         "cast(d as string) = '1.0'",
         "split(s, 'b')[1] = 'c'",
+        "not array_contains(a, 1)",
+        "coalesce(array_contains(a, 1), true)",
+        "floor(f) = 0",
+        "ceil(f) = 0",
+        "round(f, 2) = 1.01",
+        "initcap(s) = 'Abc'",
         "s = 'a' 'b'",
         "s = 'a' /* c */ 'b'",
         "s = 'a' -- c\n 'b'",
