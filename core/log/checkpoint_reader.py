@@ -317,8 +317,8 @@ class CheckpointReader:
         listed = self._files.get(path)
         if listed is None or not listed.etag or not isinstance(identity, str):
             return
-        if identity != listed.etag:
-            # A server may spell a tag in its listings in another way.
+        if identity.strip('"') != listed.etag.strip('"'):
+            # A server may spell a tag in its listings in yet another way.
             now = next(iter(self._store.list_from(path)), None)
             if now is None or not now.is_same_file(listed):
                 raise _replaced()

@@ -239,6 +239,15 @@ def test_file_in_place_of_the_directory_is_told(store, tmp_path):
         assert not isinstance(caught.value, LogFileNotFoundError)
 
 
+def test_an_opened_file_says_by_which_tag_listings_know_it(store, tmp_path):
+    path = str(tmp_path / "f")
+    for data in (b"one", b"two"):
+        store.put_overwrite(path, data)
+        listed = next(store.list_from(path))
+        with store.open_read(path) as file:
+            assert file.raw.identity == listed.etag == store.find(path).etag
+
+
 @pytest.mark.parametrize("what", ["pipe", "device", "pipe behind a link"])
 def test_what_is_no_file_is_an_error_at_once_and_not_waited_for(store, tmp_path, what):
     place = tmp_path / "00000000000000000001.json"

@@ -4,6 +4,7 @@ import pytest
 
 from object_services import AZURE, GCS, S3
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
+from optimist.core.log.file_identity import identity_of
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.shared.answer_dates import ms_of_date
 from optimist.logstores.shared.create_probe import known_verdict
@@ -186,6 +187,17 @@ def test_listing_asks_from_the_name_on(kind, service, probed):
         request.query.get("startFrom"),
         request.query.get("startOffset"),
     )
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_an_opened_file_says_by_which_tag_listings_know_it(kind, service, probed, size):
+    service.put("t/f", bytes(size))
+    listed = next(iter(probed.list_from(kind.url("t/f"))))
+    with probed.open_read(listed.path) as file:
+        assert identity_of(file).strip('"') == listed.etag.strip('"') != ""
+    service.put("t/f", bytes(size))
+    with probed.open_read(listed.path) as file:
+        assert identity_of(file).strip('"') != listed.etag.strip('"')
 
 
 def test_opened_file_fetches_ranges_of_one_version(kind, service, probed):
