@@ -26,12 +26,16 @@ def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: floa
         min_bytes: A file of at least this many bytes is large enough.
         max_deleted_ratio: A file with a larger share of deleted rows is written again.
     """
-    num_rows = FileStatistics(files, StructType()).num_records.cast(pa.float64())
     vectors = files["deletionVector"].combine_chunks()
-    deleted = pc.struct_field(vectors, "cardinality").cast(pa.float64())
-    has_many = pc.fill_null(pc.greater(pc.divide(deleted, num_rows), max_deleted_ratio), True)
+    has_vector = vectors.is_valid()
+    # Statistics are texts, so only those of files with vectors are parsed.
+    counted = FileStatistics(files.filter(has_vector), StructType())
+    num_rows = counted.num_records.combine_chunks().cast(pa.float64())
+    deleted = pc.struct_field(vectors.drop_null(), "cardinality").cast(pa.float64())
+    is_above = pc.greater(pc.divide(deleted, num_rows), max_deleted_ratio)
+    has_many = pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_above, True))
     is_small = pc.less(files["size"], min_bytes)
-    return files.filter(pc.or_(is_small, pc.and_(pc.is_valid(vectors), has_many)))
+    return files.filter(pc.or_(is_small, has_many))
 
 
 def bins_of(
