@@ -6,6 +6,7 @@ The server would read a view by its own catalog, where Delta tables have names a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,6 +28,9 @@ __all__ = ["ServerView", "server_view"]
 _ANSI = "spark.sql.ansi.enabled"
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _MEANINGS = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.")
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
+"""Spark's order of numbers: one that stands before another is cast to it in every mode."""
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _DEFAULTS: Mapping[str, str | None] = MappingProxyType(
     {
         "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -93,14 +97,14 @@ class ServerView:
             taken.add(at)
             column = sf.col(f"c{at}")
             if self.mode != "TYPE EVOLUTION":
-                if _plain(types[at]) != _plain(kind):
+                if not _is_up_cast(_plain(types[at]), _plain(kind)):
                     self._ensure_cast(rows.sparkSession, wanted, types[at])
                 column = column.cast(kind)
             columns.append(column.alias(name))
         return numbered.select(*columns)
 
     def _ensure_cast(self, spark: SparkSession, column: str, kind: str) -> None:
-        """Refuse a cast where Spark casts no values, or where the session would change some."""
+        """Refuse a cast that is no up-cast where Spark refuses it, or where it could wrap."""
         if self.mode == "BINDING" or not is_on(spark, _ANSI):
             raise self._changed(column, [f"{column} {kind}"])
 
@@ -163,6 +167,22 @@ def server_view(spark: SparkSession, name: tuple[str, ...]) -> ServerView | None
         told.get("view_schema_mode", "BINDING"),
         told.get("view_creation_spark_configuration") or {},
     )
+
+
+def _is_up_cast(found: str, wanted: str) -> bool:
+    """Return whether a cast never overflows, so that Spark makes it in each mode of a view.
+
+    Spark makes some more, such as those to text, which are not told here.
+    """
+    if found == wanted:
+        return True
+    if found in _NUMBERS and wanted in _NUMBERS:
+        return _NUMBERS.index(found) < _NUMBERS.index(wanted)
+    narrow, wide = _DECIMAL.fullmatch(found), _DECIMAL.fullmatch(wanted)
+    if narrow is None or wide is None:
+        return False
+    more_digits, more_scale = (int(wide[at]) - int(narrow[at]) for at in (1, 2))
+    return more_digits >= more_scale >= 0
 
 
 def _plain(kind: str) -> str:

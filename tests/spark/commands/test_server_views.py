@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -150,6 +151,9 @@ class Rows:
         ("COMPENSATION", "double", "false", False),
         ("BINDING", "double", "true", False),
         ("TYPE EVOLUTION", "double", "false", True),
+        ("BINDING", "int", "false", True),
+        ("COMPENSATION", "smallint", "false", True),
+        ("BINDING", "decimal(9,0)", "true", False),
     ],
 )
 def test_a_cast_that_could_change_values_is_refused(monkeypatch, mode, kind, ansi, is_read):
@@ -159,8 +163,26 @@ def test_a_cast_that_could_change_values_is_refused(monkeypatch, mode, kind, ans
     if is_read:
         assert len(view.shaped(rows)) == 1
         return
-    with pytest.raises(AnalysisException, match="`ID double`"):
+    with pytest.raises(AnalysisException, match=re.escape(f"`ID {kind}`")):
         view.shaped(rows)
+
+
+def test_no_cast_is_taken_for_an_up_cast_that_is_none_to_spark(spark):
+    numbers = ("tinyint", "smallint", "int", "bigint", "float", "double")
+    kinds = (*numbers, "decimal(9,2)", "decimal(9,4)", "decimal(11,2)", "decimal(11,4)", "date")
+    session, expressions = spark._jsparkSession, spark._jvm.org.apache.spark.sql.catalyst
+    parsed = {kind: session.sessionState().sqlParser().parseDataType(kind) for kind in kinds}
+    told = {
+        (found, wanted): expressions.expressions.Cast.canUpCast(parsed[found], parsed[wanted])
+        for found in kinds
+        for wanted in kinds
+    }
+    ours = {pair: server_views._is_up_cast(*pair) for pair in told}
+    assert [pair for pair in told if ours[pair] and not told[pair]] == []
+    of_numbers = [pair for pair in told if {*pair} <= {*numbers}]
+    assert [ours[pair] for pair in of_numbers] == [told[pair] for pair in of_numbers]
+    decimals = [pair for pair in told if all("decimal" in kind for kind in pair)]
+    assert [ours[pair] for pair in decimals] == [told[pair] for pair in decimals]
 
 
 def test_the_text_of_a_view_stands_within_a_query():
