@@ -103,7 +103,7 @@ class ValueBuilder:
 
     def cast(self, value: Value, data_type: DataType) -> Value:
         """Build the value in another type, by an ANSI cast."""
-        return stored_as(value, data_type, self.text)
+        return stored_as(value, data_type, self.text, self.zone)
 
     def _call(self, name: str, values: Sequence[Value]) -> Value:
         return self._known(call(name, Arguments(values, self.text, self.zone)))

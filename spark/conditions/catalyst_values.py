@@ -8,7 +8,7 @@ surely compute alike: constants, columns, integers in ANSI arithmetic, `CASE`, `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optimist.core.local.value_building import Sign, ValueBuilder
@@ -109,7 +109,9 @@ class CatalystValues:
         is_known = _is_ansi(expression) or can_up_cast(value.data_type, target or value.data_type)
         if target is None or not is_known:
             raise self.build.refusal()
-        return self.build.cast(value, target)
+        zone = expression.timeZoneId()
+        build = replace(self.build, zone=str(zone.get())) if zone.isDefined() else self.build
+        return build.cast(value, target)
 
 
 def _is_ansi(expression: Any) -> bool:

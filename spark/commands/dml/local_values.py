@@ -20,6 +20,7 @@ from optimist.spark.conditions.analysis import folded
 from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
 from optimist.spark.conditions.catalyst_values import CatalystValues
 from optimist.spark.rows.assignments import Assignments
+from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
 __all__ = ["LocalValues", "unknown"]
@@ -73,15 +74,12 @@ class LocalValues:
             raise needs_spark(str(plan.nodeName()))
         if given.partial:
             raise needs_spark(str(plan.nodeName()), "assigns fields of structs that may be null")
-        jvm, values, targets = (
-            Jvm.of(self.spark),
-            {},
-            ValueBuilder("a column", schema),
-        )
+        jvm, zone = Jvm.of(self.spark), session_zone_name(self.spark)
+        targets, values = ValueBuilder("a column", schema), {}
         for path, expression in zip(given.values, iterate(plan.projectList()), strict=True):
             text = str(expression.child().sql())
             build = ValueBuilder(text, self.predicates.schema)
             translated = CatalystValues(build, self.predicates, lambda item: folded(jvm, item))
             target = targets.column(path).data_type
-            values[path] = stored_as(translated.value(expression), target, ".".join(path))
+            values[path] = stored_as(translated.value(expression), target, ".".join(path), zone)
         return LocalAssignments(schema, values)

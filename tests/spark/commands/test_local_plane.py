@@ -123,6 +123,19 @@ def test_times_are_those_of_the_session(spark, table_path, searches, conf, plane
     assert 0 < len(expected) < 48
 
 
+def test_a_time_without_a_zone_becomes_the_instant_of_the_session(
+    spark, table_path, searches, conf, plane
+):
+    conf("spark.sql.session.timeZone", "America/New_York")
+    conf(OPTION, str(1 << 30))
+    write(spark.sql("SELECT 1 AS id, TIMESTAMP_SECONDS(0) AS at"), table_path, mode="append")
+    value = "TIMESTAMP_NTZ '2026-01-01 00:00:00'"
+    DeltaTable.forPath(spark, table_path).update("id = 1", {"at": value})
+    assert searches == ["id = 1"]
+    found = read(spark, table_path).selectExpr("CAST(at AS STRING) AS text").collect()
+    assert [row.text for row in found] == ["2026-01-01 00:00:00"]
+
+
 @pytest.mark.again
 def test_a_file_that_the_driver_can_not_read_is_left_to_spark(spark, table, monkeypatch):
     path = table()
