@@ -135,7 +135,8 @@ def _checkpoints(snapshot: Snapshot) -> Iterator[Advice]:
 def _compactions(snapshot: Snapshot, options: EngineOptions) -> Iterator[Advice]:
     wanted = Rearrangement()
     arrangement = wanted.arrangement(snapshot, options)
-    bins = arrangement.bins(wanted.candidates(snapshot), snapshot, options)
+    candidates = wanted.candidates(snapshot, arrangement.choice(options))
+    bins = arrangement.bins(candidates.files, snapshot, options)
     before = sum(files.num_rows for files in bins)
     size = sum(exact_sum(files.column("size")) for files in bins)
     if arrangement.order is not None:

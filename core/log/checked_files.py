@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -198,10 +199,25 @@ class CheckedFiles:
         return here is not None and there is not None and here.txn_id == there.txn_id
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the files in batches, and neither keep nor compare files read from the store."""
+        """Yield the files in batches, and neither keep nor compare files read from the store.
+
+        Raises:
+            TableError, LogFileNotFoundError: As `read`, or the checkpoint was removed or replaced
+                after its first batch.
+        """
         with self._lock:
             known = self._table
-        return self._state.files.stream() if known is None else iter(known.to_batches())
+        if known is not None:
+            return iter(known.to_batches())
+        return self.read(lambda state: _begun(state.files.stream()))
+
+    def tombstone_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the tombstones in batches, without keeping those of the store.
+
+        Raises:
+            TableError, LogFileNotFoundError: As `batches`.
+        """
+        return self.read(lambda state: _begun(state.tombstones.stream()))
 
     @property
     def expects_checksum(self) -> bool:
@@ -310,3 +326,8 @@ class CheckedFiles:
         return read_checksum(
             self._store, self._segment.log_path, self._segment.version, txn_id=txn_id
         )
+
+
+def _begun(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the first batch at once, so that a checkpoint that is gone or replaced is seen now."""
+    return chain(list(islice(batches, 1)), batches)

@@ -309,7 +309,7 @@ class CheckpointReader:
         # Several threads may open it for the first time.
         _, first = self._footers.setdefault(path, (file.chunks, identity))
         if identity != first:
-            raise _replaced()
+            raise _replaced(path)
         return file
 
     def _ensure_as_listed(self, path: str, identity: Hashable) -> None:
@@ -321,7 +321,7 @@ class CheckpointReader:
             # A server may spell a tag in its listings in yet another way.
             now = next(iter(self._store.list_from(path)), None)
             if now is None or not now.is_same_file(listed):
-                raise _replaced()
+                raise _replaced(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +386,13 @@ def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
     return pc.invert(batch.column("isAdd"))
 
 
-def _replaced() -> ValueError:
-    return ValueError("another file has replaced it since it was listed or first read")
+def _replaced(path: str) -> TableError:
+    return TableError(
+        f"Another file has replaced the checkpoint {shown(path)} since it was listed or first "
+        "read. Open the table again; the new file is as good.",
+        kind=MALFORMED_CHECKPOINT,
+        path=path,
+    )
 
 
 @contextmanager

@@ -417,7 +417,7 @@ class Snapshot(VersionRows):
         if known is not None:
             return _slice_batches(known.to_batches(), max_rows)
         is_unexpired = self._is_unexpired()
-        batches = (batch.filter(is_unexpired) for batch in self._state.tombstones.stream())
+        batches = (batch.filter(is_unexpired) for batch in self._checked.tombstone_batches())
         return _slice_batches(batches, max_rows)
 
     def _is_unexpired(self) -> pc.Expression:

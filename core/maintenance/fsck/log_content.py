@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -234,8 +234,8 @@ class LogContent:
         base = CheckpointContent(-1, {}, pa.chunked_array([], pa.large_string()), 0)
         for checkpoint in self.log.checkpoints:
             error, content = self._read_checkpoint(checkpoint)
-            if error is not None:  # a connection may have been cut
-                error, content = self._read_checkpoint(checkpoint)
+            if error is not None:  # a connection was cut, or another writer has replaced the file
+                error, content = self._read_checkpoint(self._as_it_is_now(checkpoint))
             if error is not None and not self._is_at_work(checkpoint):
                 bad.append((checkpoint, error))
             if content is None:
@@ -295,6 +295,12 @@ class LogContent:
             return error, None
         found = pa.chunked_array(keys, pa.large_string())
         return None, CheckpointContent(checkpoint.version, facts, found, size_bytes)
+
+    def _as_it_is_now(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return a checkpoint with what its files are now."""
+        now = (status_now(self.store, status.path) for status in checkpoint.files)
+        files = (new or old for new, old in zip(now, checkpoint.files, strict=True))
+        return replace(checkpoint, files=tuple(files))
 
     def _base_without(self, checkpoint: Checkpoint) -> str | None:
         """Return the first file from which a checkpoint's version can be read without it, if any.

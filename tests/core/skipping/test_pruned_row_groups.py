@@ -450,6 +450,8 @@ def test_a_checkpoint_that_one_of_equal_size_replaces_is_read_anew(
     pq.write_table(stored.take(swapped), path.with_name("new"), **plainly)
     path.with_name("new").replace(path)
     assert path.stat().st_size == size
+    streamed = list(pruned.iter_files(5))
+    assert sum(batch.num_rows for batch in streamed) == plain.num_files
     for predicate in ("pi = 1", "i = 9", "s >= 'k00'"):
         assert _keys(pruned.scan(predicate).files) == _keys(plain.scan(predicate).files)
 

@@ -281,4 +281,4 @@ def test_a_write_to_a_large_table_looks_at_the_files_of_its_partitions_only(tmp_
     append(log, 16, "b")
     assert operations(log)[-1] == "OPTIMIZE"
     assert log.snapshot().num_files == 13
-    assert ids(log) == list(range(17))
+    assert log.snapshot().in_partitions([{"p": "b"}], ("size",)).num_rows == 1
