@@ -19,7 +19,6 @@ from optimist.core import DeltaLog
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.errors import TableError
 from optimist.core.log.checkpoint_file import CheckpointFile
-from optimist.core.log.column_cache import ColumnCache
 from optimist.core.log.file_table import FILES_SCHEMA, table_keys
 from optimist.core.log.group_bounds import GroupBounds
 from optimist.core.log.parquet_actions import AddReader
@@ -590,12 +589,3 @@ def test_bounds_of_columns_that_a_row_group_lacks_are_unknown():
     path = ("stats_parsed", "minValues", "i")
     found = [GroupBounds(each, [0]).leaf(path).low.to_pylist() for each in (whole, forged)]
     assert found == [[1], [None]]
-
-
-def test_the_cache_keeps_the_latest_columns_within_its_size():
-    cache = ColumnCache(100)
-    for number in range(5):
-        cache.put(("file", number, "size"), pa.array(range(5), pa.int64()))
-    assert cache.num_bytes <= 100
-    assert cache.get(("file", 0, "size")) is None
-    assert cache.get(("file", 4, "size")).to_pylist() == list(range(5))
