@@ -120,7 +120,7 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     gate = ROOT / ".ci" / "run"
     assert gate.stat().st_mode & stat.S_IXUSR
     text = gate.read_text(encoding="utf-8").strip()
-    parts = re.findall(r'^part ".+" make (.+)$', text, re.MULTILINE)
+    parts = re.findall(r'^(?:part|sample) ".+" (?:\d+ )?make (.+)$', text, re.MULTILINE)
     assert [part.split()[0] for part in parts] == [
         "emulators",
         "test",
@@ -134,7 +134,9 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     assert "\nmake test " in read("README.md")
 
 
-def test_the_gate_tells_how_long_each_part_took_and_which_one_failed(tmp_path: Path) -> None:
+def test_the_gate_tells_what_each_part_took_and_which_failed_and_samples_less_if_slow(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     (tmp_path / ".ci" / "acceptance").touch()
@@ -142,17 +144,24 @@ def test_the_gate_tells_how_long_each_part_took_and_which_one_failed(tmp_path: P
     (tmp_path / "localstack" / "down.py").write_text("print('servers are down')\n")
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "make").write_text('#!/bin/sh\necho "made $1"\ntest "$1" != "$FAILING"\n')
+    (tools / "make").write_text(
+        '#!/bin/sh\necho "made $*"\n[ "$1" != test ] || sleep 2\ntest "$1" != "$FAILING"\n'
+    )
     (tools / "make").chmod(0o755)
 
-    def run(failing: str) -> tuple[int, str]:
+    def run(failing: str, usual: str = "1200") -> tuple[int, str]:
         done = subprocess.run(
             ["bash", ".ci/run"],
             capture_output=True,
             text=True,
             check=False,
             cwd=tmp_path,
-            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "FAILING": failing},
+            env={
+                **os.environ,
+                "PATH": f"{tools}:{os.environ['PATH']}",
+                "FAILING": failing,
+                "USUAL_SECONDS": usual,
+            },
         )
         return done.returncode, done.stdout
 
@@ -160,6 +169,12 @@ def test_the_gate_tells_how_long_each_part_took_and_which_one_failed(tmp_path: P
     assert status == 0
     assert len(re.findall(r"^ +\d+ s  ", told, re.MULTILINE)) == 8, "seven parts and all of them"
     assert "failed:" not in told
+    assert "made exhaustive-again ONE_IN=20\n" in told
+    status, told = run("nothing", usual="1")
+    assert status == 0
+    one_in = re.search(r"^made exhaustive-again ONE_IN=(\d+)$", told, re.MULTILINE)
+    assert one_in is not None
+    assert int(one_in[1]) >= 40, "twice as slow as usual: half of the sample"
     status, told = run("exhaustive-again")
     assert status != 0
     assert "servers are down" in told
