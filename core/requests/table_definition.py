@@ -213,16 +213,31 @@ def schema_given(given: Columns, argument: str = "columns") -> StructType:
     return StructType(tuple(column.field() for column in columns_given(given, argument)))
 
 
-def properties_given(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the table properties that a caller gives.
+def properties_given(
+    given: Mapping[str, str | bool | int] | None, argument: str = "properties"
+) -> dict[str, str]:
+    """Return the table properties that a caller gives, all of them text.
+
+    True, False and whole numbers become the text that SQL would make of them.
+
+    Args:
+        given: The values by name, or None for none.
+        argument: The argument's name, for messages.
 
     Raises:
-        ArgumentTypeError: They are no mapping (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+        ArgumentTypeError: They are no mapping, or a name or a value is something else (kind
+            `OPTIMIST_INVALID_ARGUMENT_TYPE`).
     """
     if given is None:
         return {}
-    ensure_mapping(given, "properties", "a dict of names and values, both of them text")
-    return dict(given)
+    ensure_mapping(given, argument, "a dict of names and values, both of them text")
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        ensure_text(name, f"{argument}, a name,")
+        text = str(value).lower() if isinstance(value, (bool, int)) else value
+        ensure_text(text, f"{argument}, {shown(name)},")
+        found[name] = text
+    return found
 
 
 ColumnLike: TypeAlias = "Column | StructField | pa.Field | tuple[str, DataType | str | pa.DataType]"

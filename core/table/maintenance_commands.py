@@ -210,7 +210,7 @@ class MaintenanceCommands(TableHandle):
         version: int | None = None,
         timestamp: Timestamp | None = None,
         mode: str = "create",
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | bool | int] | None = None,
         source_format: str = "delta",
         partition_columns: Columns = (),
         progress: Progress | None = None,

@@ -41,7 +41,7 @@ class RowCommands(TableHandle):
         schema_mode: str | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | bool | int] | None = None,
     ) -> CommitResult | MaybeNone:
         """Append Arrow rows in one commit. The first append creates the Delta table.
 
@@ -83,7 +83,7 @@ class RowCommands(TableHandle):
         target_file_size: int | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | bool | int] | None = None,
     ) -> CommitResult | MaybeNone:
         """Write Arrow rows in one commit. The first write creates the Delta table.
 

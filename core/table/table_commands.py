@@ -39,7 +39,7 @@ class TableCommands(TableHandle):
         *,
         partition_by: Sequence[str] | None = None,
         cluster_by: Sequence[str | Sequence[str]] | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | bool | int] | None = None,
         comment: str | None = None,
         name: str | None = None,
         mode: str = "create",

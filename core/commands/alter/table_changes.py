@@ -22,7 +22,7 @@ from optimist.core.commands.alter.row_numbering import (
 from optimist.core.errors.argument_types import flag, whole_number
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
-from optimist.core.requests.arguments import at_least_one, ensure_text, several, wrong_type
+from optimist.core.requests.arguments import at_least_one, ensure_text, several
 from optimist.core.requests.arguments import names as name_list
 from optimist.core.requests.columns import (
     ColumnChanges,
@@ -32,6 +32,7 @@ from optimist.core.requests.columns import (
     new_columns,
     path_of,
 )
+from optimist.core.requests.table_definition import properties_given
 from optimist.core.runtime.budget import one_operation
 from optimist.core.runtime.clock import Clock
 from optimist.core.snapshot import Snapshot
@@ -96,7 +97,7 @@ class TableChanges:
 
     # Properties
 
-    def set_properties(self, values: Mapping[str, str]) -> CommitResult:
+    def set_properties(self, values: Mapping[str, str | bool | int]) -> CommitResult:
         """Set table properties (SET TBLPROPERTIES).
 
         The features that they need join the protocol.
@@ -107,11 +108,10 @@ class TableChanges:
                 from `none` to `name`. `delta.enableRowTracking` first gives ids to all rows that
                 have none, in commits of their own (docs/alter.md).
         """
-        if not isinstance(values, Mapping):
-            raise wrong_type("values", values, "a dict of names and values, both of them text")
-        if asks_for_row_ids(values):
-            self._number_rows(values)
-        return self._commit_change(lambda txn: properties.set_properties(txn, values))
+        wanted = properties_given(values, "values")
+        if asks_for_row_ids(wanted):
+            self._number_rows(wanted)
+        return self._commit_change(lambda txn: properties.set_properties(txn, wanted))
 
     def unset_properties(self, names: Iterable[str], *, if_exists: bool = False) -> CommitResult:
         """Remove table properties (UNSET TBLPROPERTIES), so that their defaults apply again.

@@ -10,6 +10,7 @@ import pytest
 
 from altered_tables import commit_metadata, configuration, table
 from optimist.core import DeltaLog
+from optimist.core.errors import ArgumentTypeError
 from optimist.core.protocol.properties import PROPERTIES
 from refusals import fails
 
@@ -176,3 +177,29 @@ def test_a_mode_of_mapping_that_was_stored_with_blanks_is_read_and_mended(tmp_pa
     assert log.to_arrow().num_rows == 3
     log.alter.set_properties({"delta.columnMapping.mode": "name"})
     assert configuration(log)["delta.columnMapping.mode"] == "name"
+
+
+def test_true_false_and_whole_numbers_are_the_text_that_sql_makes_of_them(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    given = {"delta.enableChangeDataFeed": True, "delta.checkpointInterval": 7}
+    log.create([("id", "bigint")], properties=given)
+    log.alter.set_properties({"delta.appendOnly": False, "mine": 12})
+    assert log.snapshot().metadata.configuration == {
+        "delta.enableChangeDataFeed": "true",
+        "delta.checkpointInterval": "7",
+        "delta.appendOnly": "false",
+        "mine": "12",
+    }
+
+
+@pytest.mark.parametrize("odd", [1.5, None, ["x"], b"true"])
+def test_a_property_of_another_type_is_refused_by_its_name(tmp_path, odd):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    for call in (
+        lambda: log.create([("id", "bigint")], properties={"mine": odd}),
+        lambda: log.alter.set_properties({"mine": odd}),
+    ):
+        with pytest.raises(ArgumentTypeError, match="mine, must be text"):
+            call()
+        log.create([("id", "bigint")], mode="create_if_not_exists")
+    assert log.snapshot().metadata.configuration == {}
