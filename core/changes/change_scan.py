@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,10 +16,10 @@ from optimist.core.predicates import Predicate
 from optimist.core.runtime.streamed_ahead import stream_ahead
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import (
-    READ_AHEAD,
     RowRequest,
     count_rows,
     part_reader,
+    read_ahead_limits,
     size_of,
     take_first,
 )
@@ -71,7 +70,8 @@ class ChangeScan(RowScan):
 
         parts = _costed_parts(_parts_by_version(self._views, request.predicate))
         # Whether a limit needs the next file is only known after the one before it.
-        limits = READ_AHEAD if request.limit is None else replace(READ_AHEAD, streams=1)
+        streams = None if request.limit is None else 1
+        limits = read_ahead_limits(self._view.table_path, streams)
         found = stream_ahead(open_part, parts, size_of, limits, in_order=request.in_order)
         return found if request.limit is None else take_first(found, request.limit)
 

@@ -40,8 +40,10 @@ from optimist.core.schema.types import StructType
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
 _RUN_BYTES = 4 << 20
-_RUNS_AHEAD = 8
+_RUNS_AHEAD = 4
 _WRITERS = 4
+_GROUP_BYTES = 32 << 20
+"""While a row group is written the next one is read, so small ones keep both threads at work."""
 _BYTES_TOGETHER = 64 << 20
 """Files that together have about this size are written again as one file."""
 
@@ -109,7 +111,7 @@ class RowWriter:
         parts, new_rows = self._prepare_reading(files, operation, change, columns)
         groups = list(_group_files(parts, files["size"].to_pylist()))
         streams: list[Iterable[Written]] = []
-        streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
+        streams += [_read_rows_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
         if added is not None:
             ids = self._id_columns.names if streams else ()
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
@@ -282,6 +284,7 @@ class RowWriter:
             spec,
             directory=f"data-{self.target.table.clock.new_uuid()}",
             max_rows_per_file=self.max_rows_per_file,
+            group_bytes=_GROUP_BYTES,
             data_change=self.data_change,
         )
 

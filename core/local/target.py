@@ -7,7 +7,7 @@ number of files. A row is identified by its file and its position in the file.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.storage.reader_threads import reader_threads
 from optimist.core.data.table_ref import TableRef
 from optimist.core.local.conditions import RUN_WITH_SPARK, LocalCondition
 from optimist.core.runtime.progress import FileProgress, ProgressReport, Step
@@ -31,8 +32,9 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 __all__ = ["LocalTarget", "is_among", "positions_of"]
 
 _Result = TypeVar("_Result")
-_READERS = 8
 _BATCH_ROWS = 131_072
+_BYTES_TOGETHER = 8 << 20
+"""Files that together have about this size are read by one call of `read_together`."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,34 @@ class LocalTarget:
             work: Reads one file.
         """
         parts = parts_of(file_parts(self.snapshot.data_paths, files))
-        found = read_ahead(work, parts, threads=_READERS, ahead=2 * _READERS)
+        threads = reader_threads(self.table.table_path)
+        found = read_ahead(work, parts, threads=threads, ahead=2 * threads)
         for done, result in enumerate(found, start=1):
             self.report.tell(FileProgress(step, done, len(parts)))
             yield result
+
+    def read_together(
+        self, step: Step, files: pa.Table, work: Callable[[Sequence[FilePart]], None]
+    ) -> None:
+        """Call `work` for some files at a time: small files together, but enough for all threads.
+
+        Several threads call it.
+
+        Args:
+            step: The step's name, for the report.
+            files: Rows of `Snapshot.files`.
+            work: Reads the files.
+        """
+        parts = parts_of(file_parts(self.snapshot.data_paths, files))
+        threads = reader_threads(self.table.table_path)
+        most_files = -(-len(parts) // threads)
+        groups = list(_files_together(parts, files["size"].to_pylist(), most_files))
+        done = 0
+        found = read_ahead(work, groups, threads=threads, ahead=2 * threads)
+        for group, _ in zip(groups, found, strict=True):
+            for _ in group:
+                done += 1
+                self.report.tell(FileProgress(step, done, len(parts)))
 
     def layout(self, schema: StructType) -> RowLayout:
         """Return the layout for reading some columns of the table's files."""
@@ -122,6 +148,22 @@ class LocalTarget:
         return row_layout(
             self.snapshot, schema, zone=self.zone, batch_rows=_BATCH_ROWS, access=access
         )
+
+
+def _files_together(
+    parts: Sequence[FilePart], sizes: Sequence[int], most_files: int
+) -> Iterator[list[FilePart]]:
+    """Yield files that follow each other, until they are so many or have about the size."""
+    group: list[FilePart] = []
+    num_bytes = 0
+    for part, size in zip(parts, sizes, strict=True):
+        group.append(part)
+        num_bytes += size
+        if len(group) >= most_files or num_bytes >= _BYTES_TOGETHER:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
 
 
 def positions_of(numbers: pa.Array) -> BitMap64:

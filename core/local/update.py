@@ -4,8 +4,9 @@
    the condition's columns only. Otherwise the log alone gives the files.
 2. If the table has deletion vectors and rows were searched, the matching rows are written with
    their new values, and their old rows are marked in vectors. Otherwise all rows of those files are
-   written again, the matching ones with their new values. With the change data feed, the old and
-   the new rows are written to change files, too.
+   written again, the matching ones with their new values: in their places, or after the others
+   where texts or nested values change. With the change data feed, the old and the new rows are
+   written to change files, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -60,7 +62,8 @@ class LocalUpdate:
         """Write the chosen rows, or all rows of whole files, the matching ones with new values."""
         files = touched.files if chosen is None else only_chosen(chosen)
         matching = touched.rows if chosen is None else None
-        return self.writer.rewrite(files, "UPDATE", _Update(self.assignments, matching))
+        change = _Update(self.assignments, matching, apart=self.writer.records_changes)
+        return self.writer.rewrite(files, "UPDATE", change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +73,44 @@ class _Update:
     Attributes:
         assignments: The new values.
         rows: The positions of the matching rows in each file; None if every row matches.
+        apart: Whether the matching rows must be told apart from the others, for the change feed.
     """
 
     assignments: LocalAssignments
     rows: tuple[BitMap64, ...] | None
+    apart: bool
 
     def __call__(
         self, index: int, batch: pa.RecordBatch, positions: Positions
     ) -> Iterator[Written]:
-        hit = whole = pa.Table.from_batches([batch])
-        if self.rows is not None:
-            mask = is_among(positions(), self.rows[index])
-            hit = whole.filter(mask)
-            yield KEPT, whole.filter(pc.invert(mask))
-        # The matching rows come last, since the order of rows has no meaning.
-        yield AFTER, self.assignments.updated(hit, hit)
+        whole = pa.Table.from_batches([batch])
+        if self.rows is None:
+            yield AFTER, self.assignments.updated(whole, whole)
+            yield BEFORE, whole
+            return
+        mask = is_among(positions(), self.rows[index])
+        hit = whole.filter(mask)
+        new = self.assignments.updated(hit, hit)
+        changed = [name for name in whole.column_names if not new[name].equals(hit[name])]
+        if not self.apart and all(_has_fixed_size(whole[name].type) for name in changed):
+            yield KEPT, _with_new_values(whole, mask, new.select(changed))
+            return
+        yield KEPT, whole.filter(pc.invert(mask))
+        yield AFTER, new
         yield BEFORE, hit
+
+
+def _has_fixed_size(data_type: pa.DataType) -> bool:
+    """Tell whether old and new values always fit in one array, as too long texts may not."""
+    return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal(data_type))
+
+
+def _with_new_values(rows: pa.Table, mask: pa.BooleanArray, new: pa.Table) -> pa.Table:
+    """Return the rows, with the new values of some columns in the rows that the mask chooses."""
+    places = np.arange(rows.num_rows)
+    places[mask.to_numpy(zero_copy_only=False)] = rows.num_rows + np.arange(new.num_rows)
+    for name in new.column_names:
+        at = rows.schema.get_field_index(name)
+        both = pa.concat_arrays([*rows[name].chunks, *new[name].chunks])
+        rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(places)))
+    return rows

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
+from optimist.core.data.storage.reader_threads import reader_threads
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_text, flag, optional_whole
 from optimist.core.errors.foreign_text import listed, quoted
@@ -30,19 +31,16 @@ from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.snapshot.scan import Scan
 
 __all__ = [
-    "READ_AHEAD",
     "RowRequest",
     "count_rows",
     "part_reader",
+    "read_ahead_limits",
     "read_rows",
     "size_of",
     "stream_rows",
     "take_first",
     "to_arrow",
 ]
-
-READ_AHEAD = AheadLimits(streams=8, cost=96 << 20, held_bytes=16 << 20)
-"""How far the rows of a table are read ahead of the caller."""
 
 _BATCH_ROWS = 131_072
 _WINDOW = 256
@@ -91,7 +89,7 @@ def count_rows(
     named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
     request = RowRequest(scan.predicate, wanted, in_order=False)
-    found = _read_ahead(view, scan, request, access, READ_AHEAD)
+    found = _read_ahead(view, scan, request, access)
     return counted.rows + sum(int(batch.num_rows) for batch in found)
 
 
@@ -151,13 +149,13 @@ def stream_rows(
     """
     if request.limit is None:
         predicate = None if request.predicate == Predicate.TRUE else request.predicate
-        return _read_ahead(view, view.scan(predicate), request, access, READ_AHEAD)
+        return _read_ahead(view, view.scan(predicate), request, access)
     scan = view.scan(request.predicate, limit=request.limit)
     # Where the log can't tell how many rows match, whether the next file is needed is only known
     # after the one before it.
     doubtful = pc.is_in(scan.files["path"], view.count(request.predicate).undecided["path"])
-    limits = replace(READ_AHEAD, streams=1) if pc.any(doubtful, min_count=0).as_py() else READ_AHEAD
-    found = _read_ahead(view, scan, request, access, limits)
+    streams = 1 if pc.any(doubtful, min_count=0).as_py() else None
+    found = _read_ahead(view, scan, request, access, streams=streams)
     return take_first(found, request.limit)
 
 
@@ -166,14 +164,27 @@ def _read_ahead(
     scan: Scan,
     request: RowRequest,
     access: DataAccess | None,
-    limits: AheadLimits,
+    *,
+    streams: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
+    limits = read_ahead_limits(view.table_path, streams)
     wanted = replace(request, predicate=scan.predicate)
     parts = _costed_parts(file_parts(view.data_paths, scan.files))
     return stream_ahead(
         part_reader(view, wanted, access), parts, size_of, limits, in_order=request.in_order
     )
+
+
+def read_ahead_limits(table_path: str, streams: int | None = None) -> AheadLimits:
+    """Return how far the rows of a table are read ahead of the caller.
+
+    Args:
+        table_path: The table's directory.
+        streams: The most files that are read at a time; None for as many as are worth a thread.
+    """
+    most = reader_threads(table_path) if streams is None else streams
+    return AheadLimits(streams=most, cost=96 << 20, held_bytes=16 << 20)
 
 
 def part_reader(
@@ -186,9 +197,11 @@ def part_reader(
 
     def open_part(part: FilePart) -> Iterator[pa.RecordBatch]:
         for batch in read_batches(part, layout):
-            kept = _filter_batch(batch, request.predicate, view.zone)
+            kept = batch.select(names)
+            if request.predicate != Predicate.TRUE:
+                kept = kept.filter(row_mask(request.predicate, batch, zone=view.zone))
             if kept.num_rows:
-                yield kept.select(names)
+                yield kept
 
     return open_part
 
@@ -238,9 +251,3 @@ def _find_columns(view: FilesView, columns: Sequence[str] | None) -> StructType:
             kind="OPTIMIST_NO_COLUMNS",
         )
     return StructType(tuple(found.values()))
-
-
-def _filter_batch(batch: pa.RecordBatch, predicate: Predicate, zone: str) -> pa.RecordBatch:
-    if predicate == Predicate.TRUE:
-        return batch
-    return batch.filter(row_mask(predicate, batch, zone=zone))

@@ -35,13 +35,13 @@ def columns_with_dictionary(rows: pa.Table) -> bool | list[str]:
     Args:
         rows: The first row group of the file.
     """
-    places: pa.Array | None = None
+    places: np.ndarray | None = None
     useless: set[str] = set()
     for item, values in zip(rows.schema, rows.columns, strict=True):
         if not _is_plain(item.type) or _share_of_distinct(values[:_FIRST_LOOK]) < _MAY_REPEAT:
             continue
         places = _sample_places(rows.num_rows) if places is None else places
-        if _share_of_distinct(values.take(places)) > _REPEATS:
+        if _share_of_distinct(_taken(values, places)) > _REPEATS:
             useless.add(item.name)
     if not useless:
         return True
@@ -58,16 +58,27 @@ def _share_of_distinct(values: pa.ChunkedArray) -> float:
     return float(pc.count_distinct(values).as_py() / max(1, len(values)))
 
 
-def _sample_places(count: int) -> pa.Array:
+def _taken(values: pa.ChunkedArray, places: np.ndarray) -> pa.ChunkedArray:
+    """Return the values at some places in rising order, without a copy of all values."""
+    taken, start = [], 0
+    for chunk in values.chunks:
+        first, end = np.searchsorted(places, (start, start + len(chunk)))
+        taken.append(chunk.take(pa.array(places[first:end] - start)))
+        start += len(chunk)
+    return pa.chunked_array(taken, values.type)
+
+
+def _sample_places(count: int) -> np.ndarray:
     """Return places all over some rows, always the same ones for as many rows.
 
     Each is at random within an equal part of the rows, so no two are the same. Values that repeat
     side by side would be missed, but those are found by the first look.
     """
     if count <= _SAMPLE:
-        return pa.array(np.arange(count))
+        return np.arange(count)
     places = (np.arange(_SAMPLE) + _random_parts()) * (count / _SAMPLE)
-    return pa.array(np.minimum(places.astype(np.int64), count - 1))
+    found: np.ndarray = np.minimum(places.astype(np.int64), count - 1)
+    return found
 
 
 @cache

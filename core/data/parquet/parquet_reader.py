@@ -43,6 +43,8 @@ __all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
 
 _RUN_BYTES = 128 << 20
 """The size, uncompressed, at which a run of row groups is not made longer."""
+_WORTH_THREADS = 8 << 20
+"""The uncompressed size of a run below which a thread for each column costs more than it saves."""
 
 Positions = Callable[[], pa.Array]
 """Returns the positions of a batch's rows in their file, from 0 (int64)."""
@@ -269,14 +271,15 @@ def _raw_batches(
     file: pq.ParquetFile, part: FilePart, names: list[str], batch_rows: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield batches of those columns, each with the position of its first row in the file."""
-    for start, groups in _runs(file.metadata, _row_groups(file.metadata, part)):
-        for rows in _read_groups(file, groups, names, batch_rows):
+    for start, groups, size in _runs(file.metadata, _row_groups(file.metadata, part)):
+        threaded = size >= _WORTH_THREADS
+        for rows in _read_groups(file, groups, names, batch_rows, use_threads=threaded):
             yield start, rows
             start += rows.num_rows
 
 
-def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield row groups that follow each other in the file, with their first row's position.
+def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:
+    """Yield row groups that follow each other, with their first row's position and their size.
 
     A run is read ahead as a whole, so a large one ends early.
     """
@@ -285,7 +288,7 @@ def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[in
     start = size = 0
     for number in range(metadata.num_row_groups):
         if run and (number not in wanted or size >= _RUN_BYTES):
-            yield start, run
+            yield start, run, size
             run, size = [], 0
         group = metadata.row_group(number)
         if number in wanted:
@@ -294,14 +297,21 @@ def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[in
             size += group.total_byte_size
         position += group.num_rows
     if run:
-        yield start, run
+        yield start, run, size
 
 
 def _read_groups(
-    file: pq.ParquetFile, groups: list[int], names: list[str], batch_rows: int
+    file: pq.ParquetFile,
+    groups: list[int],
+    names: list[str],
+    batch_rows: int,
+    *,
+    use_threads: bool,
 ) -> Iterator[pa.RecordBatch]:
     if names:
-        yield from file.iter_batches(batch_rows, row_groups=groups, columns=names)
+        yield from file.iter_batches(
+            batch_rows, row_groups=groups, columns=names, use_threads=use_threads
+        )
         return
     # No column of the file itself is wanted: its footer has the number of rows.
     rest = sum(file.metadata.row_group(number).num_rows for number in groups)

@@ -57,7 +57,6 @@ __all__ = ["ROW_GROUP_ROWS", "FileSpec", "TaskFiles", "delete_files"]
 
 ROW_GROUP_ROWS = 1 << 20
 """The most rows of a row group."""
-_ROW_GROUP_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ class FileSpec:
         data_page_version: The kind of Parquet's data pages, `1.0` or `2.0`.
         max_rows_per_file: A file with more rows is split. None for no limit.
         target_bytes: A file ends with the row group that takes it to this size. None for no limit.
+        group_bytes: A row group has about this size in memory at most.
         data_change: The `dataChange` of the `add` actions.
         carried: Additional columns of the files, after the table's. They have no statistics.
         access: The access to data files.
@@ -96,6 +96,7 @@ class FileSpec:
     data_page_version: str = "1.0"
     max_rows_per_file: int | None = None
     target_bytes: int | None = None
+    group_bytes: int = 128 << 20
     data_change: bool = True
     carried: tuple[StructField, ...] = ()
     access: DataAccess | None = None
@@ -288,7 +289,13 @@ class TaskFiles:
                 metadata_collector=footers,
             )
 
-        return _OpenFile(file, relative, new_writer, packing.row_group_rows or ROW_GROUP_ROWS)
+        return _OpenFile(
+            file,
+            relative,
+            new_writer,
+            row_group_rows=packing.row_group_rows or ROW_GROUP_ROWS,
+            group_bytes=self._spec.group_bytes,
+        )
 
     def _finish(self) -> None:
         if self._open is None:
@@ -343,9 +350,12 @@ class _OpenFile:
         file: NewFile,
         relative: str,
         new_writer: Callable[[pa.Table, list[pq.FileMetaData]], pq.ParquetWriter],
+        *,
         row_group_rows: int,
+        group_bytes: int,
     ) -> None:
         self._row_group_rows = row_group_rows
+        self._group_bytes = group_bytes
         self.relative = relative
         self.num_rows = 0
         self.nan_free: frozenset[ColumnPath] | None = None
@@ -365,7 +375,7 @@ class _OpenFile:
             self.num_rows += part.num_rows
             self._kept_rows += part.num_rows
             self._kept_bytes += part.nbytes
-            if self._kept_rows >= ROW_GROUP_ROWS or self._kept_bytes >= _ROW_GROUP_BYTES:
+            if self._kept_rows >= ROW_GROUP_ROWS or self._kept_bytes >= self._group_bytes:
                 self.flush()
 
     def close(self) -> tuple[int, pq.FileMetaData]:

@@ -1,6 +1,7 @@
 """Which rows of the table match, and which clauses they get (spec 10.15).
 
-1. A source of one block is in memory. A file is read in runs of batches, and each run is searched.
+1. A source of one block is in memory. Files are read in runs of batches, small files together, and
+   each run is searched.
 2. A larger source whose rows are found by equal keys is split into pieces by a hash of the keys, on
    this machine's disk, and so are the rows of the table that can match. Each piece is searched
    alone.
@@ -12,7 +13,7 @@ as a bit; the values that updated rows get are kept in memory as far as they are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -38,6 +39,8 @@ __all__ = ["find_matches"]
 
 _RUN_BYTES = 32 << 20
 """Rows of the table are searched together until they have about this size."""
+_RUN_ROWS = 1 << 18
+"""Or until they are so many: a search takes some numbers for each row, however small a row is."""
 _WRITTEN_BYTES = 4 << 20
 """Rows of a file are split into pieces until they have about this size."""
 _SEARCHERS = 2
@@ -99,12 +102,12 @@ class _Search:
         for rows, is_last in _with_last(self.merge.source.blocks()):
             block = _BlockSearch(BlockSearch.of(self.merge, rows), found, is_last)
 
-            def search(part: FilePart, block: _BlockSearch = block) -> None:
-                for run in self._runs(part, _RUN_BYTES):
+            def search(parts: Sequence[FilePart], block: _BlockSearch = block) -> None:
+                for run in self._runs(parts, _RUN_BYTES):
                     block.search(run)
 
-            for _ in self.target.read_each("search", self.candidates, search):
-                pass
+            # Each search makes a table of the block's keys, so small files are searched together.
+            self.target.read_together("search", self.candidates, search)
             found.end_block(block.block.is_matched)
 
     def in_pieces(self, pieces: SourcePieces, branch: JoinBranch, found: FoundRows) -> None:
@@ -125,7 +128,7 @@ class _Search:
 
         def store(part: FilePart) -> None:
             number = stored.number_of(part.reference)
-            for run in self._runs(part, _WRITTEN_BYTES):
+            for run in self._runs([part], _WRITTEN_BYTES):
                 rows, positions = run.rows, run.positions
                 keys = [key.of_target(rows) for key in branch.keys]
                 hashes = key_hashes(keys, rows.num_rows)
@@ -139,24 +142,26 @@ class _Search:
             pass
         stored.finish()
 
-    def _runs(self, part: FilePart, max_bytes: int) -> Iterator[TableRows]:
-        """Yield the rows of a file, some batches at a time."""
+    def _runs(self, parts: Sequence[FilePart], max_bytes: int) -> Iterator[TableRows]:
+        """Yield the rows of some files, some batches at a time."""
         batches: list[pa.RecordBatch] = []
         positions: list[pa.Array] = []
-        num_bytes = 0
+        ends: dict[str, int] = {}
+        num_rows = num_bytes = 0
 
         def run() -> TableRows:
             rows = pa.Table.from_batches(batches, schema=self.layout.arrow_schema)
-            places = pa.concat_arrays(positions)
-            return TableRows([(part.reference, rows.num_rows)], rows, places)
+            return TableRows(list(ends.items()), rows, pa.concat_arrays(positions))
 
-        for batch, find_positions in read_located_batches(part, self.layout):
-            batches.append(batch)
-            positions.append(find_positions())
-            num_bytes += batch.nbytes
-            if num_bytes >= max_bytes:
-                yield run()
-                batches, positions, num_bytes = [], [], 0
+        for part in parts:
+            for batch, find_positions in read_located_batches(part, self.layout):
+                batches.append(batch)
+                positions.append(find_positions())
+                num_rows, num_bytes = num_rows + batch.num_rows, num_bytes + batch.nbytes
+                ends[part.reference] = num_rows
+                if num_bytes >= max_bytes or num_rows >= _RUN_ROWS:
+                    yield run()
+                    batches, positions, ends, num_rows, num_bytes = [], [], {}, 0, 0
         if batches:
             yield run()
 

@@ -117,3 +117,12 @@ def test_no_type_is_in_the_way(tmp_path, value):
     rows = pa.table({"x": [value, None]})
     log.write(rows)
     assert log.to_arrow()["x"].to_pylist() == rows["x"].to_pylist()
+
+
+def test_the_choice_is_the_same_however_the_rows_are_cut():
+    count = 30_000
+    rows = pa.table({"key": range(count), "round": [n % 5000 for n in range(count)]})
+    whole = columns_with_dictionary(rows)
+    assert whole == ["round"]
+    cuts = [rows.slice(start, size) for start, size in [(0, 1), (1, 0), (1, 7000), (7001, count)]]
+    assert columns_with_dictionary(pa.concat_tables(cuts)) == whole

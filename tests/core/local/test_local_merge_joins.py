@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from local_tables import live_rows, metrics_of, opened, sixty_rows
+from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException
 
 ROWS = pa.table({"id": [3, 45], "s": ["new", "new"]})
@@ -161,3 +162,26 @@ def test_days_that_python_does_not_know_are_keys(tmp_path, kind, on, updated):
     log.append(pa.table({"d": days, "hit": [0, 0, 0]}))
     merge = log.merge(pa.table({"d": days}), on).when_matched_update({"hit": "hit + 1"})
     assert merge.execute().num_updated == updated
+
+
+@pytest.mark.parametrize("most_rows", [1, 5, 1 << 18])
+@pytest.mark.parametrize("most_bytes", [1, 1 << 23])
+def test_files_that_are_searched_together_keep_their_own_rows(
+    tmp_path, monkeypatch, most_rows, most_bytes
+):
+    monkeypatch.setattr("optimist.core.local.merge.matches._RUN_ROWS", most_rows)
+    monkeypatch.setattr("optimist.core.local.target._BYTES_TOGETHER", most_bytes)
+    monkeypatch.setattr("optimist.core.local.target._BATCH_ROWS", 4)
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    for first in range(0, 90, 9):
+        log.append(pa.table({"id": range(first, first + 9), "s": ["old"] * 9}))
+    source = pa.table({"id": [0, 8, 9, 44, 89, 200], "s": [f"new{n}" for n in range(6)]})
+    merge = (
+        log.merge(source, ["id"]).when_matched_update({"s": "s.s"}).when_not_matched_insert_all()
+    )
+    steps = []
+    done = merge.when_not_matched_by_source_delete("t.id >= 80").execute(progress=steps.append)
+    assert (done.num_updated, done.num_inserted, done.num_deleted) == (5, 1, 9)
+    assert [item.files_done for item in steps if item.step == "search"] == list(range(1, 11))
+    wanted = dict.fromkeys(range(80), "old") | dict(zip(*source.to_pydict().values(), strict=True))
+    assert {row["id"]: row["s"] for row in log.to_arrow().to_pylist()} == wanted

@@ -257,3 +257,41 @@ def test_a_name_that_no_column_has_changes_nothing(tmp_path):
         log.update(set={"city": "address.city"})
     assert log.snapshot().version == 0
     assert log.delete("adress.city = 'X'").num_deleted == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "is_in_place"),
+    [({"p": 9}, True), ({"p": "p + 1", "id": "id * 2"}, True), ({"p": 9, "s": "upper(s)"}, False)],
+)
+def test_rows_stay_in_their_places_unless_texts_change(tmp_path, values, is_in_place):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    ids = [*range(50), None]
+    rows = {"id": ids, "p": [n % 3 for n in range(51)], "s": [f"s{n}" for n in range(51)]}
+    log.write(pa.table(rows))
+    before = log.to_arrow()
+    done = log.update(set=values, predicate="id >= 10 AND id % 10 = 0")
+    assert (done.num_updated, done.num_copied) == (4, 47)
+    after = log.to_arrow()
+    if is_in_place:
+        hit = [n is not None and n >= 10 and n % 10 == 0 for n in ids]
+        assert after["s"].to_pylist() == before["s"].to_pylist()
+        assert list(compress(after["p"].to_pylist(), [not each for each in hit])) == list(
+            compress(before["p"].to_pylist(), [not each for each in hit])
+        )
+        wanted = [9] * 4 if values["p"] == 9 else [n % 3 + 1 for n in (10, 20, 30, 40)]
+        assert list(compress(after["p"].to_pylist(), hit)) == wanted
+    else:
+        assert after["s"].to_pylist()[-4:] == ["S10", "S20", "S30", "S40"]
+
+
+def test_rows_of_a_change_feed_are_told_apart_where_numbers_change(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.create([("id", "bigint"), ("p", "bigint")], properties={"delta.enableChangeDataFeed": True})
+    log.write(pa.table({"id": range(6), "p": range(6)}))
+    before = log.snapshot().version
+    log.update(set={"p": 70}, predicate="id = 2")
+    found = log.changes(starting_version=before + 1).to_pylist()
+    assert sorted((row["_change_type"], row["id"], row["p"]) for row in found) == [
+        ("update_postimage", 2, 70),
+        ("update_preimage", 2, 2),
+    ]
