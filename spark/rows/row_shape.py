@@ -32,6 +32,7 @@ __all__ = [
     "Reshaping",
     "column_of",
     "free_name",
+    "own_column",
     "quoted",
     "shape_rows",
     "with_declared_length",
@@ -43,6 +44,14 @@ __all__ = [
 def column_of(name: str) -> Column:
     """Return a top-level column by its exact name, whatever characters it has."""
     return named_column(quoted(name))
+
+
+def own_column(name: str) -> Column:
+    """Return a top-level column as one that has lost the alias of its frame.
+
+    Only its name then means it, and no longer the alias with its name.
+    """
+    return column_of(name).alias(name)
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:

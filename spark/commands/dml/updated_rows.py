@@ -17,7 +17,7 @@ from optimist.spark.commands.dml.target import Target
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.changed_rows import KEPT, UPDATED, kinds_of, with_changes
 from optimist.spark.rows.row_ids import moved_row_ids
-from optimist.spark.rows.row_shape import column_of, free_name, quoted
+from optimist.spark.rows.row_shape import column_of, free_name, own_column
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -68,7 +68,8 @@ class UpdatedRows:
         """Return the rows in the table's form, with new values where they match.
 
         A row that does not match keeps every value, even if a value would be computed differently
-        now. An extra column marks the rows that match.
+        now. An extra column marks the rows that match. The table's alias is gone: for the SQL in
+        the log, `a.b` is a field of the column `a`, whatever the caller has called the table.
 
         Args:
             frame: The rows before the update.
@@ -78,7 +79,7 @@ class UpdatedRows:
         """
         schema, changing = self.target.snapshot.schema, self.assignments.columns
         columns = [
-            self._new_value(field, matches) if field.name in changing else quoted(field.name)
+            self._new_value(field, matches) if field.name in changing else own_column(field.name)
             for field in schema
             if field.data_type != VOID
         ]

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
@@ -65,6 +65,24 @@ def test_the_first_name_is_the_alias_before_it_is_a_column(places):
     places.alias("t").update("t.id = 1", {"t.address.city": "'nested'", "t.n": "t.n + 1"})
     row = row_of(places)
     assert (row.city, row.address.city, row.n) == ("aliased", "nested", 6)
+
+
+def test_an_alias_with_the_name_of_a_struct_means_nothing_to_the_rules_in_the_log(
+    spark, table_path
+):
+    columns = [Column("city", "string"), Column("address", "struct<city:string>")]
+    columns += [Column("place", "string", generated_as="upper(address.city)"), Column("n", "int")]
+    log = DeltaLog.for_path(table_path, {})
+    log.create(columns, properties={"delta.constraints.known": "address.city <> 'nowhere'"})
+    rows = spark.sql("SELECT 'top' AS city, named_struct('city', 'inner') AS address, 1 AS n")
+    write(rows, table_path, mode="append")
+    table = DeltaTable.forPath(spark, table_path).alias("address")
+    with pytest.raises(SchemaError) as caught:
+        table.update("n + 0 = 1", {"address.address.city": "'nowhere'"})
+    assert caught.value.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    table.update("n + 0 = 1", {"address.address.city": "'new'"})
+    (row,) = read(spark, table_path).collect()
+    assert (row.city, row.address.city, row.place) == ("top", "new", "NEW")
 
 
 @pytest.mark.again
