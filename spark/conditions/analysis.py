@@ -8,7 +8,7 @@ no text. So nothing here reads the text again.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -34,7 +34,12 @@ _INSTANT = "timestamp"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 _STAR = re.compile(r"(?:Unr|R)esolved(?:DataFrame)?(?:Star|Regex)")
 _MAY_BE_STAR = re.compile(r"\*|star|regex", re.IGNORECASE)
+_TEXTS_OF_TIMES = ("SpecialDatetimeValues",)
+"""The rule that makes a time of `CAST('today' AS DATE)`. Without it, folding takes such a text for
+one that is no time: for an error, or in sessions without ANSI mode for null.
+"""
 _FOLDING = (
+    *_TEXTS_OF_TIMES,
     "ComputeCurrentTime",  # PySpark 4.0 can't fold functions of the current time
     "ReplaceExpressions",
     "RewriteWithExpression",
@@ -72,7 +77,9 @@ def read_analyzed_condition(
         pyspark.errors.AnalysisException: The condition names unknown columns, or is not a boolean.
     """
     execution = frame.filter(condition)._jdf.queryExecution()
-    jvm, expression = Jvm.of(frame.sparkSession), filter_condition(execution.analyzed())
+    jvm = Jvm.of(frame.sparkSession)
+    # `'now'` must be one time for all passes of a command.
+    expression = _apply_rules(jvm, filter_condition(execution.analyzed()), _TEXTS_OF_TIMES)
     translation = CatalystPredicates(schema, named_path, lambda part: _make_opaque(part, schema))
     zone = session_zone_name(frame.sparkSession)
     is_shown = expression.references().subsetOf(analyzed_plan(frame).outputSet())
@@ -121,11 +128,16 @@ def _has_star(written: Any) -> bool:
 
 def folded(jvm: Jvm, expression: Any) -> Any:
     """Compute an expression's constants and simplify its form."""
+    return _apply_rules(jvm, expression, _FOLDING)
+
+
+def _apply_rules(jvm: Jvm, expression: Any, names: Sequence[str]) -> Any:
+    """Apply rules of Spark's optimizer to an expression."""
     logical = jvm.catalyst.plans.logical
     columns = expression.references().toSeq()
     plan = logical.Filter(expression, logical.LocalRelation(columns, jvm.nil, False, jvm.none))
     with jvm.as_active():
-        for name in _FOLDING:
+        for name in names:
             changed = jvm.module(f"{_OPTIMIZER}.{name}$").apply(plan)
             # A rule may replace the whole filter; then the condition is kept as it was.
             if changed.nodeName() == "Filter" and changed.child().nodeName() == "LocalRelation":

@@ -32,7 +32,13 @@ _BUILTIN = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry$"
 _IDENTIFIER = "org.apache.spark.sql.catalyst.FunctionIdentifier"
 _FUNCTION = "UnresolvedFunction"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-_FOLDING = ("ReplaceExpressions", "RewriteWithExpression", "ComputeCurrentTime", "ConstantFolding")
+_FOLDING = (
+    "ReplaceExpressions",
+    "RewriteWithExpression",
+    "ComputeCurrentTime",
+    "SpecialDatetimeValues",  # before constants are folded, which knows no `'today'`
+    "ConstantFolding",
+)
 _FAILURES = (PySparkException, Py4JJavaError)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as sf
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog
+from optimist.core.requests.columns import ColumnChange
 from optimist.core.runtime.clock import SystemClock
 from optimist.spark import DeltaTable, count, read, write
 from optimist.spark.conditions.fixed_now import FixedNow
 
+DEFAULTS = {"delta.feature.allowColumnDefaults": "supported"}
 MICROS = 1_700_000_000_123_000
 VECTORS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 FORMS = {
@@ -97,3 +99,34 @@ def test_a_count_decides_by_the_log_and_by_rows_at_one_time(spark, table_path, m
     write(spark.range(5).selectExpr("id", hours).coalesce(1), table_path)
     monkeypatch.setattr(SystemClock, "now_ms", lambda self: MICROS // 1000)
     assert count(spark, table_path, "at < current_timestamp()") == 2
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.usefixtures("every_plane")
+def test_texts_that_mean_a_day_by_the_clock_are_conditions_and_values(
+    spark, table_path, conf, ansi
+):
+    conf("spark.sql.ansi.enabled", ansi)
+    days = "date_sub(current_date(), CAST(id AS INT)) AS day"
+    write(spark.range(6).selectExpr("id", days).coalesce(1), table_path)
+    table = DeltaTable.forPath(spark, table_path)
+    assert count(spark, table_path, "day = 'today'") == 1
+    table.delete("day = 'today'")
+    table.update(
+        "day < 'yesterday'", {"id": "CASE WHEN day >= date_sub('today', 2) THEN 22L ELSE id END"}
+    )
+    source = spark.range(1, 4).alias("s")
+    merge = table.alias("t").merge(source, "t.id = s.id AND t.day < CAST('today' AS DATE)")
+    merge.whenMatchedDelete("t.day >= 'yesterday'").whenMatchedUpdate(set={"id": "33"}).execute()
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [4, 5, 22, 33]
+
+
+def test_a_default_by_the_clock_is_no_null(spark, table_path, conf):
+    conf("spark.sql.ansi.enabled", "false")
+    log = DeltaLog.for_path(table_path, {})
+    log.create([Column("id", "bigint"), Column("day", "date")], properties=DEFAULTS)
+    DeltaTable.forPath(spark, table_path).alter.change_columns(
+        [ColumnChange("day", default="CAST('today' AS DATE)")]
+    )
+    write(spark.range(1), table_path, mode="append")
+    assert read(spark, table_path).where("day >= date_sub(current_date(), 1)").count() == 1
