@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,6 +14,14 @@ from optimist.spark.session.pyspark_versions import COLUMN_CONVERTER
 __all__ = ["analyzed_by_name", "attributes_of", "by_name"]
 
 _PATTERNS = "org.apache.spark.sql.catalyst.trees.TreePattern$"
+_LITERAL = "org.apache.spark.sql.catalyst.expressions.Literal$"
+_FIELD_NAMES: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "GetStructField": lambda taken: str(taken.extractFieldName()),
+        "GetArrayStructFields": lambda taken: str(taken.field().name()),
+    }
+)
+"""The field that an expression takes out of a struct, or of the structs of an array."""
 
 
 def attributes_of(frame: DataFrame) -> Any:
@@ -81,7 +90,24 @@ def _replace_by_names(
     named = {leaf: unresolved(jvm.seq([*above, leaf.name()])) for leaf in bound}
     has_shared = expression.containsPattern(jvm.module(_PATTERNS).WITH_EXPRESSION())
     tree = _inline_shared(jvm, expression, {}) if has_shared else expression
-    return tree.transformUp(jvm.scala_map(named))
+    return _fields_by_name(jvm, tree).transformUp(jvm.scala_map(named))
+
+
+def _fields_by_name(jvm: Jvm, expression: Any) -> Any:
+    """Take fields out of structs by their names.
+
+    Spark has put their places there, and the table's newest version may have fields in other
+    places.
+    """
+    if not expression.containsPattern(jvm.module(_PATTERNS).EXTRACT_VALUE()):
+        return expression
+    kind = str(expression.getClass().getSimpleName())
+    children = list(iterate(expression.children()))
+    inner = [_fields_by_name(jvm, child) for child in children]
+    if kind in _FIELD_NAMES:
+        name = jvm.module(_LITERAL).apply(_FIELD_NAMES[kind](expression))
+        return jvm.catalyst.analysis.UnresolvedExtractValue(inner[0], name)
+    return _with_children(jvm, expression, children, inner)
 
 
 def _inline_shared(jvm: Jvm, expression: Any, shared: dict[str, Any]) -> Any:
@@ -100,10 +126,16 @@ def _inline_shared(jvm: Jvm, expression: Any, shared: dict[str, Any]) -> Any:
             shared[str(item.id())] = _inline_shared(jvm, item.child(), shared)
         return _inline_shared(jvm, expression.child(), shared)
     children = list(iterate(expression.children()))
-    inlined = [_inline_shared(jvm, child, shared) for child in children]
-    if all(one is other for one, other in zip(children, inlined, strict=True)):
+    return _with_children(
+        jvm, expression, children, [_inline_shared(jvm, child, shared) for child in children]
+    )
+
+
+def _with_children(jvm: Jvm, expression: Any, before: Sequence[Any], after: Sequence[Any]) -> Any:
+    """Return the expression with other children, or itself if they are the same."""
+    if all(one is other for one, other in zip(before, after, strict=True)):
         return expression
-    return expression.withNewChildren(jvm.seq(inlined))
+    return expression.withNewChildren(jvm.seq(after))
 
 
 def _is_bound(leaf: Any) -> bool:

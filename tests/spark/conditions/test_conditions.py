@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
+from optimist.core import NewColumn
 from optimist.core.errors import UsageError
 from optimist.spark import DeltaTable, count, read, write
 
@@ -109,6 +110,25 @@ def test_columns_of_the_tables_own_frame_are_conditions_and_values(spark, struct
     table.update(frame.st.id == 3, {"id": frame["id"] + frame.st["id"] + 10})
     table.alias("t").update(table.toDF()["p"] == "2", {"id": sf.expr("t.id") + frame["id"] * 10})
     assert ids(spark, structs) == [13, 22]
+
+
+@pytest.mark.usefixtures("plane")
+def test_own_columns_mean_the_same_fields_once_structs_have_others_before_them(spark, table_path):
+    frame = spark.sql(
+        "SELECT id, named_struct('a', id, 'b', 9 - id) AS s, "
+        "array(named_struct('a', id, 'b', 9 - id)) AS l FROM range(4)"
+    )
+    write(frame.coalesce(1), table_path)
+    table = DeltaTable.forPath(spark, table_path)
+    own, source = table.toDF(), spark.range(2, 3).alias("source")
+    added = [NewColumn(name, "bigint", first=True) for name in ("s.z", "l.element.z")]
+    table.alter.add_columns(added)
+    table.update("id > 1", {"s.z": "0L"})
+    table.delete((own["s.a"] == 0) & (own["l.a"][0] == 0) & own["s.b"].between(8, 9))
+    table.update((own["s.a"] == 1) & (own["l"][0]["a"] == 1), {"id": own["s.b"]})
+    merge = table.merge(source, own["s.a"] == source["id"])
+    merge.whenMatchedUpdate(own["s.b"] == 7, {"id": own["s.b"] + own["s.a"] * 10}).execute()
+    assert ids(spark, table_path) == [3, 8, 27]
 
 
 @pytest.mark.usefixtures("plane")
