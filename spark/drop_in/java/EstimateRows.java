@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.catalog.CatalogColumnStat;
@@ -14,6 +15,9 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.NumericType;
 
 /**
  * Tells Spark's cost-based optimizer what the log knows about the rows of a scan.
@@ -22,6 +26,10 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
  * {@link PruneFiles} has left, and of the columns that the query compares, joins or groups by.
  */
 public final class EstimateRows extends Rule {
+  /** Besides numbers. Figures of any other type, such as timestamp_ntz, end Spark's planning. */
+  private static final List ESTIMATED = Arrays.asList(new DataType[] {
+      DataTypes.StringType, DataTypes.BinaryType, DataTypes.BooleanType, DataTypes.DateType,
+      DataTypes.TimestampType});
   private final SparkSession session;
 
   EstimateRows(SparkSession session) { this.session = session; }
@@ -85,6 +93,8 @@ public final class EstimateRows extends Rule {
     StringBuilder names = new StringBuilder();
     for (int i = 0; i < output.length(); i++) {
       Attribute column = (Attribute) output.apply(i);
+      DataType type = column.dataType();
+      if (!(type instanceof NumericType) && !ESTIMATED.contains(type)) continue;
       for (int j = 0; j < compared.size(); j++) {
         if (((AttributeSet) compared.get(j)).contains(column)) {
           names.append(names.length() == 0 ? "" : "\0").append(column.name());

@@ -72,6 +72,19 @@ def test_the_figures_are_those_of_the_files_left(rows):
     assert told(rows.where("id < 10"))[0] < 40
 
 
+@pytest.mark.parametrize("partition", ["id", "n"])
+def test_columns_of_types_that_spark_has_no_figures_of_are_left_out(
+    enabled, table_path, costs, partition
+):
+    rows = "SELECT id, timestamp_ntz'2024-01-01 00:00:00' AS n FROM range(4)"
+    enabled.sql(rows).write.format("delta").partitionBy(partition).save(table_path)
+    frame = enabled.read.format("delta").load(table_path)
+    for condition in ("n > timestamp_ntz'2023-01-01 00:00:00'", "n IS NOT NULL AND id >= 0"):
+        assert told(frame.where(condition))[0] is not None
+        assert frame.where(condition).count() == 4
+    assert frame.groupBy("n").count().collect()[0]["count"] == 4
+
+
 @pytest.mark.again
 def test_deleted_rows_are_left_out(enabled, rows, table_path):
     DeltaLog.for_path(table_path).alter.set_properties({"delta.enableDeletionVectors": "true"})
