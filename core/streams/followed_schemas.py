@@ -23,9 +23,9 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.same_table import load_same
 from optimist.core.streams.schema_log import TrackedMetadata
-from optimist.core.streams.schema_rules import StreamSchema
+from optimist.core.streams.schema_rules import OTHER_TABLE, StreamSchema
 from optimist.core.streams.tracking import SchemaTracking, evolved, only_changes
 from optimist.core.streams.unblocked import Allowed
 
@@ -60,7 +60,7 @@ class FollowedSchemas(SchemaTracking):
             TableError, ProtocolError: The table can't be read at that version.
         """
         self._claim_table(table)
-        base = load_version(table, version, latest=latest)
+        base = load_same(table, version, latest)
         found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
         if not self._has_begun_with(found, latest):
             entry = TrackedMetadata.of(found, _SOURCE)
@@ -179,8 +179,10 @@ class FollowedSchemas(SchemaTracking):
         There is one if the caller's position does not come from reading by this log.
         """
         try:
-            base = load_version(table, reached, latest=latest)
-        except TableError:
+            base = load_same(table, reached, latest)
+        except TableError as error:
+            if error.kind == OTHER_TABLE:
+                raise
             return  # cleaned up: the following commits are read by the log's entry
         found = StreamSchema(base.metadata, reached, base.protocol, is_tracked=True)
         if not found.reads_like(schema):

@@ -21,12 +21,12 @@ from optimist.core.schema.types import StructType
 from optimist.core.skipping.live_rows import live_rows
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.one_version import load_version
 from optimist.core.snapshot.time_travel import CommitRecord
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.indexed_files import IndexedFiles
 from optimist.core.streams.offset import BASE_INDEX, StreamOffset
 from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.same_table import load_same
 from optimist.core.streams.schema_rules import StreamSchema, ensure_reached
 
 __all__ = ["Lag", "LagCounter"]
@@ -184,7 +184,7 @@ class LagCounter:
 
     def _snapshot_files(self, version: int, latest: Snapshot) -> IndexedFiles:
         if self._initial is None or self._initial[0] != version:
-            files = load_version(self.table, version, latest=latest).files
+            files = load_same(self.table, version, latest).files
             order = [("modificationTime", "ascending"), ("path", "ascending")]
             sorted_files = files.sort_by(order).select(FILES_SCHEMA.names)
             self._initial = version, IndexedFiles.of(sorted_files)

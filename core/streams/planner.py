@@ -24,7 +24,7 @@ from optimist.core.schema.generated_columns import without_expressions
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.snapshot.one_version import NOT_RECREATABLE, load_version
+from optimist.core.snapshot.one_version import NOT_RECREATABLE
 from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.first_files import FirstFiles
@@ -32,6 +32,7 @@ from optimist.core.streams.followed_schemas import FollowedSchemas
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
 from optimist.core.streams.options import LATEST, StreamOptions
+from optimist.core.streams.same_table import load_same
 from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.schema_rules import (
     StreamSchema,
@@ -171,7 +172,7 @@ class StreamPlanner:
         """Yield the rows after a position, version by version, with the end of each version.
 
         If the start depends on the current time, it comes first, without rows. It costs one
-        listing.
+        listing, and one more for each commit unless the log was listed just before.
 
         Args:
             position: The reader's position; None before it has read anything.
@@ -191,9 +192,12 @@ class StreamPlanner:
             self._ensure_begins_readable(at)
         for _, after, files in self._commits_in(at.version, latest.version):
             begin, at = at, at.at(after)
-            if self.tracking is not None and files.change is not None:
-                raise self.tracking.record(files.change)
-            yield at, self._views_of(begin, at)
+            changed = None if self.tracking is None else files.change
+            views = self._views_of(begin, at) if changed is None else ()
+            self._look_again()
+            if self.tracking is not None and changed is not None:
+                raise self.tracking.record(changed)
+            yield at, views
             self._forget_before(at)
 
     def latest_offset(
@@ -366,7 +370,7 @@ class StreamPlanner:
         if self.tracking is not None:
             return
         try:
-            found = load_version(self.table, min(version, latest.version), latest=latest)
+            found = load_same(self.table, min(version, latest.version), latest)
         except TableError as error:
             if error.kind not in NOT_RECREATABLE:
                 raise
@@ -401,7 +405,7 @@ class StreamPlanner:
         version = min(begin.version, latest.version)
         if self.tracking is None or version == self.schema.version:
             return
-        base = load_version(self.table, version, latest=latest)
+        base = load_same(self.table, version, latest)
         found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
         if version < self.schema.version or not found.reads_like(self.schema):
             raise self.tracking.record(found, is_first=True)
@@ -427,6 +431,15 @@ class StreamPlanner:
             self._ensure_same_log(self._latest)
         self._latest = latest
         return latest
+
+    def _look_again(self) -> None:
+        """Refuse what was read if the table was made anew since it was listed.
+
+        A caller may take long over each commit, and the new table has commits of the same names.
+        """
+        seen = self._last_seen()
+        if not seen.known_log.was_just_seen(self.table.clock.monotonic_s(), seen.version):
+            self._load_newest()
 
     def _ensure_same_log(self, before: Snapshot) -> None:
         """Refuse a log that has other commits under the versions that were read.
@@ -534,7 +547,7 @@ class StreamPlanner:
 
     def _first_files(self, version: int) -> FirstFiles:
         if self._initial is None or self._initial[0] != version:
-            snapshot = load_version(self.table, version, latest=self._latest)
+            snapshot = load_same(self.table, version, self._last_seen())
             if self.tracking is None:
                 self.schema.ensure_reads(snapshot.metadata, version)
             if self.options.read_changes:

@@ -14,7 +14,16 @@ from optimist.core.schema.types import GENERATION_EXPRESSION
 from optimist.core.snapshot import Snapshot
 from optimist.core.streams.offset import BASE_INDEX, StreamOffset
 
-__all__ = ["StreamSchema", "ensure_reached", "other_table", "set_back", "unknown_columns"]
+__all__ = [
+    "OTHER_TABLE",
+    "StreamSchema",
+    "ensure_reached",
+    "other_table",
+    "set_back",
+    "unknown_columns",
+]
+
+OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 _DELTA_PREFIX = "delta."
 
@@ -166,7 +175,7 @@ def other_table(expected: str, found: str) -> TableError:
         f"table that is there now has the id {found}: it was replaced, or dropped and created "
         "again, or the checkpoint is another table's. Nothing was read. Start the query with a new "
         "checkpoint.",
-        kind="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+        kind=OTHER_TABLE,
         oldTableId=expected,
         newTableId=found,
     )

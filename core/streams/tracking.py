@@ -32,7 +32,7 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.same_table import load_same
 from optimist.core.streams.schema_log import SchemaLog, TrackedMetadata
 from optimist.core.streams.schema_rules import StreamSchema
 from optimist.core.streams.unblocked import Allowed, ensure_unblocked
@@ -155,7 +155,7 @@ class SchemaTracking:
                 `DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA`).
         """
         first, last = versions[0], versions[-1]
-        base = load_version(table, first, latest=latest)
+        base = load_same(table, first, latest)
         found = StreamSchema(base.metadata, last, base.protocol, is_tracked=True)
         if last > first:
             for commit in read_commits(table.store, table.log_path, first + 1, last):

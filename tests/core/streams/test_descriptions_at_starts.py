@@ -209,13 +209,13 @@ def test_the_table_is_loaded_once_however_often_a_follower_looks(tmp_path, monke
     log = make(tmp_path)
     add(log, 2)
     log.alter.set_properties({"owner": "x"})
-    real, loaded = planning.load_version, []
+    real, loaded = planning.load_same, []
 
-    def load(table, version, *, latest):
+    def load(table, version, latest):
         loaded.append(version)
-        return real(table, version, latest=latest)
+        return real(table, version, latest)
 
-    monkeypatch.setattr(planning, "load_version", load)
+    monkeypatch.setattr(planning, "load_same", load)
     stream = planner(log, maxFilesPerTrigger=1)
     at = position(log, 1)
     while (end := stream.latest_offset(at, stream.capacity())) != at:
