@@ -36,7 +36,9 @@ from optimist.core.errors import (
     NOTHING_COMMITTED,
     LogFileNotFoundError,
     MaxCommitAttemptsExceededError,
+    OptimistError,
     StorageError,
+    TableError,
 )
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import commit_path
@@ -63,6 +65,8 @@ A listing that merely lags behind shows the winner by then.
 """
 _NEVER_LISTED_AFTER = 10 * _LOOK_AFTER
 """How many, before a listing is taken for one that will never show the winner: half a minute."""
+_NO_WINNER_READ = (MaxCommitAttemptsExceededError, StorageError, TableError)
+"""The errors that may end the loop before the commit to which it lost was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ class CommitLoop:
         self.landed: Landed | None = None
         self.unanswered: VersionFile | None = None
         self._is_winner_unseen = False
+        self._lost_to_nobody = 0
 
     @property
     def may_be_in_table(self) -> bool:
@@ -172,35 +177,66 @@ class CommitLoop:
         policy, clock = self._table.options.retry_policy, self._table.clock
         start_s, start_version = clock.monotonic_s(), ours.attempt_version
         winners: tuple[Theirs, ...] = ()
-        attempt = lost_to_nobody = 0
+        attempt = 0
         while True:
             attempt += 1
-            # Put. Whoever creates the file of the version has committed it.
             ours = self.announce(ours)
-            if self.do_commit(ours) is PutOutcome.CREATED:
+            try:
+                # Put. Whoever creates the file of the version has committed it.
+                if self.do_commit(ours) is PutOutcome.CREATED:
+                    return self._note_landed(ours, winners, attempt, start_s)
+                # Lost. Looking at the clock only now gives every commit at least one attempt.
+                elapsed_ms = _elapsed_ms(start_s, clock)
+                if attempt > policy.max_attempts or elapsed_ms > 1000 * policy.budget_s:
+                    raise _attempts_exceeded(ours, start_version, attempt, elapsed_ms)
+                # Wait, read the winners, rebase past them.
+                rebased = self.check_and_retry(ours, attempt)
+                self._ensure_lost_to_somebody(ours, rebased)
+            except _NO_WINNER_READ as error:
+                if not self._is_own(ours, error):
+                    raise
                 return self._note_landed(ours, winners, attempt, start_s)
-            # Lost. Looking at the clock only now gives every commit at least one attempt.
-            is_late = clock.monotonic_s() - start_s > policy.budget_s
-            if attempt > policy.max_attempts or is_late:
-                raise _attempts_exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
-            # Wait, read the winners, rebase past them.
-            rebased = self.check_and_retry(ours, attempt)
             ours, winners = rebased.ours, winners + rebased.winners
             if rebased.has_landed:  # an earlier put arrived after all, and one winner is ourselves
                 return self._note_landed(ours, winners, attempt, start_s)
-            if rebased.winners:
-                self._is_winner_unseen = False
-            # A listing may lag behind a put, so to lose without a listed winner is not an error at
-            # once. But a winner that can't be read either will never be rebased past: look at the
-            # file itself.
-            lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
-            if lost_to_nobody and lost_to_nobody % _LOOK_AFTER == 0:
-                self.ensure_can_be_read(ours)
-            if lost_to_nobody == _NEVER_LISTED_AFTER:
-                if self.file_of(ours).is_there(self._table.store):
-                    return self._note_landed(ours, winners, attempt, start_s)
-                raise self._not_listed(ours)
             # Again, at the version after the last winner.
+
+    def _is_own(self, ours: Ours, error: OptimistError) -> bool:
+        """Read the file to which we lost, if an error keeps us from reading its commit.
+
+        The store's client may have tried again by itself, and met its own first try.
+
+        Raises:
+            CommitOutcomeUnknownError: It can't be read.
+        """
+        if not self._is_winner_unseen:
+            return False
+        file = self.file_of(ours)
+        try:
+            is_own = file.is_there(self._table.store)
+        except (LogFileNotFoundError, TableError):
+            is_own = False
+        except StorageError:
+            raise file.unknown(
+                f"the store says that there is a file, and then failed to show whose it is: {error}"
+            ) from error
+        self._is_winner_unseen = is_own
+        return is_own
+
+    def _ensure_lost_to_somebody(self, ours: Ours, rebased: Rebased) -> None:
+        """Look at the file itself if listings do not show the winner.
+
+        A listing may lag behind a put, so to lose without a listed winner is not an error at once.
+        But a winner that can't be read either will never be rebased past.
+        """
+        if rebased.winners or rebased.has_landed:
+            self._lost_to_nobody = 0
+            return
+        self._lost_to_nobody += 1
+        if self._lost_to_nobody % _LOOK_AFTER == 0:
+            self.ensure_can_be_read(ours)
+        if self._lost_to_nobody == _NEVER_LISTED_AFTER:
+            raise self._not_listed(ours)
 
     def _note_landed(
         self, ours: Ours, winners: tuple[Theirs, ...], attempts: int, start_s: float
@@ -287,13 +323,20 @@ class CommitLoop:
         Raises:
             DeltaConcurrentModificationException: One of them stands in the way.
         """
-        winners = read_winners(self._table, ours)
+        winners = self.read_winners(ours)
         rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
             rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours, winners))
             # A rebase rewrites actions, so what was checked before the first attempt may not hold.
             ensure_consistent_files(rebased.ours.actions, self._table.options)
         return rebased
+
+    def read_winners(self, ours: Ours) -> tuple[Theirs, ...]:
+        """Read the commits that landed since the last check (see `winners.read_winners`)."""
+        winners = read_winners(self._table, ours)
+        if winners and not winners[0].holds(self._txn_id):
+            self._is_winner_unseen = False
+        return winners
 
     def ensure_can_be_read(self, ours: Ours) -> None:
         """Make sure that the commit file which the store says exists can be read.
@@ -319,7 +362,6 @@ class CommitLoop:
 
     def _not_listed(self, ours: Ours) -> StorageError:
         path = self._commit_path(ours)
-        self._is_winner_unseen = False  # it was read, and is another's
         return StorageError(
             f"The store has {shown(path)} and gives it to readers, but its listing does not show "
             "it, so no commit can follow. Nothing was committed. The server, or a cache before it, "

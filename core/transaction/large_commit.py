@@ -10,7 +10,6 @@ from optimist.core.log.commits import read_commit
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.commit_loop import CommitLoop, Rebased, as_written
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
-from optimist.core.transaction.winners import read_winners
 
 __all__ = ["LargeCommitLoop", "as_large"]
 
@@ -39,7 +38,7 @@ class LargeCommitLoop(CommitLoop):
         Raises:
             ConcurrentWriteException: Another commit took the version; nothing was committed.
         """
-        winners = read_winners(self._table, ours) or self._winner_by_name(ours)
+        winners = self.read_winners(ours) or self._winner_by_name(ours)
         if not winners:
             return Rebased(ours, ())
         if not winners[0].holds(ours.commit_info.txn_id):

@@ -34,7 +34,6 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.groups.combined import combine
 from optimist.core.transaction.groups.members import Member
 from optimist.core.transaction.result import CommitResult
-from optimist.core.transaction.winners import read_winners
 
 __all__ = ["GroupLoop"]
 
@@ -96,7 +95,7 @@ class GroupLoop(CommitLoop):
 
     def check_for_conflicts(self, ours: Ours) -> Rebased:
         """Check each member by itself: a conflict ends its own member only."""
-        winners = read_winners(self._table, ours)
+        winners = self.read_winners(ours)
         rebased = [member.pass_winners(winners, self._table) for member in self.members]
         landed = [each for each in rebased if each is not None and each.has_landed]
         if landed:

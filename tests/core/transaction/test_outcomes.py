@@ -12,6 +12,7 @@ from optimist.core.log.names import commit_path
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
+from optimist.core.transaction.commit_outcome import CommitOutcome
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
@@ -64,10 +65,12 @@ def test_a_lost_answer_whose_version_another_won_is_a_lost_race(table):
     assert adds(table) == ["theirs", "ours"]
 
 
-def test_a_put_made_again_by_the_store_itself_is_found_to_be_ours(table):
-    # The store retries within one call: the first put landed, the second is refused.
+def put_twice(table, then=lambda: None):
+    """Let the store make the next put twice within one call: the second is refused."""
+
     def first_try(path):
         table.store.inner.put_if_absent(path, captured["data"])
+        then()
 
     captured = {}
     put_if_absent = table.store.put_if_absent
@@ -78,9 +81,54 @@ def test_a_put_made_again_by_the_store_itself_is_found_to_be_ours(table):
 
     table.store.put_if_absent = capturing
     table.store.plan(Pause("put_if_absent", When.BEFORE, first_try, name=COMMIT_1))
+
+
+def test_a_put_made_again_by_the_store_itself_is_found_to_be_ours(table):
+    put_twice(table)
     result = append(table)
     assert result.version == 1
     assert adds(table) == ["ours"]
+
+
+@pytest.mark.parametrize("error", [None, FATAL])
+def test_it_is_found_to_be_ours_though_the_log_cannot_be_listed(table, error):
+    fails = Fault("list_from", When.BEFORE, error=error)
+    put_twice(table, lambda: table.store.plan(fails))
+    txn = table.log.start_transaction()
+    result = txn.commit([table.add("ours")], WRITE)
+    assert (result.version, txn.outcome) == (1, CommitOutcome.COMMITTED)
+    assert adds(table) == ["ours"]
+
+
+def test_it_is_found_to_be_ours_though_no_time_is_left(make_table):
+    options = {"spark.databricks.delta.maxCommitAttempts": "0"}
+    table = make_table(store=FaultyLogStore(MemoryLogStore({})), options=options).create()
+    put_twice(table)
+    assert append(table).version == 1
+    assert adds(table) == ["ours"]
+
+
+def test_it_is_unknown_if_the_log_cannot_be_listed_nor_the_commit_be_read(table):
+    fails = [Fault(name, When.BEFORE, error=FATAL) for name in ("list_from", "read_bytes")]
+    put_twice(table, lambda: table.store.plan(*fails))
+    txn = table.log.start_transaction()
+    with pytest.raises(CommitOutcomeUnknownError):
+        txn.commit([table.add("ours")], WRITE)
+    assert txn.outcome is CommitOutcome.UNKNOWN
+    assert table.log.resolve_commit(txn.txn_id).state is CommitState.LANDED
+
+
+def test_another_s_commit_is_found_to_be_another_s_though_the_log_cannot_be_listed(table):
+    def other_commits(path):
+        table.poke(1, [CommitInfo(txn_id="other", is_blind_append=True), table.add("theirs")])
+        table.store.plan(Fault("list_from", When.BEFORE, error=FATAL))
+
+    table.store.plan(Pause("put_if_absent", When.BEFORE, other_commits, name=COMMIT_1))
+    txn = table.log.start_transaction()
+    with pytest.raises(StorageError, match="denied"):
+        txn.commit([table.add("ours")], WRITE)
+    assert txn.outcome is CommitOutcome.NOT_COMMITTED
+    assert adds(table) == ["theirs"]
 
 
 def test_an_unreadable_version_is_reported_as_unknown_and_can_be_resolved(table):
@@ -222,3 +270,4 @@ def test_a_commit_costs_one_put_and_no_read_without_contention(
     # Whether the log still is the one that was read is asked, unless a listing has just told.
     assert table.store.counts["list_from"] == looks
     assert table.store.counts["read_bytes"] == 0
+
