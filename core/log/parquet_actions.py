@@ -28,6 +28,7 @@ __all__ = [
     "AddReader",
     "action_rows",
     "add_batches",
+    "ensure_utf8",
     "has_file_actions",
     "remove_batches",
 ]
@@ -115,8 +116,9 @@ class AddReader:
             groups: The row groups to read; None for all.
 
         Raises:
-            ValueError: An add lacks its path, its size or a part of its vector, or counts bytes or
-                rows below zero. Or a row group unpacks to more than a sound file of this size does.
+            ValueError: An add lacks its path, its size or a part of its vector, counts bytes or
+                rows below zero, or has a path or partition values that are not UTF-8. Or a row
+                group unpacks to more than a sound file of this size does.
         """
         parsed = [name for name, plain in self._parsed if plain in schema.names]
         arrays = _struct_batches(
@@ -130,6 +132,7 @@ class AddReader:
         for array in arrays:
             batch = conform(self._render(array) if parsed else array, schema)
             _ensure_sound(batch)
+            ensure_utf8(batch)
             yield _fill_defaults(_clear_data_change(batch))
 
     def _render(self, array: pa.StructArray) -> pa.StructArray:
@@ -174,6 +177,20 @@ def _ensure_sound(batch: pa.RecordBatch) -> None:
         least = pc.min(count).as_py()
         if least is not None and least < 0:
             raise ValueError(f"an add claims {least} bytes or rows")
+
+
+def ensure_utf8(batch: pa.RecordBatch) -> None:
+    """Refuse a path or a partition value that is not UTF-8, which Parquet may hold and JSON not.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for name in ("path", "partitionValues"):
+        try:
+            if name in batch.schema.names:
+                batch.column(name).validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"the {name} of an add is not UTF-8 ({error})") from None
 
 
 def remove_batches(file: CheckpointFile, size_bytes: int) -> Iterator[pa.RecordBatch]:

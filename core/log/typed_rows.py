@@ -21,7 +21,7 @@ from optimist.core.errors.kinds import MALFORMED_CHECKPOINT
 from optimist.core.log.checkpoint_file import CheckpointFile
 from optimist.core.log.file_table import file_keys
 from optimist.core.log.limits import LogLimits, most_unpacked_bytes, unpacked
-from optimist.core.log.parquet_actions import AddReader
+from optimist.core.log.parquet_actions import AddReader, ensure_utf8
 from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.log.stored_groups import StoredFile, StoredGroup, has_sums
 from optimist.core.plugins.logstore import LogStore
@@ -264,6 +264,7 @@ def _ensure_as_written(batch: pa.RecordBatch, *, is_add: bool) -> None:
         raise ValueError("a file action of a checkpoint changes data")
     if not is_add:
         return
+    ensure_utf8(batch)
     vectors = batch.column("deletionVector").drop_null()
     parts = dict(zip((field.name for field in vectors.type), vectors.flatten(), strict=True))
     given = [batch.column(name) for name in ("size", "partitionValues", "modificationTime")]

@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 from optimist.core.data.column_shape import conform_column
 from optimist.core.data.vectors.deletion_vectors import inline_vector
 from optimist.core.errors import TableError
+from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.names import classic_checkpoint_name, commit_path, v2_checkpoint_name
 from optimist.core.protocol.actions import CommitInfo, DomainMetadata, Protocol
 from optimist.core.schema.types import ArrayType, PrimitiveType
@@ -160,6 +161,34 @@ def test_clustering_columns_of_any_type_leave_the_detail_readable(make_table, co
     text = json.dumps({"clusteringColumns": columns})
     table.poke(1, [DomainMetadata("delta.clustering", text)])
     assert all(type(name) is str for name in table.log.detail().clustering_columns)
+
+
+@pytest.mark.parametrize("text", [b"7777", b"seven"])
+@pytest.mark.parametrize("in_part", [False, True])
+def test_a_checkpoint_with_a_text_that_is_no_utf8_is_passed_over(
+    make_table, monkeypatch, text, in_part
+):
+    if in_part:
+        monkeypatch.setattr(CheckpointReader, "is_small", lambda _: False)
+    table = make_table().create(make_table().add("seven", 7777))
+    table.log.checkpoint()
+    path = f"{table.log.log_path}/{classic_checkpoint_name(0)}"
+    rows = pq.read_table(io.BytesIO(table.store.read_bytes(path)))
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="none", use_dictionary=False, write_statistics=False)
+    assert text in sink.getvalue()
+    data = sink.getvalue().replace(text, b"\xff" + text[1:])
+    table.store.put_overwrite(path, data)
+    found = table.handle().snapshot().in_partitions([{"p": "7777"}])
+    assert found["path"].to_pylist() == ["seven"]  # from the commit
+    table.store.delete(commit_path(table.log.log_path, 0))
+    table.poke(1, [table.add("next")])
+    for ask in (
+        lambda: table.handle().snapshot().in_partitions([{"p": "7777"}]),
+        lambda: table.handle().files(),
+        lambda: table.handle().snapshot().scan("p = 7777").files,
+    ):
+        assert kind_of(ask) == "OPTIMIST_MALFORMED_CHECKPOINT"
 
 
 def test_a_data_file_whose_names_are_no_utf8_is_unreadable_and_nothing_worse(feed_table):
