@@ -20,7 +20,7 @@ from optimist.logstores.azure.errors import AZURE_ANSWERS
 from optimist.logstores.gcs.errors import GCS_ANSWERS
 from optimist.logstores.hdfs.errors import HDFS_ANSWERS
 from optimist.logstores.local.store import NOTHING_DONE
-from optimist.logstores.s3.errors import S3_ANSWERS
+from optimist.logstores.s3.errors import NO_PROXY, S3_ANSWERS
 from optimist.logstores.shared.answer_table import ANY_OTHER, AnswerTable, PutMeaning
 from optimist.logstores.shared.http_answers import NO_ANSWER, NO_TOKEN, NOT_SENT, NOT_TRUSTED
 from optimist.logstores.shared.os_errors import storage_error
@@ -71,6 +71,7 @@ _IN_WORDS = {
     NOT_TRUSTED: "certificate refused",
     NO_ANSWER: "no answer",
     NO_TOKEN: "no token from the credentials",
+    NO_PROXY: "no connection to the proxy",
     ANY_OTHER: "anything else",
 }
 _HEADER = ("answer", "creating", "error", "tried again", "cause")

@@ -25,7 +25,6 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
-    ProxyConnectionError,
 )
 
 from optimist.core.errors import ConfigError, StorageError
@@ -34,6 +33,7 @@ from optimist.core.forking import ForkSafeLock
 from optimist.core.runtime.budget import PerTimeout
 from optimist.core.runtime.clock import Clock
 from optimist.core.runtime.retry import Patience, call_once, call_patiently
+from optimist.core.runtime.unsent_requests import was_proxy_unreachable
 from optimist.core.runtime.whole_answer import is_whole
 from optimist.core.secrets import revealed
 from optimist.locks.dynamodb_options import DynamoDBOptions
@@ -101,7 +101,7 @@ CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
     ),
 }
 
-_NOT_SENT = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
+_NOT_SENT = (ConnectTimeoutError, EndpointConnectionError)
 _NO_CREDENTIALS = (
     CredentialRetrievalError,
     NoCredentialsError,
@@ -333,7 +333,7 @@ def dynamodb_error(error: Exception, *, doing: str, outcome: str = "") -> Storag
             "OPTIMIST_INVALID_CREDENTIALS",
             "no credentials were found; set them, or a profile",
         )
-    elif isinstance(error, _NOT_SENT):
+    elif _was_not_sent(error):
         kind, cause = (
             STORE_UNREACHABLE,
             "the server can't be reached; check the endpoint, the region and the network",
@@ -356,7 +356,11 @@ def is_unanswered(error: Exception) -> bool:
     """Check whether the request may have succeeded although it failed."""
     if isinstance(error, ClientError):
         return _status_of(error) >= 500 and code_of(error) not in CAUSES_BY_CODE
-    return not isinstance(error, _NOT_SENT + _NO_CREDENTIALS)
+    return not (_was_not_sent(error) or isinstance(error, _NO_CREDENTIALS))
+
+
+def _was_not_sent(error: Exception) -> bool:
+    return isinstance(error, _NOT_SENT) or was_proxy_unreachable(error)
 
 
 def code_of(error: Exception) -> str:

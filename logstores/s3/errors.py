@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from botocore.exceptions import ClientError
 
 from optimist.core.errors import StorageError
+from optimist.core.runtime.unsent_requests import was_proxy_unreachable
 from optimist.logstores.shared.answer_table import (
     ANY_OTHER,
     AnswerRow,
@@ -21,7 +22,10 @@ from optimist.logstores.shared.answer_table import (
     error_of_row,
 )
 
-__all__ = ["S3_ANSWERS", "code_of", "s3_error", "s3_row"]
+__all__ = ["NO_PROXY", "S3_ANSWERS", "code_of", "s3_error", "s3_row"]
+
+NO_PROXY = "no-proxy"
+"""The proxy was never reached. Any other `ProxyConnectionError` is a connection that broke."""
 
 S3_ANSWERS = AnswerTable(
     AnswerRow(
@@ -213,7 +217,7 @@ S3_ANSWERS = AnswerTable(
         retryable=True,
     ),
     AnswerRow(
-        ("EndpointConnectionError", "ConnectTimeoutError", "ProxyConnectionError"),
+        ("EndpointConnectionError", "ConnectTimeoutError", NO_PROXY),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNREACHABLE",
         "no connection to {service} could be made",
@@ -317,7 +321,8 @@ def s3_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> 
 
 def _names_of_error(error: Exception) -> Sequence[str]:
     if not isinstance(error, ClientError):
-        return [ancestor.__name__ for ancestor in type(error).__mro__]
+        names = [ancestor.__name__ for ancestor in type(error).__mro__]
+        return [NO_PROXY, *names] if was_proxy_unreachable(error) else names
     code, status = code_of(error)
     of_status = [str(status), f"{status // 100}xx"]
     # The answer to a HEAD has no body, so no code; the SDK gives its status instead.
