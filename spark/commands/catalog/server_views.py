@@ -6,7 +6,6 @@ The server would read a view by its own catalog, where Delta tables have names a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,10 +14,18 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.sql import parts_of_name
+from optimist.spark.commands.catalog.view_types import (
+    ToldType,
+    is_up_cast,
+    plain_text,
+    type_text,
+    writes_decimals,
+)
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import is_on
 from optimist.spark.session.jvm import conf_entries
@@ -28,9 +35,6 @@ __all__ = ["ServerView", "server_view"]
 _ANSI = "spark.sql.ansi.enabled"
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _MEANINGS = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.")
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
-"""Spark's order of numbers: one that stands before another is cast to it in every mode."""
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _DEFAULTS: Mapping[str, str | None] = MappingProxyType(
     {
         "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -56,7 +60,7 @@ class ServerView:
         name: The catalog, the database and the name.
         text: Its query.
         within: The catalog and the database in which the query's names are looked up.
-        columns: The names of its columns, each with its type as SQL.
+        columns: The names of its columns, each with its type as the server describes it.
         query_columns: The query's columns of which they are made.
         mode: How it follows other columns of its tables: `BINDING`, `COMPENSATION`,
             `TYPE EVOLUTION` or `EVOLUTION`.
@@ -66,7 +70,7 @@ class ServerView:
     name: tuple[str, ...]
     text: str
     within: tuple[str, ...]
-    columns: Sequence[tuple[str, str]]
+    columns: Sequence[tuple[str, ToldType]]
     query_columns: Sequence[str]
     mode: str
     confs: Mapping[str, str]
@@ -85,7 +89,7 @@ class ServerView:
         """
         if self.mode == "EVOLUTION":
             return rows
-        found, types = rows.columns, [item.dataType.simpleString() for item in rows.schema]
+        found, types = rows.columns, [item.dataType for item in rows.schema]
         numbered = rows.toDF(*(f"c{at}" for at in range(len(found))))
         taken: set[int] = set()
         columns = []
@@ -97,16 +101,20 @@ class ServerView:
             taken.add(at)
             column = sf.col(f"c{at}")
             if self.mode != "TYPE EVOLUTION":
-                if not _is_up_cast(_plain(types[at]), _plain(kind)):
-                    self._ensure_cast(rows.sparkSession, wanted, types[at])
-                column = column.cast(kind)
+                if not self._is_cast_alike(rows.sparkSession, types[at], kind):
+                    raise self._changed(wanted, [f"{wanted} {plain_text(types[at])}"])
+                column = column.cast(type_text(kind))
             columns.append(column.alias(name))
         return numbered.select(*columns)
 
-    def _ensure_cast(self, spark: SparkSession, column: str, kind: str) -> None:
-        """Refuse a cast that is no up-cast where Spark refuses it, or where it could wrap."""
-        if self.mode == "BINDING" or not is_on(spark, _ANSI):
-            raise self._changed(column, [f"{column} {kind}"])
+    def _is_cast_alike(self, spark: SparkSession, found: DataType, kind: ToldType) -> bool:
+        """Return whether a cast of the session is the one that Spark makes for the view.
+
+        Spark makes up-casts alone, or else casts by the rules of ANSI, whatever the session has.
+        """
+        if not is_up_cast(found, kind):
+            return self.mode != "BINDING" and is_on(spark, _ANSI)
+        return self.mode == "BINDING" or not writes_decimals(found, kind) or is_on(spark, _ANSI)
 
     def ensure_same_confs(self, spark: SparkSession) -> None:
         """Refuse a session in which the query of the view would mean something else.
@@ -156,7 +164,7 @@ def server_view(spark: SparkSession, name: tuple[str, ...]) -> ServerView | None
     told: Mapping[str, Any] = json.loads(row[0])
     if "view_text" not in told:
         return None  # a table has taken its name
-    columns = [(each["name"], _type_text(each["type"])) for each in told["columns"]]
+    columns = [(each["name"], each["type"]) for each in told["columns"]]
     names = [column for column, _ in columns]
     return ServerView(
         name,
@@ -169,48 +177,5 @@ def server_view(spark: SparkSession, name: tuple[str, ...]) -> ServerView | None
     )
 
 
-def _is_up_cast(found: str, wanted: str) -> bool:
-    """Return whether a cast never overflows, so that Spark makes it in each mode of a view.
-
-    Spark makes some more, such as those to text, which are not told here.
-    """
-    if found == wanted:
-        return True
-    if found in _NUMBERS and wanted in _NUMBERS:
-        return _NUMBERS.index(found) < _NUMBERS.index(wanted)
-    narrow, wide = _DECIMAL.fullmatch(found), _DECIMAL.fullmatch(wanted)
-    if narrow is None or wide is None:
-        return False
-    more_digits, more_scale = (int(wide[at]) - int(narrow[at]) for at in (1, 2))
-    return more_digits >= more_scale >= 0
-
-
-def _plain(kind: str) -> str:
-    """Return the text of a type without what only the way of writing adds."""
-    return kind.lower().replace("`", "").replace(" ", "").replace("timestamp_ltz", "timestamp")
-
-
 def _has_meaning(key: str) -> bool:
     return key in _DEFAULTS or key.startswith(_MEANINGS)
-
-
-def _type_text(told: Mapping[str, Any]) -> str:
-    """Return a type as SQL, from the JSON by which Spark describes columns."""
-    name = str(told["name"])
-    if name == "struct":
-        fields = (f"{quoted(each['name'])}: {_type_text(each['type'])}" for each in told["fields"])
-        return f"struct<{', '.join(fields)}>"
-    if name == "array":
-        return f"array<{_type_text(told['element_type'])}>"
-    if name == "map":
-        return f"map<{_type_text(told['key_type'])}, {_type_text(told['value_type'])}>"
-    if name == "decimal":
-        return f"decimal({told['precision']}, {told['scale']})"
-    if name in ("char", "varchar"):
-        return "string"
-    if name == "interval" and "start_unit" in told:
-        start, end = told["start_unit"], told["end_unit"]
-        return f"interval {start}" if start == end else f"interval {start} to {end}"
-    if name == "string" and told.get("collation", "UTF8_BINARY") != "UTF8_BINARY":
-        return f"string collate {told['collation']}"
-    return name
