@@ -18,7 +18,7 @@ from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_choice import FileChoice, Use
 from optimist.core.log.file_table import file_keys, last_per_key, without_keys
 
-__all__ = ["Change", "ChosenFiles", "FileSet", "Load", "Stream"]
+__all__ = ["LARGE_BATCH_ROWS", "Change", "ChosenFiles", "FileSet", "Load", "Stream"]
 
 Result = TypeVar("Result")
 
@@ -26,8 +26,11 @@ Change: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 Load: TypeAlias = Callable[[Change], tuple[pa.RecordBatch, ...]]
 Stream: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 
-_LARGE_BATCH_ROWS = 16_384
+LARGE_BATCH_ROWS = 16_384
+"""From how many rows on a batch of actions is reconciled before sets take it."""
+
 _MAX_RECENT = 64
+_MAX_LARGE = 8
 _MAX_BATCH_BYTES = 1 << 30
 _KEPT_ROWS = 4_096
 
@@ -72,12 +75,18 @@ class FileSet:
         self._parts = (_Base(load, stream=stream, chosen=chosen).used_by(self), _NOTHING_WAITS)
         self._lock = ForkSafeLock()
 
-    def with_actions(self, actions: pa.RecordBatch) -> FileSet:
-        """Return the set after a batch of `ACTIONS_SCHEMA`, at a cost independent of its size."""
+    def with_actions(self, actions: pa.RecordBatch, *, are_distinct: bool = False) -> FileSet:
+        """Return the set after a batch of `ACTIONS_SCHEMA`, at a cost independent of its size.
+
+        Args:
+            actions: Adds and removes in order.
+            are_distinct: Whether no two of them are known to have the same key.
+        """
         changed = FileSet(self._schema, of_adds=self._of_adds)
         base, waiting = self._parts
         needed = actions.select(["isAdd", *self._schema.names])
-        changed._parts = (base.used_by(changed), waiting.with_batch(needed))
+        after = waiting.with_large(needed) if are_distinct else waiting.with_batch(needed)
+        changed._parts = (base.used_by(changed), after)
         return changed
 
     @property
@@ -145,7 +154,7 @@ class FileSet:
         if not base.is_loaded:
             return None
         merged = waiting.reconciled()
-        touched = [file_keys(actions) for actions in merged]
+        touched = _keys_of_each(merged, base)
         chunks = [chunk.only(keys).without(touched) for chunk in base.chunks()]
         chunks += [chunk.only(keys) for chunk in self._files_entering(merged, touched)]
         return pa.Table.from_batches([chunk.batch for chunk in chunks], schema=self._schema)
@@ -175,7 +184,7 @@ class FileSet:
 
     def _reconcile(self, base: _Base, waiting: _Waiting) -> tuple[_Chunk, ...]:
         merged = waiting.reconciled()
-        touched = [file_keys(actions) for actions in merged]
+        touched = _keys_of_each(merged, base)
         chunks = [*base.chunks_without(touched, self), *self._files_entering(merged, touched)]
         return _merge_small_chunks([chunk for chunk in chunks if chunk.batch.num_rows])
 
@@ -185,9 +194,11 @@ class FileSet:
         """Yield the files that each batch of actions puts into the set and later ones keep."""
         for index, actions in enumerate(merged):
             arrived = actions.column("isAdd")
-            entering = actions.filter(arrived if self._of_adds else pc.invert(arrived))
-            added = _Chunk(entering.select(self._schema.names))
-            yield added.without(touched[index + 1 :])
+            enters = arrived if self._of_adds else pc.invert(arrived)
+            files = actions.select(self._schema.names)
+            # As after CLONE, all files of a batch may enter: then it is not copied.
+            entering = files if enters.true_count == len(enters) else files.filter(enters)
+            yield _Chunk(entering).without(touched[index + 1 :])
 
 
 class _Chunk:
@@ -240,6 +251,11 @@ class _Base:
     @property
     def is_loaded(self) -> bool:
         return self._load is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no files."""
+        return self.is_loaded and not self._chunks
 
     @property
     def stream(self) -> Stream | None:
@@ -303,19 +319,32 @@ class _Waiting:
 
     def with_batch(self, batch: pa.RecordBatch) -> _Waiting:
         recent = (*self._recent, batch)
-        if len(recent) < _MAX_RECENT and batch.num_rows < _LARGE_BATCH_ROWS:
+        if len(recent) < _MAX_RECENT and batch.num_rows < LARGE_BATCH_ROWS:
             return _Waiting(self._merged, recent)
         merged = _merge_to_few(recent)
         return _Waiting(_merge_tail((*self._merged, *merged), _last_of_each_key))
 
+    def with_large(self, batch: pa.RecordBatch) -> _Waiting:
+        """Return the same with a large batch that has each key once, and is not copied."""
+        merged = (*self._merged, *_merge_to_few(self._recent), batch)
+        if len(merged) > _MAX_LARGE:
+            merged = _merge_tail(merged, _last_of_each_key)
+        return _Waiting(merged)
+
     def reconciled(self) -> list[pa.RecordBatch]:
-        """Return as few batches as possible, with only the last row of each key within a batch."""
-        if not self._recent and len(self._merged) < 2:  # a single batch is reconciled already
+        """Return few batches, with only the last row of each key within a batch."""
+        if not self._recent:  # the others are reconciled already, and few
             return list(self._merged)
         return _merge_to_few((*self._merged, *self._recent))
 
 
 _NOTHING_WAITS = _Waiting()
+
+
+def _keys_of_each(merged: Sequence[pa.RecordBatch], base: _Base) -> list[pa.Array]:
+    """Return the keys of each batch of actions, or none if there is nothing before them."""
+    is_alone = len(merged) == 1 and base.is_empty
+    return [] if is_alone else [file_keys(actions) for actions in merged]
 
 
 def _merge_tail(
@@ -356,7 +385,7 @@ def _fits_one_batch(batches: list[pa.RecordBatch]) -> bool:
 def _merge_small_chunks(chunks: list[_Chunk]) -> tuple[_Chunk, ...]:
     """Merge small batches at the end as in `_merge_tail`, and never copy large ones."""
     large = len(chunks)
-    while large and chunks[large - 1].batch.num_rows < _LARGE_BATCH_ROWS:
+    while large and chunks[large - 1].batch.num_rows < LARGE_BATCH_ROWS:
         large -= 1
     small = _merge_tail(tuple(chunk.batch for chunk in chunks[large:]), _concat)
     untouched = {id(chunk.batch): chunk for chunk in chunks}

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.log.file_lines import add_lines, distinct_partitions, remove_lines
-from optimist.core.log.file_table import ACTIONS_SCHEMA
+from optimist.core.log.file_table import ACTIONS_SCHEMA, canonical_paths
+from optimist.core.log.segment import LogSegment
+from optimist.core.plugins.logstore import LogStore
 
-__all__ = ["ManyFiles"]
+__all__ = ["FilesOrigin", "ManyFiles"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FilesOrigin:
+    """The version from which a commit has taken all of its files, in the order of that version.
+
+    Attributes:
+        store: The store of its log.
+        segment: The files of the log that make it up.
+    """
+
+    store: LogStore
+    segment: LogSegment
+
+
+@dataclass(frozen=True, eq=False)
 class ManyFiles:
     """All adds and removes of one commit, each of which changes data.
 
@@ -21,14 +38,22 @@ class ManyFiles:
         added: The files that it adds, columns of `FILES_SCHEMA`.
         removed: The files that it removes, as added, columns of `FILES_SCHEMA`.
         removed_at_ms: The time of their removal, in epoch milliseconds.
+        origin: Where the added files were taken from, statistics included, if they were.
     """
 
     added: pa.Table
     removed: pa.Table
     removed_at_ms: int
+    origin: FilesOrigin | None = None
 
     def __len__(self) -> int:
         return int(self.added.num_rows + self.removed.num_rows)
+
+    @cached_property
+    def has_distinct_paths(self) -> bool:
+        """Whether no two added files, and no two removed ones, have the same path."""
+        sides = (canonical_paths(side["path"]) for side in (self.added, self.removed))
+        return all(pc.count_distinct(paths).as_py() == len(paths) for paths in sides)
 
     def partitions(self) -> list[dict[str, str | None]]:
         """Return the values of the files' partition columns, each combination once."""

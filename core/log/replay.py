@@ -23,12 +23,13 @@ from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.compacted import NotReconciledError, ensure_reconciled, is_compacted
 from optimist.core.log.file_choice import FileChoice, Use
-from optimist.core.log.file_set import Change, FileSet
+from optimist.core.log.file_set import LARGE_BATCH_ROWS, Change, FileSet
 from optimist.core.log.file_table import (
     ACTIONS_SCHEMA,
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     file_actions_batch,
+    last_per_key,
 )
 from optimist.core.log.limits import DEFAULT_LIMITS, LogLimits, ensure_readable_size
 from optimist.core.log.segment import LogSegment, older_segment
@@ -243,12 +244,21 @@ def _told_files(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     return told_while_opening("files", batches, count=lambda batch: batch.num_rows)
 
 
-def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
-    """Return the state after adds and removes in order, a batch of `ACTIONS_SCHEMA`."""
+def with_files(state: LogState, actions: pa.RecordBatch, *, are_distinct: bool = False) -> LogState:
+    """Return the state after adds and removes in order, a batch of `ACTIONS_SCHEMA`.
+
+    Args:
+        state: The state before.
+        actions: The adds and removes.
+        are_distinct: Whether no two of them are known to have the same key.
+    """
+    is_large = actions.num_rows >= LARGE_BATCH_ROWS
+    if is_large and not are_distinct:  # once for both sets
+        actions = last_per_key(actions)
     return replace(
         state,
-        files=state.files.with_actions(actions),
-        tombstones=state.tombstones.with_actions(actions),
+        files=state.files.with_actions(actions, are_distinct=is_large),
+        tombstones=state.tombstones.with_actions(actions, are_distinct=is_large),
     )
 
 

@@ -36,6 +36,12 @@ class KnownCommit:
     files: ManyFiles | None = None
     read: ReadFiles | None = None
 
+    @property
+    def has_distinct_files(self) -> bool:
+        """Whether no two adds, and no two removes of it, are known to name the same file."""
+        is_alone = not any(isinstance(each, AddFile | RemoveFile) for each in self.actions)
+        return self.files is not None and is_alone and self.files.has_distinct_paths
+
 
 def file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
     """Yield the adds and removes of commits in order, as batches of `ACTIONS_SCHEMA`.

@@ -174,8 +174,9 @@ class Snapshot(VersionRows):
             table = table.after(commit.actions)
         state = replace(self._state, table=table)
         batches = list(file_actions(commits))
+        are_distinct = all(commit.has_distinct_files for commit in commits)
         for batch in batches:
-            state = with_files(state, batch)
+            state = with_files(state, batch, are_distinct=are_distinct)
         base = self.segment or LogSegment(self.log_path, -1, None, (), None)
         return Snapshot(
             self.table_path,

@@ -44,12 +44,13 @@ def _row_with(files: pa.Table, columns: list[str]) -> int:
 
 def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
     """Find files that are added twice, removed twice, or both added and removed."""
-    both = pc.is_in(table_keys(files.added), value_set=table_keys(files.removed))
-    hits = (
-        (files.added, both),
-        (files.added, _find_repeated(canonical_paths(files.added["path"]))),
-        (files.removed, _find_repeated(canonical_paths(files.removed["path"]))),
-    )
+    hits = []
+    if files.added.num_rows and files.removed.num_rows:
+        both = pc.is_in(table_keys(files.added), value_set=table_keys(files.removed))
+        hits.append((files.added, both))
+    if not files.has_distinct_paths:
+        sides = (files.added, files.removed)
+        hits += [(side, _find_repeated(canonical_paths(side["path"]))) for side in sides]
     for side, is_hit in hits:
         found = canonical_paths(side["path"].filter(is_hit)).slice(0, _NAMED_FILES)
         if len(found):
@@ -58,8 +59,6 @@ def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
 
 
 def _find_repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    if pc.count_distinct(paths).as_py() == len(paths):
-        return pa.repeat(pa.scalar(False), len(paths))
     counts = paths.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     return pc.is_in(paths, value_set=repeated)
