@@ -34,6 +34,7 @@ __all__ = [
     "CopiedGroup",
     "base_rows",
     "changes_since_checkpoint",
+    "one_batch",
     "sorted_base",
 ]
 
@@ -80,7 +81,7 @@ def changes_since_checkpoint(
         return None
     state = with_commits(LogState.empty(), store, segment.commits, limits)
     added, removed = (files.table().combine_chunks() for files in (state.files, state.tombstones))
-    batches = [_one_batch(table) for table in (added, removed)]
+    batches = [one_batch(table) for table in (added, removed)]
     touched = pa.concat_arrays([file_keys(batch) for batch in batches])
     return Changes(batches[0], batches[1], touched)
 
@@ -215,7 +216,8 @@ def base_rows(
         raise not_continued(files[0].path, error) from error
 
 
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table, uncopied if they are one batch already."""
     batches = table.to_batches()
     if not batches:
         return pa.RecordBatch.from_pylist([], schema=table.schema)

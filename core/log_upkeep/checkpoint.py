@@ -44,6 +44,7 @@ from optimist.core.errors.kinds import (
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from optimist.core.log.limits import LogLimits
+from optimist.core.log.many_files import FilesOrigin
 from optimist.core.log.names import (
     LogFileKind,
     classic_checkpoint_name,
@@ -111,7 +112,7 @@ def write_checkpoint(
     options: EngineOptions,
     clock: Clock,
     progress: Progress | None = None,
-    continues: bool = True,
+    origin: FilesOrigin | None = None,
 ) -> LastCheckpoint:
     """Write the snapshot's version as a checkpoint, then `_last_checkpoint`.
 
@@ -125,8 +126,7 @@ def write_checkpoint(
         options: The engine's options.
         clock: The source of time.
         progress: Called after each batch of files.
-        continues: Whether to read the commits since the checkpoint before again, and the rest from
-            that checkpoint. False is cheaper if the files are in memory anyway.
+        origin: Where all files of the version were taken from by its last commit, if they were.
 
     Raises:
         TableNotFoundError: The snapshot has no table.
@@ -155,7 +155,7 @@ def write_checkpoint(
     start_s = clock.monotonic_s()
     job = _Job(store, snapshot, options, clock, progress)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic
-    last = _write_in_some_way(write, Way(continues=continues))
+    last = _write_in_some_way(write, Way(origin=origin))
     if job.is_newest or not _is_overtaken(store, snapshot):
         write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
@@ -452,6 +452,9 @@ def _next_way(way: Way, error: OptimistError) -> Way | None:
         return replace(way, typed_partitions=False)
     if not isinstance(error, LogFileNotFoundError) and error.kind not in _UNREADABLE:
         return None
+    if way.origin is not None:
+        _LOG.info("The files are read without the checkpoint that they come from: %s", error)
+        return replace(way, origin=None)
     if way.continues:
         _LOG.info("The checkpoint before can't be continued, so all files are read: %s", error)
         return replace(way, continues=False)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from optimist.core.log.file_sizes import ensure_possible
 from optimist.core.log.file_table import TOMBSTONES_SCHEMA
 from optimist.core.log.limits import LogLimits
+from optimist.core.log.many_files import FilesOrigin
 from optimist.core.log.names import LogFileKind
 from optimist.core.log.typed_rows import TypedFile
 from optimist.core.log_upkeep.base_checkpoint import (
@@ -25,6 +26,7 @@ from optimist.core.log_upkeep.base_checkpoint import (
 from optimist.core.log_upkeep.checkpoint_layout import Layout
 from optimist.core.log_upkeep.external_sort import ExternalSort, filled, regrouped
 from optimist.core.log_upkeep.spooled_parquet import example_file
+from optimist.core.log_upkeep.taken_rows import taken_rows
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import Action, action_to_dict
 from optimist.core.snapshot import Snapshot
@@ -44,12 +46,15 @@ class Way:
     Attributes:
         typed_partitions: Whether partition values are also written with their types.
         continues: Whether rows are taken over from the checkpoint before, if it is of this engine.
+        origin: Where all files of the version were taken from by its last commit, if they were. The
+            checkpoint there may have their typed columns.
         in_memory: Whether all files are read into memory first. If the checkpoint before is
             damaged, only such a read finds a replacement.
     """
 
     typed_partitions: bool = True
     continues: bool = True
+    origin: FilesOrigin | None = None
     in_memory: bool = False
 
 
@@ -157,8 +162,10 @@ def rows_of(
         )
 
     def adds() -> Iterator[pa.RecordBatch | CopiedGroup]:
-        continued = None
-        if way.continues:
+        continued: Iterator[pa.RecordBatch | CopiedGroup] | None = None
+        if way.origin is not None:
+            continued = taken_rows(snapshot.files, way.origin, layout, limits, group_rows)
+        if continued is None and way.continues:
             continued = _continued(store, snapshot, layout, limits, group_rows)
         if continued is not None:
             return continued

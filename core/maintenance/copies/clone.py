@@ -152,7 +152,8 @@ def _commit_clone(
         files = _files_of_clone(txn, request, source, written)
         source.ensure_unchanged()
         done = _clone_result(txn, request, source)
-        added = ManyFiles(_clear_row_ids(files), files.slice(0, 0), txn.table.clock.now_ms())
+        now_ms = txn.table.clock.now_ms()
+        added = ManyFiles(_clear_row_ids(files), files.slice(0, 0), now_ms, source.origin)
         written.commit_large(txn, domains, _clone_operation(done, request, source), added)
     return done
 

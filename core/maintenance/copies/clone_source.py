@@ -18,6 +18,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.log.file_table import files_table
+from optimist.core.log.many_files import FilesOrigin
 from optimist.core.maintenance.convert.conversion_commit import (
     ICEBERG,
     PARQUET,
@@ -50,6 +51,7 @@ class CloneContent:
         files: The source's files, as rows of `FILES_SCHEMA` with the paths of the source's log.
         version: The source's version; -1 if it has none.
         domains: The source's metadata domains.
+        origin: The version of the files, if a Delta log has them.
         ensure_unchanged: Lists files again that no log protects; raises a `UsageError` if somebody
             has written to them meanwhile.
     """
@@ -59,6 +61,7 @@ class CloneContent:
     files: pa.Table
     version: int = _NO_VERSION
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    origin: FilesOrigin | None = None
     ensure_unchanged: Callable[[], None] = lambda: None
 
 
@@ -140,8 +143,14 @@ class VersionSource(CloneSource):
             ensure_files_there(self.table, found.version, found.files, "Clone a newer version.")
         if is_copied:
             ensure_own_rows(self.table, found, found.files, "CLONE")
+        segment = found.segment
         return CloneContent(
-            found.metadata, found.protocol, found.files, found.version, found.domain_metadata
+            found.metadata,
+            found.protocol,
+            found.files,
+            version=found.version,
+            domains=found.domain_metadata,
+            origin=None if segment is None else FilesOrigin(self.table.store, segment),
         )
 
 

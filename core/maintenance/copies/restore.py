@@ -26,7 +26,7 @@ from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors.short_repr import short_repr
 from optimist.core.log.file_table import table_keys
-from optimist.core.log.many_files import ManyFiles
+from optimist.core.log.many_files import FilesOrigin, ManyFiles
 from optimist.core.maintenance.copies.files_there import ensure_files_there
 from optimist.core.maintenance.copies.restored_metadata import restored_domains, restored_metadata
 from optimist.core.maintenance.copies.restored_row_ids import restored_mark, with_restored_ids
@@ -138,7 +138,10 @@ def restore(
         removed_files_size=exact_sum(to_remove["size"]),
         restored_files_size=exact_sum(to_add["size"]),
     )
-    files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms())
+    origin = None
+    if target.segment is not None and to_add.num_rows == target.num_files:
+        origin = FilesOrigin(txn.table.store, target.segment)
+    files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms(), origin)
     txn.commit_large(
         (*domains, *restored_mark(target, current)), _restore_operation(done, to), files=files
     )

@@ -102,7 +102,7 @@ class CheckpointHook:
             snapshot,
             options=options,
             clock=clock,
-            continues=not committed.is_large,
+            origin=committed.files.origin if committed.files else None,
         )
         written = written_checkpoint(committed.table.log_path, last, clock.now_ms())
         self._take_up(snapshot.known_log, written)
