@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 
 from optimist.core.data.intents.intents import Intent, begin_intent
@@ -48,6 +49,7 @@ class CommitFiles:
         self._directories: list[str] = []
         self._files: list[AddFile | AddCDCFile] = []
         self._paths: list[str] = []
+        self._process = os.getpid()
 
     def announce(self) -> None:
         """Tell VACUUM once that files are about to be written.
@@ -87,20 +89,28 @@ class CommitFiles:
         self._paths += other._paths
 
     def settle(self, outcome: CommitOutcome) -> None:
-        """Remove the files or keep them, by what is known of their commit."""
+        """Remove the files or keep them, by what is known of their commit.
+
+        In a forked child this does nothing: they are the parent's, which may commit them.
+        """
         if outcome is CommitOutcome.NOT_COMMITTED:
             self.remove()
         if outcome in (CommitOutcome.NOT_COMMITTED, CommitOutcome.COMMITTED):
             self.release()
 
     def release(self) -> None:
-        """End the intent: the files are in the table, or gone."""
-        if self._intent is not None:
+        """End the intent: the files are in the table, or gone. Does nothing in a forked child."""
+        if self._intent is not None and self._process == os.getpid():
             self._intent.end()
             self._intent = None
 
     def remove(self) -> None:
-        """Remove all files, as far as that works: the error at hand must not be hidden."""
+        """Remove all files, as far as that works: the error at hand must not be hidden.
+
+        Does nothing in a forked child.
+        """
+        if self._process != os.getpid():
+            return
         for directory in self._directories:
             self._remove_directory(directory)
         if self._files:

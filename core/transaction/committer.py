@@ -20,7 +20,7 @@ from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.prepare import Draft
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["CommitRequest", "Committer", "ended_transaction"]
+__all__ = ["CommitRequest", "Committer", "ended_transaction", "forked_transaction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,18 @@ def ended_transaction(committer: Committer) -> UsageError:
     return UsageError(
         f"The transaction has ended {_describe_end(committer)}, and can't be used again. Start a "
         "new transaction.",
+        kind="OPTIMIST_TRANSACTION_FAILED",
+    )
+
+
+def forked_transaction() -> UsageError:
+    """Return the error for the use of a transaction of the parent in a forked child.
+
+    Both would commit under one id. Whoever comes second would take the other's commit for its own.
+    """
+    return UsageError(
+        "The transaction was begun by the process that this one was forked from, and is that "
+        "process's to commit. Nothing was written. Begin another one.",
         kind="OPTIMIST_TRANSACTION_FAILED",
     )
 

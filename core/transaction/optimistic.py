@@ -17,6 +17,7 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -40,7 +41,12 @@ from optimist.core.transaction import prepare
 from optimist.core.transaction.commit_files import CommitFiles
 from optimist.core.transaction.commit_lock import is_commit_lock_enabled, lock_commit_if_enabled
 from optimist.core.transaction.commit_outcome import CommitOutcome
-from optimist.core.transaction.committer import CommitRequest, Committer, ended_transaction
+from optimist.core.transaction.committer import (
+    CommitRequest,
+    Committer,
+    ended_transaction,
+    forked_transaction,
+)
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.reads import Reads, ReadTracker
 from optimist.core.transaction.hooks.hooks import PostCommitHook
@@ -51,7 +57,7 @@ __all__ = ["OptimisticTransaction"]
 
 
 class OptimisticTransaction:
-    """One transaction on one table. Single use, and for one thread.
+    """One transaction on one table. Single use, and for one thread of the process that began it.
 
     Get one from `DeltaLog.start_transaction`. It sees the version it started from and nothing
     later. Conflicts of its commit are judged by what was read through its own methods; a read by
@@ -91,6 +97,7 @@ class OptimisticTransaction:
         self._pending = pending or PendingMetadata(table, snapshot)
         self._hooks: list[PostCommitHook] = []
         self._is_closed = False
+        self._process = os.getpid()
 
     @property
     def zone(self) -> str:
@@ -447,6 +454,8 @@ class OptimisticTransaction:
         return CommitRequest(draft, reads, tags, self._hooks, written)
 
     def _ensure_open(self) -> None:
+        if self._process != os.getpid():
+            raise forked_transaction()
         if self._is_closed:
             raise ended_transaction(self._committer)
 

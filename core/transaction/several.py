@@ -22,7 +22,7 @@ from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_outcome import CommitOutcome
-from optimist.core.transaction.committer import Committer, ended_transaction
+from optimist.core.transaction.committer import Committer, ended_transaction, forked_transaction
 from optimist.core.transaction.conflicts.reads import ReadTracker
 from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, are_same_but_for_marks
@@ -167,11 +167,7 @@ class SeveralSteps:
 
     def _ensure_open(self) -> None:
         if self._process != os.getpid():
-            raise UsageError(
-                "The transaction was begun by the process that this one was forked from, and is "
-                "that process's to commit. Nothing was written. Begin another one.",
-                kind="OPTIMIST_TRANSACTION_FAILED",
-            )
+            raise forked_transaction()
         if self._is_closed:
             raise ended_transaction(self._committer)
 
