@@ -97,7 +97,9 @@ def page() -> str:
             _local_rows(),
             "The answer is the `errno`.\n"
             "'Creating' applies after the link was tried; earlier failures wrote nothing.\n"
-            "If the directory can't be synced after the link, the outcome is `UNKNOWN`.",
+            "If the directory can't be synced after the link, the outcome is `UNKNOWN`.\n"
+            "Without hard links the file is renamed; if that fails and the source is gone, the "
+            "outcome is `UNKNOWN`, too.",
         ),
         _section(
             "Arbiter in DynamoDB",

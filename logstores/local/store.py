@@ -294,9 +294,13 @@ class LocalLogStore(LogStore):
         self._ensure_renames_exclusively(os.path.dirname(target))
         try:
             rename_exclusively(temporary, target)
-        except FileExistsError:
-            return PutOutcome.EXISTS
         except OSError as error:
+            # A client of a network disk repeats a request whose answer was lost. If the first was
+            # carried out, the second finds no source. Only the file itself shows whose it is.
+            if not os.path.lexists(temporary):
+                return PutOutcome.UNKNOWN
+            if isinstance(error, FileExistsError):
+                return PutOutcome.EXISTS
             if error.errno in NOTHING_DONE | _NO_EXCLUSIVE_RENAME:
                 raise
             return PutOutcome.UNKNOWN

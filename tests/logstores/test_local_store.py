@@ -77,8 +77,9 @@ def test_without_hard_links_the_exclusive_rename_creates(store, path, monkeypatc
 
 
 def test_exclusive_rename_loses_to_a_file_that_came_after_the_first_look(store, path, monkeypatch):
+    exists = os.path.lexists
     monkeypatch.setattr(os, "link", fail_with(errno.EPERM))
-    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    monkeypatch.setattr(os.path, "lexists", lambda name: name != path and exists(name))
     Path(path).write_bytes(b"winner")
     assert store.put_if_absent(path, b"loser") is PutOutcome.EXISTS
     assert Path(path).read_bytes() == b"winner"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import LocalLogStore
 from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
@@ -31,6 +32,34 @@ class TestLocalLogStoreWithoutHardLinks(LogStoreSuite):
 
     def poke(self, path, data):
         Path(path).write_bytes(data)
+
+
+@pytest.mark.parametrize("code", [errno.ENOENT, errno.EEXIST, errno.EIO])
+def test_rename_that_was_sent_twice_has_no_known_outcome(tmp_path, monkeypatch, code):
+    """Clients of network disks repeat a request whose answer was lost, and tell the last answer."""
+
+    def rename_twice(source, target):
+        rename_exclusively(source, target)
+        raise OSError(code, os.strerror(code), source)
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr("optimist.logstores.local.store.rename_exclusively", rename_twice)
+    path = tmp_path / "0.json"
+    assert LocalLogStore().put_if_absent(str(path), b"ours") is PutOutcome.UNKNOWN
+    assert path.read_bytes() == b"ours"
+    assert [each.name for each in tmp_path.iterdir()] == ["0.json"]
+
+
+def test_rename_into_a_directory_that_is_gone_may_have_been_done(tmp_path, monkeypatch):
+    def rename(source, target):
+        (tmp_path / "log").rename(tmp_path / "moved")
+        rename_exclusively(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr("optimist.logstores.local.store.rename_exclusively", rename)
+    (tmp_path / "log").mkdir()
+    outcome = LocalLogStore().put_if_absent(str(tmp_path / "log" / "0.json"), b"ours")
+    assert outcome is PutOutcome.UNKNOWN
 
 
 def test_rename_moves_to_a_free_name(tmp_path):
