@@ -22,7 +22,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optimist.core.errors import (
     LogFileNotFoundError,
@@ -47,12 +46,18 @@ class FileToCreate(ABC):
 
     Attributes:
         path: The path of the new file.
-        has_rivals: Whether others may create a file of this name. If nobody else can, `EXISTS` may
-            mean that our own request arrived twice, so the engine reads the file back then, too.
     """
 
     path: str
-    has_rivals: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def doubts_exists(self) -> bool:
+        """Whether `EXISTS` is read back even if it is the first answer.
+
+        A proxy may send one request twice, so that the second meets our own file. A caller that
+        looks later whose file it was need not look now.
+        """
 
     @abstractmethod
     def put(self, store: LogStore) -> PutOutcome:
@@ -124,8 +129,13 @@ def _create(
             continue
         if outcome is PutOutcome.CREATED:
             return outcome
-        if outcome is PutOutcome.EXISTS and file.has_rivals and not was_unknown:
+        if outcome is PutOutcome.EXISTS and not (file.doubts_exists or was_unknown):
             return outcome
+        if outcome is PutOutcome.UNKNOWN:
+            _LOG.warning(
+                "The store gave no clear answer while creating %s. The file is read back.",
+                without_secrets(file.path),
+            )
         was_unknown = True
         settled = _settle(store, file, policy, clock)
         if settled is not None:
@@ -157,10 +167,6 @@ def _settle(
     store: LogStore, file: FileToCreate, policy: RetryPolicy, clock: Clock
 ) -> PutOutcome | None:
     """Read the file back: `CREATED` if it is ours, `EXISTS` if another's, None if absent."""
-    _LOG.warning(
-        "The store gave no clear answer while creating %s. The file is read back.",
-        without_secrets(file.path),
-    )
     problem: Exception | None = None
     for _ in _retries(policy, clock):
         try:

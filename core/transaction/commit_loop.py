@@ -283,7 +283,7 @@ class CommitLoop:
             self.unanswered = None
             raise
         if outcome is PutOutcome.EXISTS:
-            self._is_winner_unseen = True
+            self._is_winner_unseen = not file.doubts_exists
             self.unanswered = None
         return outcome
 

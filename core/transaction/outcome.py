@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.plugins.creation import FileToCreate, create_file
@@ -35,7 +34,15 @@ class VersionFile(FileToCreate):
     version: int
     txn_id: str
     has_commit_info: bool
-    has_rivals: ClassVar[bool] = True
+
+    @property
+    def doubts_exists(self) -> bool:
+        """See `FileToCreate.doubts_exists`.
+
+        The commit loop reads the winner, whose commitInfo tells. Without commitInfo only the bytes
+        tell.
+        """
+        return not self.has_commit_info
 
     def put(self, store: LogStore) -> PutOutcome:
         """See `FileToCreate.put`."""

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, cast
+from typing import Any, BinaryIO, cast
 
 from pyarrow import fs
 
@@ -159,7 +159,10 @@ class _DataFile(FileToCreate):
     """A spooled file. Nobody else uses its name, so a file there with the same bytes is ours."""
 
     content: BinaryIO
-    has_rivals: ClassVar[bool] = False
+
+    @property
+    def doubts_exists(self) -> bool:
+        return True
 
     def put(self, store: LogStore) -> PutOutcome:
         return store.put_data_file(self.path, self.content)
