@@ -270,4 +270,3 @@ def test_a_commit_costs_one_put_and_no_read_without_contention(
     # Whether the log still is the one that was read is asked, unless a listing has just told.
     assert table.store.counts["list_from"] == looks
     assert table.store.counts["read_bytes"] == 0
-
