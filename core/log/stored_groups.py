@@ -5,14 +5,15 @@ a row group do not depend on where they are in a file. Only the footer and the p
 places: these are moved, and everything else stays as it is.
 
 Bytes that nobody decodes would carry damage on from file to file. So a row group is only taken over
-if each of its pages has a checksum.
+if each of its pages has a checksum. A footer has none. But what it says of a row group, the page
+index says of each page, and the two must agree.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, TypeAlias
 from zlib import crc32
@@ -28,7 +29,7 @@ from optimist.core.values.thrift_values import (
     write_struct,
 )
 
-__all__ = ["MAGIC", "StoredFile", "StoredGroup", "has_sums", "write_tail"]
+__all__ = ["MAGIC", "StoredFile", "StoredGroup", "has_sums", "is_as_indexed", "write_tail"]
 
 _Places: TypeAlias = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
@@ -44,6 +45,9 @@ _OFFSETS_PLACE, _OFFSETS_LENGTH, _BOUNDS_PLACE, _BOUNDS_LENGTH = 4, 5, 6, 7
 _CODEC, _NUM_BYTES, _DATA_PLACE, _DICTIONARY_PLACE = 4, 7, 9, 11
 _PAGES, _PAGE_PLACE = 1, 1
 _PAGE_BYTES, _PAGE_SUM = 3, 4
+_STATISTICS, _NULLS, _HIGH, _LOW = 12, 3, 5, 6
+_NULL_PAGES, _PAGE_LOWS, _PAGE_HIGHS, _PAGE_NULLS = 1, 2, 3, 5
+_IS_TRUE = 1
 _OF_CHUNKS = frozenset(range(_CHUNK_PLACE, _BOUNDS_LENGTH + 1))
 _NOT_OF_META = frozenset({10, 14, 15})
 """Index pages and Bloom filters, which have places of their own."""
@@ -195,6 +199,48 @@ def has_sums(group: StoredGroup) -> bool:
     return True
 
 
+def is_as_indexed(group: StoredGroup, bounded: Collection[int]) -> bool:
+    """Return whether the footer says of a row group's columns what its page index says of them.
+
+    Args:
+        group: The row group.
+        bounded: The numbers of the columns whose bounds must be in the page index.
+
+    Raises:
+        ValueError, LookupError: The page index is damaged.
+    """
+    struct, _ = read_struct(group.footer)
+    return all(
+        _agrees(_value(chunk, _CHUNK_META), pages, is_bounded=number in bounded)
+        for number, (chunk, (pages, _)) in enumerate(
+            zip(_elements(struct, _CHUNKS), group.index, strict=True)
+        )
+    )
+
+
+def _agrees(meta: Struct, pages: bytes, *, is_bounded: bool) -> bool:
+    """Compare the statistics of a column with those of its pages: a bound is that of some page."""
+    statistics = _value(meta, _STATISTICS) if _STATISTICS in meta else {}
+    bounds = [(_LOW, _PAGE_LOWS), (_HIGH, _PAGE_HIGHS)] if is_bounded else []
+    bounds = [(field, of_pages) for field, of_pages in bounds if field in statistics]
+    if not pages:
+        return not bounds
+    index, _ = read_struct(pages)
+    nulls = _NULLS in statistics and _PAGE_NULLS in index
+    if nulls and _value(statistics, _NULLS) != sum(_elements(index, _PAGE_NULLS)):
+        return False
+    are_null = _elements(index, _NULL_PAGES)
+    return all(
+        _value(statistics, field)
+        in [
+            bound
+            for bound, is_null in zip(_elements(index, of_pages), are_null, strict=True)
+            if is_null != _IS_TRUE
+        ]
+        for field, of_pages in bounds
+    )
+
+
 def write_tail(
     write: Callable[[bytes], object],
     footer: Struct,
@@ -296,8 +342,8 @@ def _span(chunk: Struct) -> tuple[int, int]:
     return min(place for place in places if place), _value(meta, _NUM_BYTES)
 
 
-def _elements(struct: Struct, field: int) -> list[Struct]:
-    found: list[Struct] = _value(struct, field)[1]
+def _elements(struct: Struct, field: int) -> list[Any]:
+    found: list[Any] = _value(struct, field)[1]
     return found
 
 

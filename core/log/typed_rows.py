@@ -23,7 +23,7 @@ from optimist.core.log.file_table import file_keys
 from optimist.core.log.limits import LogLimits, most_unpacked_bytes, unpacked
 from optimist.core.log.parquet_actions import AddReader, ensure_utf8
 from optimist.core.log.parquet_batches import bounded_batches
-from optimist.core.log.stored_groups import StoredFile, StoredGroup, has_sums
+from optimist.core.log.stored_groups import StoredFile, StoredGroup, has_sums, is_as_indexed
 from optimist.core.plugins.logstore import LogStore
 
 __all__ = ["OpenAdds", "TypedFile", "not_continued"]
@@ -44,6 +44,7 @@ _CHECKED = frozenset(
     {"path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector"}
 )
 """What `_ensure_as_written` looks at."""
+_BOUNDED = ("add.partitionValues_parsed.", "add.stats_parsed.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +222,14 @@ class OpenAdds:
                 yield None
                 continue
             group = self._stored.hold(found[number])
-            may_copy = has_sums(group) and self._has_only_adds(number)
-            yield group if may_copy else None
+            is_sound = has_sums(group) and is_as_indexed(group, self._bounded_leaves())
+            yield group if is_sound and self._has_only_adds(number) else None
+
+    def _bounded_leaves(self) -> frozenset[int]:
+        """Return the leaves by whose bounds readers leave out row groups (`GroupBounds`)."""
+        schema = self._file.schema
+        leaves = range(len(schema))
+        return frozenset(leaf for leaf in leaves if schema.column(leaf).path.startswith(_BOUNDED))
 
     def _has_only_adds(self, number: int) -> bool:
         """Return whether a row group has no action but adds, in exactly the right columns.

@@ -9,12 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from checkpoint_tables import NOW_MS, Table, add
+from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.file_table import add_files
 from optimist.core.log.names import commit_path
 from optimist.core.log_upkeep.checkpoint import write_checkpoint
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
 from optimist.core.log_upkeep.spooled_parquet import SpooledParquet
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
+from optimist.core.values.thrift_values import read_struct, write_struct
 
 SMALL = {"optimist.checkpoint.rowGroupRows": "8"}
 
@@ -210,3 +212,32 @@ def test_damage_of_a_column_that_need_not_be_read_is_found_before_a_copy():
     write_checkpoint(table.store, snapshot, options=table.options, clock=table.clock)
     table.store.delete(path)
     assert live(table) == expected
+
+
+@pytest.mark.parametrize("what", ["bounds", "nulls"])
+def test_a_row_group_whose_footer_is_damaged_is_not_copied(kept, monkeypatch, what):
+    table = table_of()
+    table.checkpoint()
+    table.commit(add("new", "2026-11-17"))
+    whole = stored(table)
+    begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    footer, _ = read_struct(whole[begin:-8])
+    for chunk in footer[4][1][1][4][1][1][1]:
+        if chunk[3][1][3][1][1][0] != b"add":
+            continue
+        statistics = chunk[3][1].get(12, (0, {}))[1]
+        for field in (5, 6) if what == "bounds" else (3,):
+            kind, value = statistics.get(field, (0, 0))
+            if value and what == "bounds":
+                statistics[field] = kind, bytes([value[0] ^ 1]) + value[1:]
+            elif value:
+                statistics[field] = kind, value ^ 1
+    data = write_struct(footer)
+    damaged = whole[:begin] + data + len(data).to_bytes(4, "little") + whole[-4:]
+    table.store.put_overwrite(f"{table.path}/{table.checkpoints()[-1]}", damaged)
+    kept.update(copy=0, write=0)
+    table.checkpoint()
+    assert kept["copy"] == 9
+    monkeypatch.setattr(CheckpointReader, "is_small", lambda _: False)
+    files = table.load().scan("p = '2026-11-13'").files
+    assert sorted(files["path"].to_pylist()) == [f"p=2026-11-13/f{n}" for n in range(8)]
