@@ -1,7 +1,7 @@
 """The removal of expired log files, as whole runs up to a checkpoint (spec 5.10).
 
-The rest of the log can always be read: deletion stops right before a complete checkpoint that can
-be opened, and a sidecar is deleted only if no remaining checkpoint names it.
+The rest of the log can always be read: deletion stops right before a complete checkpoint all of
+which can be read, and a sidecar is deleted only if no remaining checkpoint names it.
 
 1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing, unless the
    caller says otherwise for one commit.
@@ -160,8 +160,10 @@ def truncate_history(
 def _expired(store: LogStore, log_path: str, cutoff_ms: int, max_version: int) -> Expired:
     """Find the files that may be deleted, up to a checkpoint that can be read.
 
-    A listing does not show that a checkpoint was torn, or that a sidecar of it is gone. The commits
-    before it are then all that is left of the table.
+    A listing does not show that a checkpoint was torn, that bits in it were flipped, or that a
+    sidecar of it is gone. The commits before it are then all that is left of the table. To read the
+    checkpoint takes a small part of the time in which it was written, and the log is cleaned up
+    once a day.
     """
     unreadable: set[int] = set()
     while True:

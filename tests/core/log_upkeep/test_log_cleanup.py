@@ -209,18 +209,16 @@ def test_no_hint_and_no_file_of_a_later_version_let_the_newest_commits_go():
 
 def test_a_table_that_is_made_anew_behind_the_listing_keeps_its_commits(monkeypatch):
     table = Table()
-    snapshot, open_read = table.snapshot(), table.store.open_read
+    snapshot, tombstones = table.snapshot(), CheckpointReader.tombstones
     anew = actions_to_bytes([CommitInfo(), Protocol(1, 2), Metadata("new", "{}")])
 
-    def replaced(path):
-        found = open_read(path)  # the checkpoint that is to be the log's first file
-        monkeypatch.setattr(table.store, "open_read", open_read)
+    def replaced(reader):
+        yield from tombstones(reader)  # the end of the checkpoint that is to be the log's first
         for status in list(table.store.list_from(f"{table.path}/")):
             table.store.delete(status.path)
         table.store.put_if_absent(commit_path(table.path, 0), anew)
-        return found
 
-    monkeypatch.setattr(table.store, "open_read", replaced)
+    monkeypatch.setattr(CheckpointReader, "tombstones", replaced)
     with pytest.raises(StorageError) as caught:
         table.cleaner.clean_up(table.store, snapshot, options=OPTIONS, clock=table.clock)
     assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
@@ -399,15 +397,27 @@ def test_all_sidecars_stay_while_a_checkpoint_cannot_be_read(caplog):
     assert "are kept" in caplog.text
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_a_checkpoint_that_cannot_be_read_replaces_no_commits(policy, caplog):
+@pytest.mark.parametrize(
+    ("policy", "damage"), [("classic", "torn"), ("v2", "gone"), ("v2", "bit"), ("classic", "bit")]
+)
+def test_a_checkpoint_that_cannot_be_read_replaces_no_commits(policy, damage, caplog):
     table = Table({**V2, "delta.checkpointPolicy": policy}, checkpoints=(20, 50))
+    path = f"{table.path}/{checkpoint_of(table, 50)}"
     if policy == "v2":
-        for name in sidecars_of(table, checkpoint_of(table, 50)):
-            table.store.delete(f"{table.path}/_sidecars/{name}")
-    else:
-        path = f"{table.path}/{classic_checkpoint_name(50)}"
-        table.store.put_overwrite(path, table.store.read_bytes(path)[:-100])
+        (sidecar,) = sidecars_of(table, checkpoint_of(table, 50))
+        path = f"{table.path}/_sidecars/{sidecar}"
+    data = table.store.read_bytes(path)
+    table.store.delete(path)
+    if damage == "torn":
+        table.store.put_overwrite(path, data[:-100])
+    elif damage == "bit":
+        footer = pq.ParquetFile(io.BytesIO(data)).metadata
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        columns = [each.column(index) for each in groups for index in range(each.num_columns)]
+        found = [each for each in columns if each.path_in_schema == "add.path"]
+        paths = max(found, key=lambda each: each.total_compressed_size)
+        at = paths.data_page_offset + paths.total_compressed_size - 1
+        table.store.put_overwrite(path, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
     kept = [commit_name(version) for version in range(20, 61)]
     assert commit_name(19) in table.clean_up()
     assert "is not cleaned up to version 50" in caplog.text
