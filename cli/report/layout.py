@@ -20,6 +20,7 @@ from optimist.core.skipping.pruner import FilePruner
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
+from optimist.core.values.map_texts import values_of_key
 
 __all__ = ["Layout", "Overlap", "layout_of"]
 
@@ -130,7 +131,7 @@ def _partitions(snapshot: Snapshot) -> tuple[pa.Table, int]:
         return pa.schema(empty).empty_table(), 0
     values = files.column("partitionValues")
     keys = [f"value{number}" for number in range(len(items))]
-    columns = [pc.map_lookup(values, item.physical_name, "first") for item in items]
+    columns = [values_of_key(values, item.physical_name) for item in items]
     sizes = pa.table([*columns, files.column("size")], names=[*keys, "size"])
     sums = sizes.group_by(keys, use_threads=False).aggregate([("size", "count"), ("size", "sum")])
     # Names may be alike, as of a text NULL and of a null. So the values make the groups.

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.data.hive_names import HIVE_NULL, escape_hive
 from optimist.core.data.wide_timestamps import (
@@ -28,6 +27,7 @@ from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
+from optimist.core.values.map_texts import values_of_key
 from optimist.core.values.time_zones import instant, parse_zone, session_zone
 
 __all__ = [
@@ -115,7 +115,7 @@ def partition_column_of(
     files: pa.Table, field: StructField, *, zone: str = "UTC"
 ) -> pa.ChunkedArray:
     """Return one column of `partition_columns_of`."""
-    texts = _look_up_texts(files.column("partitionValues"), field.physical_name)
+    texts = values_of_key(files.column("partitionValues"), field.physical_name)
     encoded = texts.dictionary_encode().unify_dictionaries()
     target = arrow_type_of(field.data_type)
     if target is None:
@@ -267,12 +267,6 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
 def uri_reference(relative_path: str) -> str:
     """Return a file's relative path as `add.path`: percent-encoded once more (spec 10.2, 13)."""
     return quote(relative_path, safe=_URI_SAFE)
-
-
-def _look_up_texts(maps: pa.ChunkedArray, key: str) -> pa.ChunkedArray:
-    query = pa.scalar(key, type=maps.type.key_type)
-    found = pc.map_lookup(maps, query_key=query, occurrence="first")
-    return found.cast(pa.string()) if found.type != pa.string() else found
 
 
 def _malformed_value(column: str, text: str, data_type: DataType) -> TableError:

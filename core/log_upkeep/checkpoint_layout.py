@@ -22,6 +22,7 @@ from optimist.core.log_upkeep.struct_columns import StructColumns
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.schema.stats_property import has_bounds
 from optimist.core.snapshot import Snapshot
+from optimist.core.values.map_texts import values_of_key
 
 __all__ = ["LAYOUT_KEY", "Layout"]
 
@@ -160,9 +161,7 @@ class Layout:
         """Return the columns by which rows of `add_schema` are sorted."""
         typed = {field.physical_name for field in self.structs.partitions}
         values = rows.column("partitionValues")
-        texts = [
-            pc.map_lookup(values, name, "first") for name in self.partitions if name not in typed
-        ]
+        texts = [values_of_key(values, name) for name in self.partitions if name not in typed]
         return [*texts, *(_leaf_of(rows, path) for path in self.order)]
 
 

@@ -12,6 +12,7 @@ from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.values.map_texts import values_of_key
 
 __all__ = ["bins_now", "bins_of", "worth_compacting"]
 
@@ -101,7 +102,7 @@ def bins_now(
 
 def _texts_of_times(files: pa.Table, partition_fields: StructType) -> list[pa.ChunkedArray]:
     return [
-        pc.map_lookup(files["partitionValues"], item.physical_name, "first").cast(pa.string())
+        values_of_key(files["partitionValues"], item.physical_name)
         for item in partition_fields
         if str(item.data_type) == "timestamp"
     ]

@@ -20,6 +20,7 @@ from optimist.core.schema.types import StructType
 from optimist.core.skipping.live_rows import live_rows
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.values.foreign_json import parse_json
+from optimist.core.values.map_texts import values_of_key
 
 __all__ = ["PROVIDER", "Cubes", "cube_tags"]
 
@@ -57,7 +58,7 @@ class Cubes:
     def of(cls, files: pa.Table, columns: Sequence[ColumnPath]) -> Cubes:
         """Find the cubes of files in a table with these clustering columns."""
         tags = files["tags"].combine_chunks()
-        ids, by = (pc.map_lookup(tags, name, "first").cast(pa.string()) for name in (_ID, _COLUMNS))
+        ids, by = (values_of_key(tags, name) for name in (_ID, _COLUMNS))
         in_cube = pc.and_(pc.is_valid(ids), pc.is_valid(by))
         texts = by.dictionary_encode()
         wanted = json.loads(_columns_text(columns))
