@@ -5,11 +5,12 @@ order in which they are taken (spec 1.12, 1.13):
 
 1. Put. The first attempt goes to the version after the one read, with no conflict check, if the log
    goes on from there (`winners`). `CREATED` means committed.
-2. `EXISTS` means that another writer has the version. After `max_attempts` retries, or when the
-   time budget is used up, give up. Nothing was committed.
+2. `EXISTS` means that another writer has the version, or that our put was sent twice and met
+   itself. After `max_attempts` retries, or when the time budget is used up, give up.
 3. Wait a little.
 4. Read the winners. If one of them turns out to be our own commit, we are done. If several
-   attempts lose to a winner that can't be listed or read, raise an error.
+   attempts lose to a winner that can't be listed or read, raise an error. Nobody is told that
+   nothing was committed before the winner was seen (`look_at_winner`).
 5. Rebase: check each winner in order, and move past it. A conflict ends the loop.
 6. Put again, at the version after the last winner.
 
@@ -36,7 +37,6 @@ from optimist.core.errors import (
     NOTHING_COMMITTED,
     LogFileNotFoundError,
     MaxCommitAttemptsExceededError,
-    OptimistError,
     StorageError,
     TableError,
 )
@@ -58,15 +58,14 @@ from optimist.core.transaction.winners import ensure_log_goes_on, read_winners
 __all__ = ["CommitLoop", "Landed", "Rebased", "as_written", "rebase_past"]
 
 _LOG = logging.getLogger(__name__)
-_LOOK_AFTER = 3
-"""How many attempts in a row may lose without a listed winner before we look at the file itself.
+_ABSENT_AFTER = 3
+"""How many attempts in a row may lose to a file that is not there, before that is an error.
 
-A listing that merely lags behind shows the winner by then.
+A store whose reads merely lag behind shows the file by then.
 """
-_NEVER_LISTED_AFTER = 10 * _LOOK_AFTER
-"""How many, before a listing is taken for one that will never show the winner: half a minute."""
-_NO_WINNER_READ = (MaxCommitAttemptsExceededError, StorageError, TableError)
-"""The errors that may end the loop before the commit to which it lost was read."""
+_NEVER_LISTED_AFTER = 30
+"""How many may lose to a file that no listing shows, before the listing is taken for one that will
+never show it: half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,6 @@ class CommitLoop:
         self.landed: Landed | None = None
         self.unanswered: VersionFile | None = None
         self._is_winner_unseen = False
-        self._lost_to_nobody = 0
 
     @property
     def may_be_in_table(self) -> bool:
@@ -177,66 +175,37 @@ class CommitLoop:
         policy, clock = self._table.options.retry_policy, self._table.clock
         start_s, start_version = clock.monotonic_s(), ours.attempt_version
         winners: tuple[Theirs, ...] = ()
-        attempt = 0
+        attempt = lost_to_nobody = 0
         while True:
             attempt += 1
+            # Put. Whoever creates the file of the version has committed it.
             ours = self.announce(ours)
-            try:
-                # Put. Whoever creates the file of the version has committed it.
-                if self.do_commit(ours) is PutOutcome.CREATED:
-                    return self._note_landed(ours, winners, attempt, start_s)
-                # Lost. Looking at the clock only now gives every commit at least one attempt.
-                elapsed_ms = _elapsed_ms(start_s, clock)
-                if attempt > policy.max_attempts or elapsed_ms > 1000 * policy.budget_s:
-                    raise _attempts_exceeded(ours, start_version, attempt, elapsed_ms)
-                # Wait, read the winners, rebase past them.
-                rebased = self.check_and_retry(ours, attempt)
-                self._ensure_lost_to_somebody(ours, rebased)
-            except _NO_WINNER_READ as error:
-                if not self._is_own(ours, error):
-                    raise
+            if self.do_commit(ours) is PutOutcome.CREATED:
                 return self._note_landed(ours, winners, attempt, start_s)
+            # Lost. Looking at the clock only now gives every commit at least one attempt.
+            is_late = clock.monotonic_s() - start_s > policy.budget_s
+            if attempt > policy.max_attempts or is_late:
+                if self._is_winner_ours(ours):
+                    return self._note_landed(ours, winners, attempt, start_s)
+                raise _attempts_exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
+            # Wait, read the winners, rebase past them.
+            rebased = self._pass_winners(ours, attempt)
             ours, winners = rebased.ours, winners + rebased.winners
             if rebased.has_landed:  # an earlier put arrived after all, and one winner is ourselves
                 return self._note_landed(ours, winners, attempt, start_s)
+            # A listing may lag behind a put, so to lose without a listed winner is not an error at
+            # once. But nothing is put again before the winner was seen, and one that can't be
+            # listed or read will never be rebased past.
+            lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
+            if lost_to_nobody:
+                winner = self.look_at_winner(ours)
+                if winner is PutOutcome.CREATED:
+                    return self._note_landed(ours, winners, attempt, start_s)
+                if winner is None and lost_to_nobody >= _ABSENT_AFTER:
+                    raise self._not_a_file(ours)
+                if lost_to_nobody == _NEVER_LISTED_AFTER:
+                    raise self._not_listed(ours)
             # Again, at the version after the last winner.
-
-    def _is_own(self, ours: Ours, error: OptimistError) -> bool:
-        """Read the file to which we lost, if an error keeps us from reading its commit.
-
-        The store's client may have tried again by itself, and met its own first try.
-
-        Raises:
-            CommitOutcomeUnknownError: It can't be read.
-        """
-        if not self._is_winner_unseen:
-            return False
-        file = self.file_of(ours)
-        try:
-            is_own = file.is_there(self._table.store)
-        except (LogFileNotFoundError, TableError):
-            is_own = False
-        except StorageError:
-            raise file.unknown(
-                f"the store says that there is a file, and then failed to show whose it is: {error}"
-            ) from error
-        self._is_winner_unseen = is_own
-        return is_own
-
-    def _ensure_lost_to_somebody(self, ours: Ours, rebased: Rebased) -> None:
-        """Look at the file itself if listings do not show the winner.
-
-        A listing may lag behind a put, so to lose without a listed winner is not an error at once.
-        But a winner that can't be read either will never be rebased past.
-        """
-        if rebased.winners or rebased.has_landed:
-            self._lost_to_nobody = 0
-            return
-        self._lost_to_nobody += 1
-        if self._lost_to_nobody % _LOOK_AFTER == 0:
-            self.ensure_can_be_read(ours)
-        if self._lost_to_nobody == _NEVER_LISTED_AFTER:
-            raise self._not_listed(ours)
 
     def _note_landed(
         self, ours: Ours, winners: tuple[Theirs, ...], attempts: int, start_s: float
@@ -305,6 +274,59 @@ class CommitLoop:
             has_commit_info=_has_commit_info(ours),
         )
 
+    def _pass_winners(self, ours: Ours, attempt: int) -> Rebased:
+        """Move past the winners. If none of them can be read, look at the file of our version.
+
+        Raises:
+            OptimistError: Nothing was committed, because the winner is another's.
+            CommitOutcomeUnknownError: That can't be told: the winner can't be read at all.
+        """
+        try:
+            return self.check_and_retry(ours, attempt)
+        except NOTHING_COMMITTED:
+            if self._is_winner_ours(ours):
+                return Rebased(ours, (), has_landed=True)
+            raise
+
+    def _is_winner_ours(self, ours: Ours) -> bool:
+        """Return whether the last put was lost to our own commit, which was sent twice.
+
+        Before anybody is told that nothing was committed, the winner must have been seen.
+        """
+        return self._is_winner_unseen and self.look_at_winner(ours) is PutOutcome.CREATED
+
+    def look_at_winner(self, ours: Ours) -> PutOutcome | None:
+        """Read the file that the last put was lost to, by its name.
+
+        Returns:
+            `CREATED` if it is our own commit, `EXISTS` if it is another's, None if there is none.
+
+        Raises:
+            CommitOutcomeUnknownError: It can't be read.
+        """
+        file = self.file_of(ours)
+        found: PutOutcome | None = PutOutcome.EXISTS
+        try:
+            if file.is_there(self._table.store):
+                found = PutOutcome.CREATED
+        except LogFileNotFoundError:
+            found = None
+        except TableError:  # it is damaged, and ours would not be
+            pass
+        except Exception as error:  # a store may raise anything
+            raise file.unknown(
+                "the version exists, and can't be read to tell whose it is"
+            ) from error
+        self._is_winner_unseen = found is PutOutcome.CREATED
+        return found
+
+    def read_winners(self, ours: Ours) -> tuple[Theirs, ...]:
+        """Read the commits that landed since the last check; see `winners.read_winners`."""
+        winners = read_winners(self._table, ours)
+        if winners and not winners[0].holds(self._txn_id):
+            self._is_winner_unseen = False
+        return winners
+
     def check_and_retry(self, ours: Ours, attempt: int) -> Rebased:
         """Wait a little after a lost race, then read the winners and rebase past them.
 
@@ -331,34 +353,17 @@ class CommitLoop:
             ensure_consistent_files(rebased.ours.actions, self._table.options)
         return rebased
 
-    def read_winners(self, ours: Ours) -> tuple[Theirs, ...]:
-        """Read the commits that landed since the last check (see `winners.read_winners`)."""
-        winners = read_winners(self._table, ours)
-        if winners and not winners[0].holds(self._txn_id):
-            self._is_winner_unseen = False
-        return winners
-
-    def ensure_can_be_read(self, ours: Ours) -> None:
-        """Make sure that the commit file which the store says exists can be read.
-
-        Raises:
-            StorageError: There is no such file, or the name belongs to something that is not a file
-                (kind `OPTIMIST_NOT_A_FILE`, unless the store raises a more precise one).
-        """
+    def _not_a_file(self, ours: Ours) -> StorageError:
         path = self._commit_path(ours)
-        try:
-            # Opening is not enough: some clients ask nothing before a read.
-            self._table.store.read_bytes(path)
-        except LogFileNotFoundError:
-            raise StorageError(
-                f"The store says that {shown(path)} exists, but can neither list nor read such a "
-                "file. Probably a directory has that name, or something else that no Delta writer "
-                "makes. Nothing was committed. Find out who made it, and remove it or move it "
-                "away.",
-                kind="OPTIMIST_NOT_A_FILE",
-                path=path,
-                retryable=False,
-            ) from None
+        return StorageError(
+            f"The store says that {shown(path)} exists, but can neither list nor read such a "
+            "file. Probably a directory has that name, or something else that no Delta writer "
+            "makes. Nothing was committed. Find out who made it, and remove it or move it "
+            "away.",
+            kind="OPTIMIST_NOT_A_FILE",
+            path=path,
+            retryable=False,
+        )
 
     def _not_listed(self, ours: Ours) -> StorageError:
         path = self._commit_path(ours)

@@ -109,6 +109,20 @@ def test_a_commit_has_landed_though_nothing_can_be_listed(table, large):
     assert adds(table) == ["ours"]
 
 
+def test_a_commit_that_no_listing_shows_yet_has_landed(table, monkeypatch):
+    """It was put again, at the same version, and any error of that was told as its own."""
+    listed = table.store.list_from
+    table.store.then = lambda: monkeypatch.setattr(
+        table.store, "list_from", lambda path: iter([s for s in listed(path) if s.name < COMMIT_1])
+    )
+    error = StorageError("denied", kind="OPTIMIST_TEST", retryable=False)
+    table.store.plan(Fault("put_if_absent", When.BEFORE, name=COMMIT_1, error=error, on_call=3))
+    _, commit = append(table)
+    assert commit().version == 1
+    monkeypatch.undo()
+    assert adds(table) == ["ours"]
+
+
 def test_a_commit_that_can_not_be_read_back_is_unknown(table):
     cannot(table, "list_from", "read_bytes")
     txn, commit = append(table)
