@@ -104,6 +104,15 @@ class LocalAssignments:
         return frozenset(path[0] for path in self.values)
 
     @property
+    def changed(self) -> frozenset[str]:
+        """The columns that may change in `updated` rows: the targets, and generated ones.
+
+        Equal arrays would not tell: to Arrow, -0.0 equals 0.0.
+        """
+        computed = () if self.generated is None else self.generated.values
+        return self.targets.union(computed)
+
+    @property
     def whole(self) -> frozenset[str]:
         """The columns that are set as a whole."""
         return frozenset(path[0] for path in self.values if len(path) == 1)

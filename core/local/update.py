@@ -91,7 +91,8 @@ class _Update:
         mask = is_among(positions(), self.rows[index])
         hit = whole.filter(mask)
         new = self.assignments.updated(hit, hit)
-        changed = [name for name in whole.column_names if not new[name].equals(hit[name])]
+        others = set(self.assignments.schema.names) - self.assignments.changed
+        changed = [name for name in whole.column_names if name not in others]
         if not self.apart and all(_has_fixed_size(whole[name].type) for name in changed):
             yield KEPT, _with_new_values(whole, mask, new.select(changed))
             return

@@ -295,3 +295,10 @@ def test_rows_of_a_change_feed_are_told_apart_where_numbers_change(tmp_path):
         ("update_postimage", 2, 70),
         ("update_preimage", 2, 2),
     ]
+
+
+def test_a_zero_becomes_a_negative_one(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.write(pa.table({"id": range(3), "d": [0.0, 0.0, 1.0]}))
+    log.update(set={"d": "-0.0D"}, predicate="id = 1")
+    assert [str(each) for each in log.to_arrow()["d"].to_pylist()] == ["0.0", "-0.0", "1.0"]
