@@ -29,6 +29,7 @@ __all__ = [
     "Lengths",
     "declared_lengths",
     "lengths_below",
+    "with_declarations_of",
     "with_declared_length",
     "with_declared_types",
 ]
@@ -113,6 +114,33 @@ def with_declared_types(item: StructField) -> StructField:
         return item
     metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
     return replace(item, data_type=_to_declared_type(item.data_type, declared), metadata=metadata)
+
+
+def with_declarations_of(schema: StructType, before: StructType) -> StructType:
+    """Return the schema with its declarations where a write has changed the types around them.
+
+    A declaration is that of a whole column, so a new field in a struct makes it wrong. The texts
+    that the column had keep their lengths, in the form of `with_declared_types`.
+
+    Args:
+        schema: The new schema.
+        before: The table's schema until now.
+
+    Raises:
+        SchemaError: As `declared_lengths`.
+    """
+
+    def keep(item: StructField) -> StructField:
+        old, declared = before.find(item.name), item.metadata.get(DECLARED_TYPE)
+        if declared is None or old is None or old.data_type == item.data_type:
+            return item
+        if declared != old.metadata.get(DECLARED_TYPE):
+            return item
+        metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
+        kept = _to_declared_type(item.data_type, declared_lengths(old))
+        return replace(item, data_type=kept, metadata=metadata)
+
+    return StructType(tuple(map(keep, schema)))
 
 
 def _to_declared_type(data_type: DataType, declared: Lengths) -> DataType:

@@ -14,6 +14,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import replace
 
+from optimist.core.data.declared_text import with_declarations_of
 from optimist.core.errors import ProtocolError, SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.engine import EngineOptions
@@ -50,6 +51,7 @@ from optimist.core.schema.types import (
     MapType,
     StructField,
     StructType,
+    schema_from_json,
     schema_to_json,
 )
 from optimist.core.transaction.mapped_metadata import with_column_mapping
@@ -202,6 +204,8 @@ def _with_storable_schema(
     text = replace_char_varchar(new.schema_string)
     if current is not None and text == current.schema_string:
         return replace(new, schema_string=text)
+    if current is not None and how is MetadataChange.ALTER:
+        text = _with_declarations_kept(text, current)
     stored = replace(new, schema_string=text)
     declared = TableMetadata.of(stored).declared_schema
     schema = _without_unenforceable_not_null(declared, allow=options.allow_unenforced_not_null)
@@ -213,6 +217,13 @@ def _with_storable_schema(
     if schema == declared:
         return stored
     return replace(new, schema_string=schema_to_json(schema))
+
+
+def _with_declarations_kept(text: str, current: Metadata) -> str:
+    """Return a schema whose declared lengths of texts fit the columns' types again."""
+    schema = schema_from_json(text)
+    kept = with_declarations_of(schema, TableMetadata.of(current).declared_schema)
+    return text if kept == schema else replace_char_varchar(schema_to_json(kept))
 
 
 def _has_mapping(metadata: Metadata | None) -> bool:

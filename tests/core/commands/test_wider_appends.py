@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.type_widening import TYPE_CHANGES
@@ -201,3 +201,23 @@ def test_other_structs_are_no_variants(with_variants):
     with pytest.raises(SchemaError) as caught:
         with_variants.append(pa.table({"v": other}))
     assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
+
+
+@pytest.mark.parametrize("command", ["append", "merge"])
+def test_declared_lengths_stay_where_a_struct_gets_more_fields(tmp_path, command):
+    log = DeltaLog.for_path(str(tmp_path), {})
+    log.create([Column("id", "bigint"), Column("s", "struct<a:varchar(3),n:int>")])
+    rows = [{"id": 1, "s": {"a": "abc", "n": 1, "b": "long enough"}}]
+    if command == "append":
+        log.append(pa.Table.from_pylist(rows), schema_mode="merge")
+    else:
+        merge = log.merge(pa.Table.from_pylist(rows), "t.id = s.id").with_schema_evolution()
+        merge.when_matched_update_all().execute()
+        log.append(pa.Table.from_pylist(rows))
+    item = log.snapshot().schema.find("s")
+    assert item.metadata["__CHAR_VARCHAR_TYPE_STRING"] == "struct<a:varchar(3),n:int,b:string>"
+    log.append(pa.Table.from_pylist(rows))
+    with pytest.raises(SchemaError) as caught:
+        log.append(pa.Table.from_pylist([{"id": 2, "s": {"a": "abcd", "n": 1, "b": ""}}]))
+    assert caught.value.kind == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    assert log.to_arrow().to_pylist() == 2 * rows
