@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from optimist.core.data.hive_names import HIVE_NULL
 from optimist.core.data.partition_values import partition_directory
 from optimist.core.data.storage.data_paths import DataPaths
 from optimist.core.data.table_ref import TableRef
@@ -145,19 +146,39 @@ def _wanted_manifests(
             "delta.compatibility.symlinkFormatManifest.enabled.",
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
-    names = [snapshot.physical_name(column) for column in snapshot.partition_columns]
+    given, names = list(partitions), _names(snapshot)
     # A partition of another partitioning, which is gone, has a manifest and no file any more.
-    given = list(partitions)
-    current = [values for values in given if set(values) == set(names)]
     gone = [values for values in given if set(values) != set(names)]
     wanted: dict[str, tuple[str, ...]] = {_manifest_path(snapshot, values): () for values in gone}
-    ordered = [{name: values[name] for name in names} for values in current]
-    paths = _paths_of(snapshot, ordered)
-    for values in ordered:
-        references = paths.get(tuple(values.values()), ())
+    for texts, references in _paths_of(snapshot, _in_the_same_places(snapshot, given)).items():
+        path = _manifest_path(snapshot, dict(zip(names, texts, strict=True)))
         lines = tuple(_manifest_line(store, snapshot.data_paths, item) for item in references)
-        wanted[_manifest_path(snapshot, values)] = lines
+        wanted[path] = (*wanted.get(path, ()), *lines)
     return wanted
+
+
+def _names(snapshot: Snapshot) -> list[str]:
+    return [snapshot.physical_name(column) for column in snapshot.partition_columns]
+
+
+def _in_the_same_places(snapshot: Snapshot, given: Iterable[Values]) -> list[Values]:
+    """Return partitions by the version's columns, and those whose manifests are theirs, too.
+
+    Null, the empty text and Hive's word for null have one directory. A value that a file lacks is
+    null.
+    """
+    names = _names(snapshot)
+
+    def in_order(partitions: Iterable[Values]) -> list[Values]:
+        current = (each for each in partitions if set(each) <= set(names))
+        return [{name: each.get(name) for name in names} for each in current]
+
+    found = in_order(given)
+    if not any(text in (None, "", HIVE_NULL) for each in found for text in each.values()):
+        return found
+    places = {partition_directory(each) for each in found}
+    every = in_order(all_partitions(snapshot))
+    return [*found, *(each for each in every if partition_directory(each) in places)]
 
 
 def _have_vectors(batches: Iterator[pa.RecordBatch]) -> bool:

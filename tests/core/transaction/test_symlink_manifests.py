@@ -11,8 +11,9 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import PostCommitHookError
+from optimist.core.log.names import commit_path
 from optimist.core.options.engine import EngineOptions
-from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.actions import AddFile, actions_to_bytes
 from optimist.core.testing import FaultyLogStore, ManualClock, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
@@ -156,6 +157,24 @@ def test_the_manifests_of_a_partitioning_that_is_gone_go_with_it(tmp_path):
 def _remove(item):
     add = AddFile(item["path"], {"p": "a"}, item["size"], modification_time=1, data_change=True)
     return add.remove(1, data_change=True)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_texts_with_one_directory_have_one_manifest(tmp_path, asks):
+    scene = Scene(tmp_path / "t")
+    others = [{"p": None}, {"p": ""}, {"p": "__HIVE_DEFAULT_PARTITION__"}, {}, {"p": "b"}]
+    adds = [AddFile(f"f{n}", each, 1, 1, True) for n, each in enumerate(others)]
+    path = commit_path(scene.mine.log_path, scene.mine.snapshot().version + 1)
+    scene.store.put_if_absent(path, actions_to_bytes(adds))  # as other writers spell null
+    last = AddFile("f5", {"p": None}, 1, 1, True)
+    scene.mine.start_transaction().commit([last], Operation.write("Append"))
+    if asks:
+        scene.mine.generate("symlink_format_manifest")
+    found = scene.manifests()
+    nulls = found.pop("p=__HIVE_DEFAULT_PARTITION__/manifest")
+    assert nulls == ["f0", "f1", "f2", "f3", "f5"]
+    # The hook writes the manifests of its own commit only.
+    assert set(found) == ({"p=a/manifest", "p=b/manifest"} if asks else {"p=a/manifest"})
 
 
 def test_the_manifests_of_all_partitions_follow_a_restore(tmp_path):
