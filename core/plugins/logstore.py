@@ -7,7 +7,8 @@ A store gives three guarantees for the files of a log:
 2. **Mutual exclusion.** Of all `put_if_absent` calls for one path, by any number of threads,
    processes and machines, at most one is ever `CREATED`, and the bytes that readers then see are
    its bytes.
-3. **Consistent listing.** Once a write has returned, `list_from` shows the file.
+3. **Consistent listing.** Once a write has returned, `list_from` shows the file. So a listing that
+   shows a version also shows those before it, which were made first.
 
 A store that cannot keep 2 must refuse to write with a `ConfigError`, and must never guess. To check
 all three, subclass `optimist.core.testing.LogStoreSuite` in the store's tests.

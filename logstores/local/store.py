@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import heapq
 import os
 import shutil
 import stat
@@ -39,6 +40,7 @@ from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStor
 from optimist.core.runtime.clock import Clock, SystemClock
 from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
 from optimist.logstores.local.queue import turn_at
+from optimist.logstores.shared.missed_commits import missed_commits
 from optimist.logstores.shared.os_errors import storage_error
 from optimist.logstores.shared.store_options import ensure_no_options
 
@@ -165,7 +167,8 @@ class LocalLogStore(LogStore):
         """See `LogStore.list_from`.
 
         The names are read at once, and sizes and times one by one when the caller reaches them.
-        Files that are gone by then are left out, and so are pipes and links to nothing.
+        Files that are gone by then are left out, and so are pipes and links to nothing. Commits
+        that the listing has missed are looked up by name, see `shared/missed_commits.py`.
         """
         parent, slash, first = path.rpartition("/")
         directory = _local_path(parent + slash) if slash else "."
@@ -176,7 +179,11 @@ class LocalLogStore(LogStore):
         except OSError as error:
             raise storage_error(error, doing="list", path=parent or directory) from error
         found.sort(key=lambda entry: entry.name)
-        return _statuses(found, parent + slash)
+        prefix = parent + slash
+        listed = _statuses(found, prefix)
+        missed = missed_commits([entry.name for entry in found])
+        late = [status for name in missed if (status := self.find(prefix + name))]
+        return heapq.merge(listed, late, key=lambda status: status.name) if late else listed
 
     finds_cheaply = True
 
