@@ -26,9 +26,14 @@ __all__ = [
     "convert_path",
     "converted_path",
     "ensure_convertible",
+    "format_of_files",
     "partition_columns_of",
     "path_of_files",
 ]
+
+
+_HIVE = "hive"
+_SERDE_OF_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,17 @@ def path_of_files(table: TableName) -> ConvertedPath | None:
     is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
     directory = parent_of(parent_of(path)) if is_file else path
     return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
+
+
+def format_of_files(provider: str, serde: str | None) -> str:
+    """Return the format of a catalog's table, which for some of Hive's own is Parquet.
+
+    Args:
+        provider: The format in the entry.
+        serde: The class with which Hive reads and writes the table, if the entry names one.
+    """
+    is_hives = provider.lower() == _HIVE and serde == _SERDE_OF_PARQUET
+    return PARQUET if is_hives else provider
 
 
 def ensure_convertible(name: str, provider: str | None) -> None:

@@ -82,7 +82,7 @@ def shown_properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _properties(snapshot: Snapshot, statement: Show) -> _Rows:
-    shown = shown_properties(snapshot)
+    shown = {key: text for key, text in shown_properties(snapshot).items() if key != "comment"}
     key = statement.key
     if key is None:
         return sorted(shown.items())

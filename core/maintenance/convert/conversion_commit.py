@@ -34,6 +34,8 @@ PARQUET, ICEBERG = "parquet", "iceberg"
 COLUMN_MAPPING_MODE = COLUMN_MAPPING_PREFIX + "mode"
 _NONE = StructType()
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
+_OF_HIVE = "transient_lastDdlTime"
+"""A property that Hive adds to entries itself: when they were changed last."""
 
 ReadFooters = Callable[[Sequence[str], FooterWish], Iterable[Footer]]
 """Reads the footers of files, in the order of their full paths."""
@@ -126,8 +128,9 @@ def asked_properties(table: TableRef, request: ConvertRequest) -> dict[str, str]
     Raises:
         ConfigError: One of them is not valid.
     """
+    given = {key: text for key, text in request.properties.items() if key != _OF_HIVE}
     return normalize_configuration(
-        request.properties,
+        given,
         allow_arbitrary=table.options.allow_arbitrary_properties,
         enforce_retention=table.options.enforce_retention_compatibility,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.maintenance.convert.conversion_commit import PARQUET, ConvertRequest
+from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
 from optimist.core.schema.types import StructType
 from optimist.core.sql import parts_of_name
 from optimist.spark.commands.catalog.places import is_below
@@ -19,7 +20,8 @@ from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["files_on_server"]
 
-_INNER = ("transient_lastDdlTime", "owner", "provider", "location", "comment")
+_HIDDEN = "*********(redacted)"
+"""What Spark shows in the place of a value whose key matches `spark.redaction.regex`."""
 
 
 def files_on_server(spark: SparkSession, name: str) -> tuple[str, ConvertRequest] | None:
@@ -32,12 +34,13 @@ def files_on_server(spark: SparkSession, name: str) -> tuple[str, ConvertRequest
     Raises:
         AnalysisException: Spark does not know the name.
         UsageError: Some files are elsewhere than below the table (kind
-            `OPTIMIST_CATALOG_PARTITIONS_DIFFER`).
+            `OPTIMIST_CATALOG_PARTITIONS_DIFFER`), or the server hides a property (kind
+            `OPTIMIST_UNSUPPORTED_STATEMENT`).
     """
     entry = server_entry(spark, parts_of_name(name))
     if entry is None:
         raise_unknown(spark, name)
-    if entry.location is None or (entry.provider or "").lower() != PARQUET:
+    if entry.location is None or not entry.is_parquet:
         return None
     columns = spark.catalog.listColumns(entry.name)
     partitioned = {each.name for each in columns if each.isPartition}
@@ -47,7 +50,7 @@ def files_on_server(spark: SparkSession, name: str) -> tuple[str, ConvertRequest
         StructType(tuple(item for item in schema if item.name in partitioned)),
         zone=session_zone_name(spark),
         catalog_table=entry.shown_name,
-        properties=dict(_properties(spark, entry)),
+        properties=_properties(spark, entry),
         comment=spark.catalog.getTable(entry.name).description,
         columns=StructType(tuple(item for item in schema if item.name not in partitioned)),
         directories=_directories(spark, entry) if partitioned else None,
@@ -74,7 +77,23 @@ def _ensure_below(spark: SparkSession, entry: ServerEntry, location: str) -> Non
             )
 
 
-def _properties(spark: SparkSession, entry: ServerEntry) -> Iterator[tuple[str, str]]:
-    for key, value in spark.sql(f"SHOW TBLPROPERTIES {entry.name}").collect():
-        if key not in _INNER:
-            yield str(key), str(value)
+def _properties(spark: SparkSession, entry: ServerEntry) -> Mapping[str, str]:
+    """Return the properties that users gave the table, and Hive.
+
+    SHOW TBLPROPERTIES would also tell the options of the files among them.
+
+    Raises:
+        UsageError: The server hides the value of one.
+    """
+    (row,) = spark.sql(f"DESCRIBE EXTENDED {entry.name} AS JSON").collect()
+    told: Mapping[str, str] = json.loads(row[0]).get("table_properties") or {}
+    for key, value in told.items():
+        if value == _HIDDEN:
+            raise UsageError(
+                f"The table {shown(entry.shown_name)} has the property {shown(key)}, whose value "
+                "the server hides, since its name matches spark.redaction.regex. Nothing was "
+                "written. Unset the property, or run the statement in a classic session.",
+                kind="OPTIMIST_UNSUPPORTED_STATEMENT",
+                statement=f"A table with the hidden property {key}",
+            )
+    return told

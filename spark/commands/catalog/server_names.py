@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.maintenance.convert.conversion_commit import PARQUET
+from optimist.core.statements.conversions import format_of_files
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import is_on
 
@@ -52,6 +54,7 @@ class ServerEntry:
         provider: The format; None for a view.
         location: The path; None for a view.
         owner: The owner; may be empty.
+        serde: The class with which Hive reads a table of its own, or None.
     """
 
     parts: Name
@@ -59,6 +62,12 @@ class ServerEntry:
     provider: str | None = None
     location: str | None = None
     owner: str = ""
+    serde: str | None = None
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether it is a table of Parquet files."""
+        return format_of_files(self.provider or "", self.serde).lower() == PARQUET
 
     @property
     def name(self) -> str:
@@ -190,7 +199,8 @@ def _entry(row: Any) -> ServerEntry | None:
     if kind == _VIEW:
         return ServerEntry(parts, _VIEW)
     provider, owner = facts.first("Provider"), facts.first("Owner") or ""
-    return ServerEntry(parts, kind, provider, facts.location(".".join(parts)), owner)
+    location, serde = facts.location(".".join(parts)), facts.first("Serde Library")
+    return ServerEntry(parts, kind, provider, location, owner, serde)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +210,7 @@ class _Facts:
     lines: Sequence[str]
 
     def first(self, name: str) -> str | None:
-        """Return a fact that stands before all texts of users, or None."""
+        """Return the first fact of this name, or None: users' texts may come after it."""
         return next(self._all(name), None)
 
     def location(self, table: str) -> str | None:

@@ -91,7 +91,8 @@ def convert_on_server(spark: SparkSession, command: ConvertToDelta) -> None:
 
 
 def _convert(spark: SparkSession, command: ConvertToDelta, entry: ServerEntry) -> None:
-    ensure_convertible(str(command.table), None if entry.kind == "VIEW" else entry.provider or "")
+    provider = PARQUET if entry.is_parquet else entry.provider or ""
+    ensure_convertible(str(command.table), None if entry.kind == "VIEW" else provider)
     if entry.kind != _EXTERNAL:
         raise _managed(entry)
     found = files_on_server(spark, entry.name)
@@ -114,7 +115,7 @@ def _left_aside(spark: SparkSession, command: ConvertToDelta) -> ServerEntry | N
     left = server_entry(spark, (*within, f"{name}{_ASIDE}"))
     if left is None or left.location is None:
         return None
-    is_of_files = left.kind == _EXTERNAL and (left.provider or "").lower() == PARQUET
+    is_of_files = left.kind == _EXTERNAL and left.is_parquet
     return left if is_of_files and open_log(spark, left.location).table_exists() else None
 
 

@@ -13,6 +13,7 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
 from optimist.core.schema.types import StructType
+from optimist.core.statements.conversions import format_of_files
 from optimist.spark.commands.catalog.names import CatalogTable
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import Jvm, iterate, text_map
@@ -59,11 +60,13 @@ class CatalogFiles:
 
 
 def provider_of(entry: Any) -> str | None:
-    """Return the format of a table of the catalog, as it was given, or None for a view."""
+    """Return the format of a table of the catalog (`format_of_files`), or None for a view."""
     if str(entry.tableType().name()) == "VIEW":
         return None
-    provider = entry.provider()
-    return str(provider.get()) if provider.isDefined() else "unknown"
+    provider, serde = entry.provider(), entry.storage().serde()
+    if provider.isEmpty():
+        return "unknown"
+    return format_of_files(str(provider.get()), str(serde.get()) if serde.isDefined() else None)
 
 
 def _partition_columns(entry: Any) -> StructType:

@@ -20,6 +20,7 @@ from optimist.core.data.partition_values import partition_directory
 from optimist.core.errors import OptimistError
 from optimist.core.maintenance.convert import convert as converting
 from optimist.core.runtime.clock import SystemClock
+from optimist.core.statements.conversions import format_of_files
 
 ODD = ["a b", "50%", "x=y/z", "ünï", "", None]
 
@@ -317,6 +318,30 @@ def test_a_file_that_comes_meanwhile_is_noticed(tmp_path, monkeypatch):
     assert caught.value.kind == "OPTIMIST_DIRECTORY_BEING_WRITTEN"
     assert at(tmp_path).convert() is not None
     assert sorted(at(tmp_path).to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_a_table_has_its_properties_of_the_catalog_but_not_those_of_hive(tmp_path):
+    put(tmp_path / "a.parquet", pa.table({"id": [1]}))
+    known = {"mine": "1", "option.mine": "2", "transient_lastDdlTime": "1795986842"}
+    request = converting.ConvertRequest(properties=known)
+    converting.convert(at(tmp_path).start_transaction(), request)
+    configuration = at(tmp_path).snapshot().metadata.configuration
+    assert configuration == {"mine": "1", "option.mine": "2"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "serde", "found"),
+    [
+        ("hive", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", "parquet"),
+        ("HIVE", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", "parquet"),
+        ("hive", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", "hive"),
+        ("hive", None, "hive"),
+        ("csv", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", "csv"),
+        ("Parquet", None, "Parquet"),
+    ],
+)
+def test_a_table_of_hive_can_be_one_of_parquet(provider, serde, found):
+    assert format_of_files(provider, serde) == found
 
 
 def test_of_two_that_convert_one_wins(tmp_path):

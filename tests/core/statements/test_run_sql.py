@@ -405,6 +405,11 @@ class TestShows:
             log, "SHOW TBLPROPERTIES this"
         )
 
+    def test_the_comment_is_no_property(self, log):
+        log.sql("COMMENT ON TABLE this IS 'words'")
+        keys = {each["key"] for each in answer(log, "SHOW TBLPROPERTIES this")}
+        assert keys == {"delta.minReaderVersion", "delta.minWriterVersion"}
+
     def test_columns_and_partitions(self, log):
         assert answer(log, "SHOW COLUMNS IN this") == [{"col_name": n} for n in ("id", "p", "s")]
         assert answer(log, "SHOW PARTITIONS this") == [{"p": 1}, {"p": 2}]

@@ -83,6 +83,10 @@ def tell_sessions(spark: SparkSession) -> None:
 
 
 def tell_refused(spark: SparkSession, folder: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE hidden USING parquet LOCATION '{folder}/hidden' "
+        "TBLPROPERTIES ('password' = 'x') AS SELECT 1 AS id"
+    )
     for case, text in {
         "view of a path": "CREATE VIEW names.wrong AS SELECT * FROM delta.`{folder}/u`",
         "view of a version": "CREATE VIEW names.wrong AS SELECT * FROM t VERSION AS OF 0",
@@ -96,6 +100,7 @@ def tell_refused(spark: SparkSession, folder: Path) -> None:
         "cache": "CACHE TABLE t",
         "analyze": "ANALYZE TABLE t COMPUTE STATISTICS",
         "convert": "CONVERT TO DELTA pq",  # the catalog would delete its files with its entry
+        "hidden property": "CONVERT TO DELTA hidden",
         "catalog": "CREATE TABLE lakehouse.names.t (id INT) USING delta",
         "two ways": "SELECT t.id, names.t.id FROM t",
     }.items():

@@ -19,6 +19,7 @@ EXPECTED = {
         for case in (
             *("view of a path", "view of a version", "global view", "convert"),
             *("script", "variable", "json", "cache", "analyze", "two ways"),
+            "hidden property",
             *("truncating script", "immediate into", "immediate using", "another format"),
         )
     },

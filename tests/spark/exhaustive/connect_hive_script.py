@@ -27,6 +27,12 @@ def session(folder: Path, *, on_connect: bool) -> SparkSession:
     return enable(builder.getOrCreate())
 
 
+def converted(spark: SparkSession, name: str) -> object:
+    """What became of a table of Hive: its rows, its partitions, its own properties."""
+    told = (f"SHOW PARTITIONS {name}", f"SHOW TBLPROPERTIES {name}")
+    return [ids(spark.table(name)), *(sorted(spark.sql(text).collect()) for text in told)]
+
+
 def first(spark: SparkSession, folder: Path) -> None:
     """A client makes names."""
     spark.sql("CREATE DATABASE Shop")
@@ -46,6 +52,7 @@ def first(spark: SparkSession, folder: Path) -> None:
 
 def second(spark: SparkSession, folder: Path) -> None:
     """A classic session uses them, and makes others."""
+    tell("view of a client", ids(spark.table("shop.front")))
     spark.sql("USE shop")
     tell("seen", [ids(spark.table(name)) for name in ("kept", "far", "renamed")])
     spark.sql("INSERT INTO kept VALUES (3, 1)")
@@ -55,6 +62,12 @@ def second(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE VIEW seen AS SELECT id FROM classic")
     spark.sql(f"CREATE TABLE files USING parquet LOCATION '{folder}/files' AS SELECT 4L AS id")
     spark.sql("DROP TABLE renamed")
+    for name in ("of_hive", "hives"):
+        columns, parts = "(id BIGINT) PARTITIONED BY (p STRING)", f"{folder}/{name}"
+        spark.sql(f"CREATE TABLE {name} {columns} STORED AS PARQUET LOCATION '{parts}'")
+        spark.sql(f"INSERT INTO {name} PARTITION (p = 'a') VALUES (5), (6)")
+    spark.sql("CONVERT TO DELTA hives")
+    tell("converted", converted(spark, "hives"))
 
 
 def third(spark: SparkSession, folder: Path) -> None:
@@ -67,6 +80,9 @@ def third(spark: SparkSession, folder: Path) -> None:
     tell("front of another", ids(spark.table("shop.front")))
     spark.sql("ALTER TABLE shop.far RENAME TO shop.near")
     spark.sql("CONVERT TO DELTA shop.files")
+    spark.sql("CONVERT TO DELTA shop.of_hive")
+    tell("converted by a client", converted(spark, "shop.of_hive"))
+    tell("converted before", converted(spark, "shop.hives"))
     spark.sql(
         "MERGE INTO shop.classic c USING shop.kept k ON c.id = k.id WHEN MATCHED THEN "
         "UPDATE SET id = c.id + 10 WHEN NOT MATCHED THEN INSERT (id) VALUES (k.id)"
@@ -83,6 +99,7 @@ def fourth(spark: SparkSession, folder: Path) -> None:
     del folder
     names = ("classic", "near", "located", "seen", "files")
     found = [ids(spark.table(f"shop.{name}")) for name in names]
+    tell("converted, at last", [converted(spark, f"shop.{name}") for name in ("of_hive", "hives")])
     tell("at last", [*found, spark.table("shop.classic").columns])
     spark.sql("DROP DATABASE shop CASCADE")
 

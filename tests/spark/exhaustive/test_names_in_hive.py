@@ -7,6 +7,11 @@ from pathlib import Path
 from connect_process import results_of
 
 _SCRIPT = Path(__file__).with_name("hive_session_script.py")
+_CONVERTED = [
+    [5, 6],
+    [["a"]],
+    [["delta.minReaderVersion", "1"], ["delta.minWriterVersion", "2"]],
+]
 _ON_CONNECT = Path(__file__).with_name("connect_hive_script.py")
 
 
@@ -34,6 +39,11 @@ def test_clients_of_connect_and_classic_sessions_share_a_metastore(tmp_path):
         "names": ["far", "front", "kept", "renamed"],
         "made": [[1, 2], [1], [0, 1, 2]],
         "columns": ["id", "p"],
+        "view of a client": [1],
+        "converted": _CONVERTED,
+        "converted before": _CONVERTED,
+        "converted by a client": _CONVERTED,
+        "converted, at last": [_CONVERTED, _CONVERTED],
         "seen": [[1, 2], [1], [0, 1, 2]],
         "later": [[1, 2, 3], [1], [1, 3], []],
         "dropped": "AnalysisException",

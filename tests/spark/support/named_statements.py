@@ -138,7 +138,8 @@ _VIEWS = {
 _CONVERTED = {
     "files": "CREATE TABLE ext USING parquet LOCATION '{folder}/ext' AS SELECT id FROM t",
     "files in parts": "CREATE TABLE ext_parts (id INT, p INT) USING parquet PARTITIONED BY (p) "
-    "COMMENT 'words' LOCATION '{folder}/ext_parts'",
+    "OPTIONS ('compression' = 'zstd') COMMENT 'words' TBLPROPERTIES ('option.mine' = '1') "
+    "LOCATION '{folder}/ext_parts'",
     "rows in parts": "INSERT INTO ext_parts VALUES (1, 2), (3, 4)",
     "convert by others": "CONVERT TO DELTA ext_parts PARTITIONED BY (id INT)",
     "convert": "CONVERT TO DELTA ext",
@@ -151,6 +152,7 @@ _CONVERTED = {
     "converted": "SELECT ext.id FROM ext",
     "converted parts": "SELECT * FROM ext_parts",
     "partitions of converted": "SHOW PARTITIONS ext_parts",
+    "properties of converted": "SHOW TBLPROPERTIES ext_parts",
     "no other names": "SHOW TABLES LIKE 'ext*'",
 }
 _CHANGED = {
