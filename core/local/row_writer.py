@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, count, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -35,12 +35,15 @@ from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
 from optimist.core.runtime.progress import FileProgress
 from optimist.core.runtime.read_ahead import read_ahead
+from optimist.core.runtime.streamed_ahead import AheadLimits, stream_ahead
 from optimist.core.schema.types import StructType
 
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
 _RUN_BYTES = 4 << 20
-_RUNS_AHEAD = 4
+_RUN_FILES = 16
+_AHEAD = AheadLimits(streams=2, cost=96 << 20, held_bytes=8 << 20)
+"""How far rows are read ahead of one file's writer."""
 _WRITERS = 4
 _GROUP_BYTES = 32 << 20
 """While a row group is written the next one is read, so small ones keep both threads at work."""
@@ -109,9 +112,10 @@ class RowWriter:
             StorageError: The file system failed.
         """
         parts, new_rows = self._prepare_reading(files, operation, change, columns)
-        groups = list(_group_files(parts, files["size"].to_pylist()))
+        sizes = files["size"].to_pylist()
+        groups = list(_group_files(parts, sizes))
         streams: list[Iterable[Written]] = []
-        streams += [_read_rows_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
+        streams += [_read_files_ahead(new_rows, group, sizes) for group in groups]
         if added is not None:
             ids = self._id_columns.names if streams else ()
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
@@ -143,9 +147,11 @@ class RowWriter:
             counts[index] += batch.num_rows
             yield KEPT, pa.Table.from_batches([batch])
 
-        _, new_rows = self._prepare_reading(pa.concat_tables(bins), operation, copy_batch, None)
+        files = pa.concat_tables(bins)
+        _, new_rows = self._prepare_reading(files, operation, copy_batch, None)
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        streams = [_read_rows_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
+        sizes = files["size"].to_pylist()
+        streams = [_read_files_ahead(new_rows, group, sizes) for group in groups]
         written = self._write_each(streams, groups)
         return [
             (found, tuple(counts[group.start : group.stop]))
@@ -316,31 +322,27 @@ class RowWriter:
         return found
 
 
-def _read_rows_ahead(rows: Iterable[Written]) -> Iterator[Written]:
-    """Read rows in a thread of their own while others are written.
+def _read_files_ahead(
+    new_rows: Callable[[int], Iterator[Written]], group: Sequence[int], sizes: Sequence[int]
+) -> Iterator[Written]:
+    """Read the rows of some files in order, by threads of their own, while others are written."""
 
-    The number of waiting rows is limited by their bytes, since a small file may hold very many.
-    """
-    runs = _split_into_runs(rows)
-    taken = read_ahead(lambda _: next(runs, None), count(), threads=1, ahead=_RUNS_AHEAD)
-    for run in taken:
-        if run is None:
-            return
-        yield from run
+    def read(run: Sequence[int]) -> Iterator[Written]:
+        return chain.from_iterable(map(new_rows, run))
+
+    return stream_ahead(read, _split_into_runs(group, sizes), lambda item: item[1].nbytes, _AHEAD)
 
 
-def _split_into_runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
-    """Split the rows into runs of a size that is worth handing to another thread."""
-    run: list[Written] = []
-    num_bytes = 0
-    for each in rows:
-        run.append(each)
-        num_bytes += each[1].nbytes
-        if num_bytes >= _RUN_BYTES:
-            yield run
-            run, num_bytes = [], 0
-    if run:
-        yield run
+def _split_into_runs(
+    group: Sequence[int], sizes: Sequence[int]
+) -> Iterator[tuple[Sequence[int], int]]:
+    """Split files into runs that are worth a thread, each with its size."""
+    start = num_bytes = 0
+    for end, number in enumerate(group, start=1):
+        num_bytes += sizes[number]
+        if num_bytes >= _RUN_BYTES or end - start >= _RUN_FILES or end == len(group):
+            yield group[start:end], num_bytes
+            start, num_bytes = end, 0
 
 
 def _with_no_ids(rows: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,7 @@ class RowLayout:
         data_paths: The rules for paths of deletion vectors' files. None if no data file has a
             vector.
         by_id: Whether columns are found in files by their ids, not by their physical names.
+        arrow_schema: The schema of the batches.
     """
 
     schema: StructType
@@ -72,11 +73,10 @@ class RowLayout:
     access: DataAccess | None = None
     data_paths: DataPaths | None = None
     by_id: bool = False
+    arrow_schema: pa.Schema = field(init=False, repr=False)
 
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        """The schema of the batches."""
-        return to_arrow_schema(self.schema)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrow_schema", to_arrow_schema(self.schema))  # once for all files
 
 
 def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:

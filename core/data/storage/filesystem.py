@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -92,7 +92,7 @@ def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
     """
     if isinstance(filesystem, fs.LocalFileSystem):
         try:
-            mode = Path(inner).stat().st_mode
+            mode = os.stat(inner).st_mode  # noqa: PTH116 (for each file, and faster)
         except (OSError, ValueError):
             pass  # the open below reports the error
         else:
