@@ -20,6 +20,7 @@ from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.catalyst_sql import constant_of_sql, judged_sql
 from optimist.spark.sql.connect_sql import judged_sent_sql
+from optimist.spark.sql.quoted_texts import ensure_read_alike, with_texts_for
 from optimist.spark.sql.unfit_sql import InvalidSqlError, UnsafeSqlError
 
 __all__ = ["TableSql"]
@@ -92,7 +93,7 @@ class TableSql:
         """
         self.default(item)
         sql = item.metadata.get(_DEFAULT)
-        return "NULL" if sql is None else f"({sql})"
+        return "NULL" if sql is None else f"({with_texts_for(self.spark, str(sql))})"
 
     def _column(self, text: _Text, is_constant: bool = False) -> Column:
         # A generated column that the data lacks needs its SQL twice: to compute it, and to check
@@ -118,6 +119,10 @@ class TableSql:
                 f"is longer than {_MAX_LENGTH} characters, or nests parentheses more than "
                 f"{_MAX_DEPTH} deep"
             )
+        if self.is_new:
+            ensure_read_alike(self.spark, sql)
+        else:
+            sql = with_texts_for(self.spark, sql)
         if _SUBSTITUTED in sql:
             # Before parsing, sessions replace this by the value of a variable, even of the
             # environment.

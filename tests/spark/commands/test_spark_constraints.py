@@ -347,3 +347,46 @@ def test_a_violation_that_spark_tells_twice_is_told_once():
         raise RuntimeError(f"Job aborted: {told}\n\tat f\nCaused by: {told}\n\tat g")
     assert caught.value.kind == body["kind"]
     assert caught.value.fields["constraint"] == "c"
+
+
+ONLY_IN_SOME = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+
+
+@pytest.mark.parametrize("key", ONLY_IN_SOME)
+@pytest.mark.parametrize(
+    ("sql", "good", "bad"),
+    [
+        ('kind <> "code"', "x", "code"),
+        (r"kind <> 'a\tb'", r"a\tb", "a\tb"),
+        (r"kind <> 'a\\b'", "a\\\\b", "a\\b"),
+        (r"kind <> 'it\'s'", "its", "it's"),
+    ],
+)
+def test_texts_in_rules_mean_the_same_in_every_session(
+    spark, table_path, conf, key, sql, good, bad
+):
+    fields = [field("kind", "string"), field("code", "string")]
+    make_table(table_path, fields, configuration={"delta.constraints.c": sql})
+    conf(key, "true")
+    rows = spark.createDataFrame([(good, good)], "kind string, code string")
+    write(rows, table_path, mode="append")
+    error = refused(spark.createDataFrame([(bad, "x")], rows.schema), table_path)
+    assert error.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+def test_a_new_rule_whose_texts_other_sessions_read_otherwise_is_refused(spark, table_path, conf):
+    make_table(table_path, [field("kind", "string"), field("code", "string")])
+    alter = DeltaTable.forPath(spark, table_path).alter
+    for key, sql in zip(ONLY_IN_SOME, ('kind <> "code"', r"kind <> 'a\tb'"), strict=True):
+        conf(key, "true")
+        with pytest.raises(SchemaError) as caught:
+            alter.add_constraint("c", sql)
+        assert caught.value.kind == "OPTIMIST_UNSAFE_EXPRESSION"
+        columns = DeltaTable.create(spark).location(f"{table_path} 2").addColumn("kind", "STRING")
+        columns = columns.addColumn("is_code", "BOOLEAN", generatedAlwaysAs=sql)
+        with pytest.raises(SchemaError) as caught:
+            columns.execute()
+        assert caught.value.kind == "OPTIMIST_UNSAFE_EXPRESSION"
+        conf(key, "false")
+        alter.add_constraint("c", sql)
+        alter.drop_constraint("c")
