@@ -32,6 +32,7 @@ from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.file_pieces import md5_of, size_of
 from optimist.logstores.shared.listing_order import in_order
+from optimist.logstores.shared.missed_commits import commits_after_gap, missed_commits
 from optimist.logstores.shared.page_tokens import PageTokens
 
 if TYPE_CHECKING:
@@ -208,12 +209,7 @@ class S3Bucket:
         """
         if self.options.lists_in_order:
             return self._list_in_order(location, path)
-        found = [
-            item
-            for page in self._pages(path, Prefix=location.prefix, Delimiter="/")
-            for item in page.get("Contents", [])
-        ]
-        return iter(sorted(found, key=lambda item: item["Key"]))
+        return iter(self._list_without_order(location, path))
 
     def everything_under(self, prefix: str, *, path: str) -> Iterator[ObjectTypeDef]:
         """Yield all objects whose key starts with a prefix, page by page."""
@@ -255,6 +251,21 @@ class S3Bucket:
             endpoint=self.endpoint,
             remedy="Set optimist.store.s3.sortedListing=false.",
         )
+
+    def _list_without_order(self, location: S3Location, path: str) -> list[ObjectTypeDef]:
+        """List a directory whose pages are in no order, and again if it has missed commits."""
+        listed = self._list_whole(location, path)
+        names = [key[len(location.prefix) :] for key in sorted(listed)]
+        if missed_commits(names):
+            listed |= self._list_whole(location, path)
+            both = [key[len(location.prefix) :] for key in sorted(listed)]
+            for name in commits_after_gap(both, names):
+                del listed[location.prefix + name]
+        return [item for _, item in sorted(listed.items())]
+
+    def _list_whole(self, location: S3Location, path: str) -> dict[str, ObjectTypeDef]:
+        pages = self._pages(path, Prefix=location.prefix, Delimiter="/")
+        return {item["Key"]: item for page in pages for item in page.get("Contents", [])}
 
     def _pages(self, path: str, **request: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
         """Yield all pages, where an empty prefix is a missing directory."""

@@ -1,5 +1,6 @@
 """Listings of a local log that have missed a commit, as those of a busy directory do."""
 
+import datetime
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.log.names import commit_name
-from optimist.logstores import LocalLogStore
-from optimist.logstores.shared.missed_commits import missed_commits
+from optimist.logstores import LocalLogStore, S3LogStore
+from optimist.logstores.s3.bucket import S3Bucket
+from optimist.logstores.shared.missed_commits import commits_after_gap, missed_commits
 
 
 @pytest.fixture
@@ -76,3 +78,46 @@ def test_versions_between_others_are_missed(versions, missed):
     others = ["_last_checkpoint", f"{1:020}.crc", "1.json", "٣" * 20 + ".json", "x" * 20 + ".json"]
     names = sorted([*map(commit_name, versions), *others])
     assert missed_commits(names) == [commit_name(version) for version in missed]
+
+
+@pytest.mark.parametrize(
+    ("first", "both", "late"),
+    [
+        ([0, 2], [0, 1, 2], []),
+        ([0, 2], [0, 1, 2, 3, 4], []),
+        ([0, 2], [0, 1, 2, 4, 5], [4, 5]),
+        ([0, 2], [0, 1, 2, 3, 5], [5]),
+        ([0, 3], [0, 1, 3, 4], []),
+    ],
+)
+def test_commits_after_a_gap_of_a_second_listing_are_too_new(first, both, late):
+    names = commits_after_gap([*map(commit_name, both)], [*map(commit_name, first)])
+    assert names == frozenset(map(commit_name, late))
+
+
+@pytest.mark.parametrize(
+    ("listings", "shown"),
+    [
+        ([[0, 1, 2]], [0, 1, 2]),
+        ([[0, 2], [0, 1, 2]], [0, 1, 2]),
+        ([[0, 2], [0, 1, 2, 4]], [0, 1, 2]),
+        ([[0, 2], [0, 2]], [0, 2]),
+    ],
+)
+def test_bucket_without_order_is_listed_again_where_commits_are_missing(
+    monkeypatch, listings, shown
+):
+    """Directory buckets list a log in thousands of keys a page, in no order."""
+    time = datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc)
+    left = list(listings)
+
+    def page(_bucket, _path, **request):
+        keys = [request["Prefix"] + commit_name(version) for version in left.pop(0)]
+        found = [{"Key": k, "Size": 1, "ETag": k, "LastModified": time} for k in reversed(keys)]
+        return {"Contents": found, "IsTruncated": False}
+
+    monkeypatch.setattr(S3Bucket, "_page", page)
+    store = S3LogStore({"optimist.store.s3.sortedListing": "false"})
+    found = [status.name for status in store.list_from("s3://b/t/_delta_log/0")]
+    assert found == [commit_name(version) for version in shown]
+    assert not left
