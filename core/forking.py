@@ -21,18 +21,17 @@ SQLite file would drop the locks that the child has taken on it since.
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 __all__ = [
     "NO_FORK_MEANWHILE",
     "ForkSafeLock",
-    "ForkSafeRLock",
     "PerProcess",
     "closed_in_child",
     "keep_for_good",
@@ -46,55 +45,28 @@ _Value = TypeVar("_Value")
 _LOCKS: WeakSet[ForkSafeLock] = WeakSet()
 
 
-class ForkSafeLock:
-    """A mutex that is free in a forked child, unless the forking thread holds it."""
+class ForkSafeLock(_thread.RLock):  # type: ignore[misc]  # final only in typeshed
+    """A mutex that is free in a forked child, unless the forking thread holds it.
 
-    __slots__ = ("__weakref__", "_depth", "_holder", "_lock")
+    The holding thread may acquire it again. It is entered and left by the interpreter's own code:
+    in a method of ours an interrupt could strike between the acquisition and the body, and the lock
+    would stay locked for good.
+    """
+
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._lock: Any = self._new_lock()
-        self._holder = 0
-        self._depth = 0
+        super().__init__()
         _LOCKS.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._holder = threading.get_ident()
-        self._depth += 1
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._holder = 0
-        self._lock.release()
 
     @property
     def is_held_here(self) -> bool:
         """Whether the calling thread holds the lock."""
-        return self._holder == threading.get_ident()
+        return bool(self._is_owned())  # type: ignore[attr-defined]  # of every RLock since 3.2
 
     def _renew(self) -> None:
         if not self.is_held_here:
-            self._lock, self._holder, self._depth = self._new_lock(), 0, 0
-
-    @staticmethod
-    def _new_lock() -> Any:
-        return threading.Lock()
-
-
-class ForkSafeRLock(ForkSafeLock):
-    """A `ForkSafeLock` that the holding thread may acquire again."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def _new_lock() -> Any:
-        return threading.RLock()
+            self._at_fork_reinit()  # type: ignore[attr-defined]  # as `threading` does itself
 
 
 class PerProcess(Generic[_Value]):
@@ -167,7 +139,7 @@ def closed_in_child(descriptor: int) -> Iterator[None]:
         _OPEN_FILES.pop(descriptor, None)
 
 
-NO_FORK_MEANWHILE = ForkSafeRLock()
+NO_FORK_MEANWHILE = ForkSafeLock()
 """A lock around calls into a library whose own locks a child would inherit, such as SQLite.
 
 A fork waits until it is released, so the calls must be short.

@@ -290,7 +290,7 @@ class SQLArbiter(Arbiter):
             try_limit_s(self._parsed.timeout_s), connection.connection.dbapi_connection
         )
 
-    def _delay_forks(self) -> AbstractContextManager[None]:
+    def _delay_forks(self) -> AbstractContextManager[object]:
         """Delay forks while SQLite works: a child would find SQLite's own locks taken."""
         is_sqlite = self._engines.get().dialect.name == "sqlite"
         return NO_FORK_MEANWHILE if is_sqlite else nullcontext()

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError, TableError
-from optimist.core.forking import ForkSafeRLock
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checksum import (
     VersionChecksum,
     checksum_of_files,
@@ -78,7 +78,7 @@ class CheckedFiles:
         self._disagreement: TableError | None = None
         self._table: pa.Table | None = None
         self._sums: FileSums | None = None
-        self._lock = ForkSafeRLock()
+        self._lock = ForkSafeLock()
 
     def table(self) -> pa.Table:
         """Return the files, one row each, columns of `FILES_SCHEMA`, and keep them.

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.forking import ForkSafeRLock
+from optimist.core.forking import ForkSafeLock
 from optimist.core.options.engine import STORE_PREFIX
 from optimist.core.options.fields import keys_by_name
 from optimist.core.plugins.arbiter import Arbiter
@@ -64,7 +64,7 @@ _KINDS: Mapping[str, PluginKind] = {
     LEASE_KEY: _lock_kind("Lease", Lease, "optimist.leases"),
 }
 # Reentrant, because the constructor of an arbiter may look for another that it wraps.
-_BUILDING = ForkSafeRLock()
+_BUILDING = ForkSafeLock()
 
 
 def find_arbiter(

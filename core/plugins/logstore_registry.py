@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from optimist.core.errors import ConfigError
-from optimist.core.forking import ForkSafeRLock
+from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.loading import (
     STORE_OPTION_PREFIXES,
@@ -210,7 +210,7 @@ class _StoreCache:
 
     def __init__(self) -> None:
         # Reentrant, because the constructor of a store may look for another that it wraps.
-        self._lock = ForkSafeRLock()
+        self._lock = ForkSafeLock()
         self._stores: OrderedDict[tuple[object, ...], LogStore] = OrderedDict()
 
     def get(self, scheme: str, path: str, relevant: Options) -> LogStore:

@@ -16,7 +16,7 @@ from optimist.core.errors import (
     StorageError,
     TableError,
 )
-from optimist.core.forking import ForkSafeRLock
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.known_log import KnownLog
@@ -45,7 +45,7 @@ class NewestSnapshot:
 
     def __init__(self, table: TableRef) -> None:
         self._table = table
-        self._lock = ForkSafeRLock()
+        self._lock = ForkSafeLock()
         self._snapshot: Snapshot | None = None
         self._begun = self._done = 0
         self._look_at = _MANY_COMMITS

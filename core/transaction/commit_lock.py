@@ -30,7 +30,7 @@ from weakref import WeakValueDictionary
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
-from optimist.core.forking import ForkSafeLock, ForkSafeRLock
+from optimist.core.forking import ForkSafeLock
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.core.plugins.logstore import LogStore
@@ -94,7 +94,7 @@ class _TableLock:
     __slots__ = ("__weakref__", "guard", "mutex")
 
     def __init__(self) -> None:
-        self.mutex = ForkSafeRLock()
+        self.mutex = ForkSafeLock()
         self.guard: CommitGuard = NO_LOCK
 
 
