@@ -185,8 +185,9 @@ class CommitLoop:
             # Lost. Looking at the clock only now gives every commit at least one attempt.
             is_late = clock.monotonic_s() - start_s > policy.budget_s
             if attempt > policy.max_attempts or is_late:
-                if self._is_winner_ours(ours):
-                    return self._note_landed(ours, winners, attempt, start_s)
+                own = self._own_winner(ours)
+                if own is not None:
+                    return self._note_landed(own, winners, attempt, start_s)
                 raise _attempts_exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
             # Wait, read the winners, rebase past them.
             rebased = self._pass_winners(ours, attempt)
@@ -198,9 +199,9 @@ class CommitLoop:
             # listed or read will never be rebased past.
             lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
             if lost_to_nobody:
-                winner = self.look_at_winner(ours)
+                winner, own = self.look_at_winner(ours)
                 if winner is PutOutcome.CREATED:
-                    return self._note_landed(ours, winners, attempt, start_s)
+                    return self._note_landed(own, winners, attempt, start_s)
                 if winner is None and lost_to_nobody >= _ABSENT_AFTER:
                     raise self._not_a_file(ours)
                 if lost_to_nobody == _NEVER_LISTED_AFTER:
@@ -284,30 +285,37 @@ class CommitLoop:
         try:
             return self.check_and_retry(ours, attempt)
         except NOTHING_COMMITTED:
-            if self._is_winner_ours(ours):
-                return Rebased(ours, (), has_landed=True)
+            own = self._own_winner(ours)
+            if own is not None:
+                return Rebased(own, (), has_landed=True)
             raise
 
-    def _is_winner_ours(self, ours: Ours) -> bool:
-        """Return whether the last put was lost to our own commit, which was sent twice.
+    def _own_winner(self, ours: Ours) -> Ours | None:
+        """Return what has landed if the last put was lost to our own commit, which was sent twice.
 
         Before anybody is told that nothing was committed, the winner must have been seen.
         """
-        return self._is_winner_unseen and self.look_at_winner(ours) is PutOutcome.CREATED
+        if not self._is_winner_unseen:
+            return None
+        winner, own = self.look_at_winner(ours)
+        return own if winner is PutOutcome.CREATED else None
 
-    def look_at_winner(self, ours: Ours) -> PutOutcome | None:
+    def look_at_winner(self, ours: Ours) -> tuple[PutOutcome | None, Ours]:
         """Read the file that the last put was lost to, by its name.
 
         Returns:
-            `CREATED` if it is our own commit, `EXISTS` if it is another's, None if there is none.
+            `CREATED` if it is our own commit, `EXISTS` if it is another's, None if there is none;
+            and our transaction, as it is in the file if that is ours.
 
         Raises:
             CommitOutcomeUnknownError: It can't be read.
         """
         file = self.file_of(ours)
         found: PutOutcome | None = PutOutcome.EXISTS
+        data = b""
         try:
-            if file.is_there(self._table.store):
+            data = self._table.store.read_bytes(file.path)
+            if file.is_same(data):
                 found = PutOutcome.CREATED
         except LogFileNotFoundError:
             found = None
@@ -318,12 +326,16 @@ class CommitLoop:
                 "the version exists, and can't be read to tell whose it is"
             ) from error
         self._is_winner_unseen = found is PutOutcome.CREATED
-        return found
+        return found, self.as_put(ours, data) if found is PutOutcome.CREATED else ours
+
+    def as_put(self, ours: Ours, data: bytes) -> Ours:  # noqa: ARG002 - for overriding
+        """Return our transaction as it is in the commit's file, given the bytes of that."""
+        return ours
 
     def read_winners(self, ours: Ours) -> tuple[Theirs, ...]:
         """Read the commits that landed since the last check; see `winners.read_winners`."""
         winners = read_winners(self._table, ours)
-        if winners and not winners[0].holds(self._txn_id):
+        if winners and not any(winner.holds(self._txn_id) for winner in winners):
             self._is_winner_unseen = False
         return winners
 

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError
+from optimist.core.protocol.actions import actions_from_bytes
 from optimist.core.transaction.after_commit import result_without_hooks
 from optimist.core.transaction.commit_files import CommitFiles
 from optimist.core.transaction.commit_loop import (
@@ -102,6 +103,13 @@ class GroupLoop(CommitLoop):
             return self._landed_in(min(each.ours.attempt_version for each in landed), winners, ours)
         self.members = [member for member in self.members if member.outcome is None]
         return Rebased(self._combine_members(), winners)
+
+    def as_put(self, ours: Ours, data: bytes) -> Ours:
+        """Keep the members of the commit's file: some may have left since it was put."""
+        path = self.file_of(ours).path
+        actions = tuple(actions_from_bytes(data, path))
+        winner = Theirs(ours.attempt_version, self._table.clock.now_ms(), actions)
+        return self._landed_in(winner.version, (winner,), ours).ours
 
     def _landed_in(self, version: int, winners: tuple[Theirs, ...], ours: Ours) -> Rebased:
         """Keep the members that the winner of this version holds. The others are not in it."""

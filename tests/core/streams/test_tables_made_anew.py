@@ -6,7 +6,6 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from tracked_streams import SOURCE, add, log_of, stream
 
 from optimist.core import DeltaLog
 from optimist.core.errors import TableError
@@ -14,6 +13,7 @@ from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
 from optimist.core.streams.unblocked import Allowed
+from tracked_streams import SOURCE, add, log_of, stream
 
 OTHER = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 

@@ -54,7 +54,7 @@ class Scripted(CommitLoop):
 
     def look_at_winner(self, ours):
         self.look(ours)
-        return PutOutcome.EXISTS
+        return PutOutcome.EXISTS, ours
 
 
 def run(ours, outcomes, policy=POLICY, check=None, clock=None, look=lambda ours: None):

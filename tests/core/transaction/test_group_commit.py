@@ -28,6 +28,7 @@ from optimist.core.protocol.actions import (
 from optimist.core.protocol.group_tags import transactions_of
 from optimist.core.testing import Fault, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.groups.combined import combine
 from optimist.core.transaction.groups.members import Member
 from optimist.core.transaction.groups.recent_commits import RecentCommits
 from prepared_commits import prepared
@@ -288,6 +289,37 @@ def test_an_unknown_outcome_that_can_be_settled_is_told_to_nobody(group):
         ),
     )
     assert [each.version for each in outcomes] == [2, 2, 2]
+
+
+def test_a_group_that_met_its_own_first_try_has_landed_though_no_listing_shows_it(
+    group, monkeypatch
+):
+    """The client of the store puts the group twice, and then the log can't be listed."""
+    put, begun = group.store.inner.put_if_absent, [group.begin(f"f{n}") for n in range(3)]
+
+    def put_twice(path, data):
+        if path.endswith(GROUP_FILE):
+            put(path, data)
+            group.store.plan(Fault("list_from", When.BEFORE))
+        return put(path, data)
+
+    monkeypatch.setattr(group.store.inner, "put_if_absent", put_twice)
+    outcomes = group.together([committing(each) for each in begun])
+    assert [each.version for each in outcomes] == [2, 2, 2]
+    assert group.log.snapshot().num_files == 4
+    assert group.table.live() == ["f0", "f1", "f2", "plug"]
+
+
+def test_what_has_landed_of_a_group_is_what_its_file_says(group):
+    known = group.log.snapshot()
+    begun = [group.begin("f0"), group.begin("f1")]
+    members = [Member(prepared(txn, actions, APPEND), known) for txn, actions in begun]
+    loop = group.queue._loop_of(members)
+    put = loop.file_of(combine([member.ours for member in members], loop._txn_id)).data
+    loop.members = members[:1]  # the other has left since
+    landed = loop.as_put(combine([members[0].ours], loop._txn_id), put)
+    assert [add.path for add in landed.actions] == ["f0", "f1"]
+    assert loop.members == members[:1]
 
 
 def test_a_store_that_refuses_is_told_to_all_and_nothing_is_there(group):
