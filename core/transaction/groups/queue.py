@@ -33,7 +33,7 @@ from dataclasses import replace
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
-from optimist.core.forking import renew_in_child
+from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.runtime.begun_changes import note_change_begun
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.after_commit import finish_commit
@@ -58,7 +58,8 @@ class CommitQueue:
         self._table = table
         self._listener = listener
         self._recent = RecentCommits()
-        self._turn = threading.Condition()
+        self._mutex = ForkSafeLock()  # not the condition's own entry, which an interrupt can split
+        self._turn = threading.Condition(self._mutex)
         self._waiting: deque[Member] = deque()
         self._taken: list[Member] = []
         self._loop: GroupLoop | None = None
@@ -93,7 +94,7 @@ class CommitQueue:
         member = Member(ours, base)
         note_change_begun()
         try:
-            with self._turn:
+            with self._mutex:
                 self._waiting.append(member)
             while (outcome := self._await(member)) is None:
                 self._lead(self._take_group())
@@ -108,7 +109,7 @@ class CommitQueue:
     def _await(self, member: Member) -> CommitResult | OptimistError | None:
         """Wait for the member's outcome, or return None if this thread is to lead instead."""
         budget_s = self._table.options.retry_policy.budget_s
-        with self._turn:
+        with self._mutex:
             while member.outcome is None:
                 if not self._leader:
                     self._leader = threading.get_ident()
@@ -124,7 +125,7 @@ class CommitQueue:
 
     def _end_lead(self) -> None:
         """Tell all that were taken what is known of them, and let another thread lead."""
-        with self._turn:
+        with self._mutex:
             if self._leader == threading.get_ident():
                 self._settle_by_evidence()
                 open_ = [each for each in self._taken if each.outcome is None and not each.has_left]
@@ -140,7 +141,7 @@ class CommitQueue:
             _settle(self._loop.members, known)
 
     def _leave(self, member: Member) -> None:
-        with self._turn:
+        with self._mutex:
             member.has_left = True
             self._end_lead()
             if member in self._waiting:
@@ -159,7 +160,7 @@ class CommitQueue:
         group: list[Member] = []
         rest: deque[Member] = deque()
         num_actions = size_bytes = 0
-        with self._turn:
+        with self._mutex:
             for member in self._waiting:
                 num_actions += len(member.ours.actions)
                 size_bytes += member.size_bytes
@@ -191,7 +192,7 @@ class CommitQueue:
     def _loop_of(self, members: list[Member]) -> GroupLoop:
         alone = len(members) == 1
         txn_id = members[0].txn_id if alone else self._table.clock.new_uuid()
-        return GroupLoop(self._table, members, txn_id, self._listener.note_attempt, self._turn)
+        return GroupLoop(self._table, members, txn_id, self._listener.note_attempt, self._mutex)
 
     def _move_to_one_version(self, group: Sequence[Member]) -> list[Member]:
         """Check each member against the commits since it began. Keep those without a conflict."""
@@ -212,7 +213,7 @@ class CommitQueue:
     def _renew(self) -> None:
         """Forget the parent's threads, in a forked child."""
         here = threading.get_ident()
-        self._turn = threading.Condition()
+        self._turn = threading.Condition(self._mutex)
         if self._leader != here:
             self._leader, self._taken, self._loop = 0, [], None
         self._waiting = deque(member for member in self._waiting if member.thread == here)
