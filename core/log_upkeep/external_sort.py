@@ -90,9 +90,10 @@ class ExternalSort:
             yield from self._merge_blocks(reader)
 
     def _take_run(self) -> pa.RecordBatch:
-        run = sorted_batch(self._waiting, self._keys)
+        whole = _joined(self._waiting)
+        # Let go before the rows are copied once more.
         self._waiting, self._rows, self._bytes = [], 0, 0
-        return run
+        return _in_order(whole, self._keys)
 
     def _spill(self, run: pa.RecordBatch) -> None:
         if self._writer is None:
@@ -117,19 +118,26 @@ class ExternalSort:
         pool: list[pa.RecordBatch] = []
         for start in range(0, len(order), _POOL_BLOCKS):
             pool += [reader.get_batch(index) for _, index in order[start : start + _POOL_BLOCKS]]
-            rows = sorted_batch(pool, self._keys)
+            whole = _joined(pool)
+            pool = []
+            rows = _in_order(whole, self._keys)
+            del whole
             following = order[start + _POOL_BLOCKS : start + _POOL_BLOCKS + 1]
             end = rows.num_rows
             if following and following[0][0]:
                 end = _rows_up_to(self._keys(rows), following[0][0], 0)
+            if end < rows.num_rows:
+                pool = [rows.slice(end)]
             if end:
                 yield rows.slice(0, end)
-            pool = [rows.slice(end)] if end < rows.num_rows else []
 
 
 def sorted_batch(batches: Sequence[pa.RecordBatch], keys: KeysOf) -> pa.RecordBatch:
     """Return the rows of some batches as one sorted batch."""
-    whole = _joined(batches)
+    return _in_order(_joined(batches), keys)
+
+
+def _in_order(whole: pa.RecordBatch, keys: KeysOf) -> pa.RecordBatch:
     columns = keys(whole)
     if not columns:
         return whole
@@ -166,10 +174,12 @@ def filled(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBa
         rows += batch.num_rows
         if rows >= most:
             whole = _joined(waiting)
+            left = rows % most
+            # Let go of the batches, which may be parts of larger ones, before others work.
+            waiting = [whole.slice(rows - left)] if left else []
             for start in range(0, rows - most + 1, most):
                 yield whole.slice(start, most)
-            rows %= most
-            waiting = [whole.slice(whole.num_rows - rows)] if rows else []
+            rows = left
     if rows:
         yield _joined(waiting)
 
