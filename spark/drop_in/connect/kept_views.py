@@ -31,6 +31,10 @@ from optimist.spark.session.conf import open_log
 
 __all__ = ["make_view", "query_of_view"]
 
+_WITH_COLUMNS = (
+    "Use CREATE TEMPORARY VIEW. Or drop the name and create it again, if the table has a location "
+    "of its own; on a metastore of Hive the server must also be Spark 4.1 or newer."
+)
 _WITH_NAMES = "Give the table a name, CREATE TABLE name USING delta LOCATION '/p', and use that."
 
 
@@ -91,9 +95,8 @@ def make_view(
             log = open_log(spark, str(entry.location))
             with as_missing_name(entry.name):
                 give_columns(spark, entry, log.snapshot().schema)
-        if _columns(original(query, args).schema) != _columns(wanted):
-            way_out = "Use CREATE TEMPORARY VIEW, or drop the name and create it again."
-            raise refused("A view over a table whose entry has other columns", way_out)
+        if not _is_known(original, query, args, wanted):
+            raise refused("A view over a table whose entry has other columns", _WITH_COLUMNS)
     original(sql.text, args)
 
 

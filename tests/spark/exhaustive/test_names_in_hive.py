@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyspark
+
 from connect_process import results_of
 
 _SCRIPT = Path(__file__).with_name("hive_session_script.py")
@@ -35,8 +37,10 @@ def test_clients_of_connect_and_classic_sessions_share_a_metastore(tmp_path):
     told = {}
     for session in ("first", "second", "third", "fourth"):
         told |= results_of(_ON_CONNECT, tmp_path, session)
+    is_refused = pyspark.__version__.startswith("4.0")
     assert told == {
-        "names": ["far", "front", "kept", "renamed"],
+        "view made": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT" if is_refused else "nothing",
+        "names": ["far", *([] if is_refused else ["front"]), "kept", "renamed"],
         "made": [[1, 2], [1], [0, 1, 2]],
         "columns": ["id", "p"],
         "view of a client": [1],
