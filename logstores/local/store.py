@@ -182,20 +182,14 @@ class LocalLogStore(LogStore):
         prefix = parent + slash
         listed = _statuses(found, prefix)
         missed = missed_commits([entry.name for entry in found])
-        late = [status for name in missed if (status := self.find(prefix + name))]
+        late = [status for name in missed if (status := _find(prefix + name))]
         return heapq.merge(listed, late, key=lambda status: status.name) if late else listed
 
     finds_cheaply = True
 
     def find(self, path: str) -> FileStatus | None:
         """See `LogStore.find`."""
-        try:
-            status = os.stat(_local_path(path))
-        except OSError as error:
-            if error.errno in _LEADS_NOWHERE:
-                return None
-            raise _stat_error(error, path) from error
-        return _status_of(path, status) if stat.S_ISREG(status.st_mode) else None
+        return _find(path)
 
     def take_turns(self, log_path: str, *, timeout_s: float) -> AbstractContextManager[None]:
         """See `LogStore.take_turns`.
@@ -449,6 +443,16 @@ def _statuses(entries: list[os.DirEntry[str]], prefix: str) -> Iterator[FileStat
             raise _stat_error(error, prefix + entry.name) from error
         if stat.S_ISREG(status.st_mode):
             yield _status_of(prefix + entry.name, status)
+
+
+def _find(path: str) -> FileStatus | None:
+    try:
+        status = os.stat(_local_path(path))
+    except OSError as error:
+        if error.errno in _LEADS_NOWHERE:
+            return None
+        raise _stat_error(error, path) from error
+    return _status_of(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
 def _status_of(path: str, status: os.stat_result) -> FileStatus:

@@ -129,6 +129,7 @@ class TableChanges:
         """Set the table's description, or remove it by None."""
         if comment is None:
             return self.unset_properties(["comment"], if_exists=True)
+        ensure_text(comment, "comment")
         return self.set_properties({"comment": comment})
 
     # Columns

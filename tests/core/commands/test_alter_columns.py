@@ -89,7 +89,7 @@ def test_what_names_nothing_is_refused(tmp_path):
         fails("OPTIMIST_NO_COLUMNS", call, [])
     fails("OPTIMIST_INVALID_ARGUMENT", log.alter.rename_column, "id", "")
     fails("OPTIMIST_INVALID_PREDICATE", log.alter.rename_column, "a b", "c")
-    for value in (None, 5, True):
+    for value in (None, 5.0, b"true"):
         kind = "OPTIMIST_INVALID_ARGUMENT_TYPE"
         fails(kind, log.alter.set_properties, {"delta.appendOnly": value})
     fails(

@@ -167,7 +167,6 @@ COLUMNS = [
     Case(
         "create with a flag",
         lambda log: new(log).create({"id": "int"}, properties={"delta.appendOnly": True}),
-        "delta.appendOnly",
     ),
     Case(
         "create with a list of properties",
@@ -210,7 +209,8 @@ COLUMNS = [
     Case("drop a number", lambda log: log.alter.drop_columns([5]), "column"),
     Case("rename a number", lambda log: log.alter.rename_column(5, "x"), "column"),
     Case("properties as a list", lambda log: log.alter.set_properties([("a", "b")]), "values"),
-    Case("a property as a number", lambda log: log.alter.set_properties({"a": 5}), "'a'"),
+    Case("a property as a number", lambda log: log.alter.set_properties({"a": 5})),
+    Case("a property as a list", lambda log: log.alter.set_properties({"a": [5]}), "values, a,"),
     Case("unset a number", lambda log: log.alter.unset_properties([5]), "names"),
     Case("comment by a number", lambda log: log.alter.set_comment(5), "comment"),
     Case("constraint of pyarrow", lambda log: log.alter.add_constraint("c", 5), "expression"),
