@@ -55,7 +55,7 @@ def test_files_are_those_of_the_whole_list_sorted(tiny, count, pattern):
     order = [("modificationTime", "ascending"), ("path", "ascending")]
     expected = IndexedFiles.of(version.files.sort_by(order), pattern)
     found = FirstFiles.of(version, pattern)
-    for after in range(BASE_INDEX, count + 1):
+    for after in (BASE_INDEX, *range(-1, count + 1)):
         rest = expected.between(after)
         assert paths(found.between(after)) == paths(rest)
         assert found.sums_after(after) == (len(rest), rest.size_bytes)
