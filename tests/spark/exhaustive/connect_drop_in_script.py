@@ -228,7 +228,7 @@ def tell_shown(spark: SparkSession, name: str) -> None:
         "shown: created", [f"TABLE {name}" in created, "GENERATED ALWAYS AS (year(day))" in created]
     )
     properties = dict(rows(spark.sql(f"show tblproperties {name}")))
-    tell("shown: properties", [properties["comment"], properties["delta.columnMapping.mode"]])
+    tell("shown: properties", ["comment" in properties, properties["delta.columnMapping.mode"]])
     refusals = {
         "extended": f"DESCRIBE EXTENDED {name}",
         "a partition": f"SHOW PARTITIONS {name} PARTITION (year = 2026)",

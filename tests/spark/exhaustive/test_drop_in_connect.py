@@ -110,7 +110,7 @@ EXPECTED = {
     "shown: a property": [["delta.enableTypeWidening", "true"]],
     "shown: no property": "Table {} does not have property: no.such",
     "shown: created": [True, True],
-    "shown: properties": ["changed", "name"],
+    "shown: properties": [False, "name"],
     "shown: extended": "nothing",
     "shown: a partition": REFUSED,
     "shown: tables": REFUSED,
