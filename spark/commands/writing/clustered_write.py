@@ -13,7 +13,7 @@ from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.requests.table_definition import TableDefinition
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
-from optimist.spark.commands.writing.write import BegunWrite, write_rows
+from optimist.spark.commands.writing.write import BegunWrite, ensure_may_create, write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 
 __all__ = ["write_clustered"]
@@ -41,12 +41,14 @@ def write_clustered(
     Raises:
         UsageError: The table is clustered by other columns (kind
             `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+        TableNotFoundError: See `ensure_may_create`.
     """
     if not cluster_by:
         write_rows(rows, path, request, read=read, begun=begun)
         return
     if begun is None:
         begun = BegunWrite.on(open_target(rows.sparkSession, path, request.filesystem_options))
+    ensure_may_create(begun.txn, request)
     log, snapshot = begun.log, begun.txn.snapshot
     if begun.txn.read_version < 0:
         definition = TableDefinition(

@@ -29,6 +29,7 @@ from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, RemoveFile
+from optimist.core.snapshot.one_version import table_not_found
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.conflicts.operations import Operation
@@ -58,7 +59,7 @@ from optimist.spark.session.conf import reset_session_version, session_zone_name
 from optimist.spark.session.job_scope import described
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
-__all__ = ["BegunWrite", "write", "write_in", "write_rows"]
+__all__ = ["BegunWrite", "ensure_may_create", "write", "write_in", "write_rows"]
 
 
 @original_errors()
@@ -165,6 +166,19 @@ def write_in(
         return _write_in_transaction(rows, fixed if read is None else read, log, begun, request)
 
 
+def ensure_may_create(txn: OptimisticTransaction, request: WriteRequest) -> None:
+    """Refuse to create a table by a write that needs one: somebody has dropped it meanwhile.
+
+    A catalog that has dropped the table's name would not know the new one, and would not take the
+    name again for a place with files.
+
+    Raises:
+        TableNotFoundError: There is no table. Nothing was written.
+    """
+    if request.needs_table and txn.read_version < 0:
+        raise table_not_found(txn.table)
+
+
 def _store_if_read_twice(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
     """Return the rows, stored if they are read more than once, so that they stay the same."""
     return repeatable(df) if request.replaces_matches else nullcontext(df)
@@ -180,6 +194,7 @@ def _write_in_transaction(
     """Write rows, which may be stored ones, with `read` as the frame that they come from."""
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
+    ensure_may_create(begun, request)
     sources = own_sources(read, log, begun)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)

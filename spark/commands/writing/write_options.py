@@ -129,6 +129,7 @@ class WriteRequest:
         saves_managed_table: For `saveAsTable` in mode overwrite, True if the catalog manages the
             table's files: the history names such a write as Delta does. None for other writes.
         batch: The stream's batch that is written; None for other writes.
+        needs_table: The write may not create the table, as INSERT may not.
     """
 
     mode: str
@@ -150,6 +151,7 @@ class WriteRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     saves_managed_table: bool | None = None
     batch: StreamedBatch | None = None
+    needs_table: bool = False
 
     @property
     def is_overwrite(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -110,6 +111,7 @@ def _insert(
     request = WriteRequest.of(mode, None, {**write_options(given), **options, **evolves})
     if replace_where is not None:
         request = request.replacing(replace_where)
+    request = replace(request, needs_table=True)
     if not node.isByName():
         _ensure_same_places(rows, request, table)
     fitting = _fitting_rows(rows, node, table, request)

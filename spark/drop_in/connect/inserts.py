@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,7 +60,8 @@ def insert_rows(spark: SparkSession, statement: Insert, sql: FormattedSql) -> No
     rows = _rows(spark, statement, given, inserted.snapshot, sql)
     values = {name: sf.expr(value.sql) for name, value in given.items()}
     shaped = _shaped(rows, statement, inserted, values)
-    write_rows(shaped, path, WriteRequest.of(mode, None, options))
+    request = WriteRequest.of(mode, None, options)
+    write_rows(shaped, path, replace(request, needs_table=True))
 
 
 def _rows(

@@ -138,6 +138,7 @@ def _save_by_name(
     if path is not None and is_there and request.mode in ("append", "overwrite"):
         _, entry = named_table(session, str(table))
         rows = _fitting(writer, path, name, request)
+        request = replace(request, needs_table=True)
         if request.is_overwrite and entry is not None:
             request = replace(request, saves_managed_table=entry.is_managed)
         write_clustered(rows, path, clustering, request)
@@ -211,6 +212,7 @@ def _insert(writer: Any, path: str, name: str, mode: str) -> None:
             argument="partitionBy",
         )
     request = WriteRequest.of(mode, None, write_options(asked.options))
+    request = replace(request, needs_table=True)
     inserted = InsertedRows.of(session, open_target(session, path), name, request)
     write_rows(inserted.by_position(_rows(writer)), path, request)
 
@@ -246,7 +248,7 @@ def _change(
         column = sf.col(condition) if isinstance(condition, str) else condition
         request = request.replacing(column)
     session, name = session_of(writer), str(writer._table_name)
-    # This also finds that there is a table: writeTo makes none on its way.
+    request = replace(request, needs_table=True)
     inserted = InsertedRows.of(session, open_target(session, path), name, request)
     write_rows(inserted.cast(_rows(writer)), path, request)
 
