@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
 
-from optimist.core.data.intents.intents import INTENTS, remove_empty_directory
+from optimist.core.data.intents.intents import INTENTS
+from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.data.storage.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import log_path_of
-from optimist.core.paths import join, name_of
+from optimist.core.paths import join, name_of, strip_file_scheme
 
 __all__ = ["ensure_vacant", "is_left_empty", "not_vacant"]
 
@@ -39,8 +43,12 @@ def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
 
 
 def is_left_empty(table: TableRef) -> bool:
-    """Return whether nothing is left of a failed attempt to make a table."""
-    remove_empty_directory(table)
+    """Return whether no file is left of a failed attempt to make a table.
+
+    Directories without files, which a disk keeps, are removed.
+    """
+    if is_on_disk(table.table_path):
+        _remove_directories_without_files(Path(strip_file_scheme(table.table_path)))
     return not _names_at(table)
 
 
@@ -52,6 +60,16 @@ def not_vacant(table: TableRef, found: str) -> UsageError:
         kind="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
         path=table.table_path,
     )
+
+
+def _remove_directories_without_files(place: Path) -> None:
+    """Remove the directories in a place without files: writers announce theirs by a file first."""
+    if any(files for _, _, files in os.walk(place)):
+        return
+    for folder, _, _ in os.walk(place, topdown=False):
+        if Path(folder) != place:
+            with suppress(OSError):  # somebody has put a file there meanwhile
+                Path(folder).rmdir()
 
 
 def _names_at(table: TableRef) -> list[str]:

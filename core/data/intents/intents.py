@@ -16,8 +16,6 @@ shows it. Names that begin with `_` are hidden to readers and to VACUUM, this en
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from optimist.core.data.intents.local_intents import LocalIntent
@@ -33,7 +31,6 @@ __all__ = [
     "begin_intent",
     "hours_of",
     "intents_directory",
-    "remove_empty_directory",
 ]
 
 _NAME = re.compile(r"([1-9][0-9]{0,4})h-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -77,13 +74,6 @@ def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
             return begin_stored(table, table_id, new_path)
         table.data_paths.ensure_not_led_out(path)
         return LocalIntent(strip_file_scheme(path))
-
-
-def remove_empty_directory(table: TableRef) -> None:
-    """Remove the directory of a table's intents, if it is on a disk and no write is announced."""
-    if is_on_disk(table.table_path):
-        with suppress(OSError):  # it is not there, or holds an intent
-            Path(strip_file_scheme(intents_directory(table))).rmdir()
 
 
 def hours_of(name: str) -> int | None:
