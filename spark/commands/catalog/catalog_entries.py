@@ -24,16 +24,17 @@ from optimist.spark.session.jvm import Jvm
 
 __all__ = [
     "become_delta",
+    "ensure_named",
     "known_name",
     "move",
     "place_of_identifier",
     "place_of_name",
     "register",
-    "register_new",
 ]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
+_TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
 def place_of_identifier(spark: SparkSession, identifier: Any, location: str | None) -> Place:
@@ -160,8 +161,12 @@ def become_delta(spark: SparkSession, entry: Any) -> None:
     catalog.refreshTable(entry.identifier())
 
 
-def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
-    """Register a table, and remove it if the name fails and nobody else could find it.
+def ensure_named(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
+    """Give a table its name after a statement that has made or replaced it.
+
+    A new name is registered. If that fails, and nobody else could find the table, it is removed. A
+    name that was there may have been dropped meanwhile, before the table was made; then the
+    catalog's table gets it again.
 
     Args:
         spark: The session.
@@ -169,12 +174,31 @@ def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bo
         log: The table.
         is_new: True if the statement has created the table.
     """
+    if not place.is_new_name:
+        _ensure_kept(spark, place, log)
+        return
     try:
         register(spark, place)
     except PySparkException:
         if is_new and place.is_managed and log.snapshot().version == 0:
             _remove_unnamed(spark, place)
         raise
+
+
+def _ensure_kept(spark: SparkSession, place: Place, log: DeltaLog) -> None:
+    """Name a table again whose name was dropped: DROP TABLE left no files, so it was made since.
+
+    Where the catalog does not keep the files, DROP TABLE leaves them, and the name stays dropped.
+    """
+    if place.identifier is None or not place.is_managed:
+        return
+    catalog = Jvm.of(spark).session.sessionState().catalog()
+    if not catalog.tableExists(place.identifier) and log.table_exists():
+        try:
+            register(spark, place)
+        except PySparkException as error:
+            if error.getCondition() != _TAKEN:
+                raise  # else somebody has named it at this moment
 
 
 def _remove_unnamed(spark: SparkSession, place: Place) -> None:

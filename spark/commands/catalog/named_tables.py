@@ -17,9 +17,9 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.catalog.catalog_entries import (
+    ensure_named,
     known_name,
     place_of_name,
-    register_new,
 )
 from optimist.spark.commands.catalog.names import is_enabled
 from optimist.spark.commands.catalog.places import Place
@@ -63,8 +63,7 @@ def create_named(
         log = open_target(spark, place.path)
         is_new = not log.table_exists()
         create_table(log.start_transaction, complete_for_place(place, definition))
-        if place.is_new_name:
-            register_new(spark, place, log, is_new=is_new)
+        ensure_named(spark, place, log, is_new=is_new)
 
 
 def _create_on_server(

@@ -14,7 +14,7 @@ from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql import path_in_name
 from optimist.core.statements.clones import CloneOptions, clone_to
 from optimist.core.statements.context import OpenTable
-from optimist.spark.commands.catalog.catalog_entries import place_of_name, register_new
+from optimist.spark.commands.catalog.catalog_entries import ensure_named, place_of_name
 from optimist.spark.commands.catalog.named_tables import ensure_names_known
 from optimist.spark.commands.catalog.server_entries import named_place
 from optimist.spark.commands.reading.read import open_target
@@ -67,8 +67,7 @@ def clone_to_name(
     log = open_target(spark, place.path)
     is_new = not log.table_exists()
     done = clone_to_path(spark, source, place.path, options)
-    if place.is_new_name:
-        register_new(spark, place, log, is_new=is_new)
+    ensure_named(spark, place, log, is_new=is_new)
     return done
 
 

@@ -19,9 +19,9 @@ from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.catalog.catalog_entries import (
+    ensure_named,
     place_of_identifier,
     register,
-    register_new,
 )
 from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.reading.read import open_target
@@ -65,6 +65,7 @@ def create(spark: SparkSession, identifier: Any, more: Any) -> Any:
         create_table(log.start_transaction, _request(definition, place, CreateMode.CREATE))
         if place.is_new_name:
             return _registered(spark, place)
+        ensure_named(spark, place, log, is_new=False)
     return None
 
 
@@ -125,7 +126,9 @@ class StagedTable(OpenedTable):
     def _overwrite(self, rows: DataFrame, options: Mapping[str, object]) -> None:
         """Run `saveAsTable` in mode overwrite, which changes a schema only by `overwriteSchema`."""
         request = WriteRequest.of("overwrite", self._definition.partition_by, options)
-        write_rows(rows, self.path, replace(request, saves_managed_table=self._place.is_managed))
+        is_managed, needs_table = self._place.is_managed, not self._is_new
+        request = replace(request, saves_managed_table=is_managed, needs_table=needs_table)
+        write_rows(rows, self.path, request)
 
     def _request(self) -> TableDefinition:
         return _request(self._definition, self._place, _MODES[self._how])
@@ -141,8 +144,7 @@ class StagedTable(OpenedTable):
     def _commit(self) -> None:
         if not self._is_written:
             create_table(self.log.start_transaction, self._request())
-        if self._place.is_new_name:
-            register_new(self.spark, self._place, self.log, is_new=self._is_new)
+        ensure_named(self.spark, self._place, self.log, is_new=self._is_new)
 
 
 def _request(definition: Definition, place: Place, mode: CreateMode) -> TableDefinition:

@@ -15,6 +15,7 @@ from optimist.core.schema.types import schema_from_json
 from optimist.spark import DeltaTable
 from optimist.spark.commands.catalog import catalog_entries
 from optimist.spark.commands.table_builder import IdentityGenerator
+from optimist.spark.drop_in.classic import staged_tables, writes
 
 
 def _told(path):
@@ -266,6 +267,43 @@ def test_a_name_that_cannot_be_registered_leaves_no_files(enabled, database, tmp
     assert not Path(tmp_path, "shop", "c").exists()
     enabled.sql(f"CREATE TABLE {database}.t USING delta AS SELECT 2 AS id")
     assert enabled.table(f"{database}.t").collect() == [(2,)]
+
+
+_WITHIN = {
+    "INSERT INTO {name} VALUES (2)": (writes, "write_rows"),
+    "CREATE OR REPLACE TABLE {name} USING delta AS SELECT 3 AS id": (
+        staged_tables,
+        "create_as_select",
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", _WITHIN)
+def test_a_table_that_is_dropped_within_a_statement_leaves_no_files_without_a_name(
+    enabled, database, tmp_path, monkeypatch, statement
+):
+    name, (module, step) = f"{database}.t", _WITHIN[statement]
+    original, outcome = getattr(module, step), "done"
+    enabled.sql(f"CREATE TABLE {name} USING delta AS SELECT 1 AS id")
+
+    def drop_first(*args, **named):
+        enabled.sql(f"DROP TABLE {name}")
+        return original(*args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, step, drop_first)
+        try:
+            enabled.sql(statement.format(name=name))
+        except OptimistError as error:
+            outcome = type(error).__name__
+    if step == "write_rows":
+        assert (outcome, enabled.catalog.tableExists(name)) == ("TableNotFoundError", False)
+    else:
+        assert (outcome, enabled.table(name).collect()) == ("done", [(3,)])
+        enabled.sql(f"DROP TABLE {name}")
+    assert not Path(tmp_path, "shop", "t", "_delta_log").exists()
+    enabled.sql(f"CREATE TABLE {name} USING delta AS SELECT 4 AS id")
+    assert enabled.table(name).collect() == [(4,)]
 
 
 def test_what_a_killed_statement_left_is_not_in_the_way(enabled, database, tmp_path):
