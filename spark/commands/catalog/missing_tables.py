@@ -10,12 +10,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
-from optimist.core.statements.missing_tables import as_no_delta_table, marked
+from optimist.core.snapshot.one_version import table_not_found
+from optimist.core.sql import TableName
+from optimist.core.statements.missing_tables import as_missing_name, as_no_delta_table, marked
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.session.conf import open_log
 
 __all__ = [
     "as_no_table_of_that_name",
+    "ensure_made",
     "open_existing",
 ]
 
@@ -46,6 +49,18 @@ def open_existing(
     with as_no_delta_table(path):
         log.snapshot()
     return log
+
+
+def ensure_made(spark: SparkSession, table: TableName) -> None:
+    """Refuse a name of the catalog whose table was not made yet, or is gone.
+
+    Raises:
+        TableNotFoundError: There is no table (kind `DELTA_TABLE_NOT_FOUND`).
+    """
+    log = open_log(spark, str(table.path))
+    with as_missing_name(str(table)):
+        if not log.table_exists():
+            raise table_not_found(log.table)
 
 
 @contextmanager

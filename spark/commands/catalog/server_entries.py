@@ -4,30 +4,40 @@ The server makes the entries itself. A table at a place of its own gets its log 
 name, so that nobody finds a name without a table. Where the catalog chooses the place, it takes
 only an empty directory, so the name comes first. A name whose table was never made, since its maker
 was stopped, is taken by the next statement that makes it.
+
+Somebody may drop a name while its table is made. The table then gets it again, but the server makes
+such an entry only with a location: a property (`MANAGED_MARK`) says that DROP TABLE removes the
+files, which this module does.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.create.vacant_place import is_left_empty
+from optimist.core.data.storage.stored_files import remove_directory
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join, scheme_of
 from optimist.core.predicates.text import quote_literal
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.sql import TableName, parts_of_name
+from optimist.core.sql.reader import Reader
 from optimist.core.statements.type_texts import full_type_text
 from optimist.spark.commands.catalog.names import is_delta, without_location
 from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.commands.catalog.server_names import (
+    MANAGED_MARK,
     Name,
     ServerEntry,
     not_of_session,
@@ -40,6 +50,8 @@ from optimist.spark.session.conf import open_log
 
 __all__ = [
     "drop_entry",
+    "drop_named_again",
+    "ensure_still_named",
     "give_columns",
     "move_entry",
     "named_place",
@@ -49,6 +61,12 @@ __all__ = [
 
 _SESSION_CATALOG = "spark_catalog"
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
+_UNKNOWN = "TABLE_OR_VIEW_NOT_FOUND"
+_OCCUPIED = "LOCATION_ALREADY_EXISTS"
+_TAKEN_BACK = re.compile("__dropped_[0-9a-f]{32}$")
+"""How the place of a name ends that its maker is about to drop."""
+_MAX_LOOKS = 20
+"""How often a name is asked about that is about to be dropped: for a second or so."""
 _WAREHOUSE = "spark.sql.warehouse.dir"
 
 
@@ -69,19 +87,21 @@ def named_place(
 
     Raises:
         UsageError: See `Place.of_entry`, or the name is one of another catalog (kind
-            `DELTA_NOT_A_DELTA_TABLE`).
+            `DELTA_NOT_A_DELTA_TABLE`), or the catalog's place for it holds a table (kind
+            `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
         AnalysisException: The name exists already, or does not and should be replaced, or its
             database does not exist.
+        SparkRuntimeException: The catalog's place for it has files.
     """
     full = _FullName.of(spark, name)
     where = None if location is None else _absolute(spark, location)
-    entry = server_entry(spark, full.parts)
+    entry = full.settled_entry(spark)
     if entry is not None:
         is_empty = _has_no_table(spark, entry)
         place = _known_place(entry, where, mode, is_empty=is_empty)
         yield place
-        if place is not None and is_empty:
-            full.ensure_kept(spark, place.path)
+        if place is not None and (is_empty or place.is_managed):
+            full.ensure_kept(spark, place.path, is_managed=place.is_managed)
     elif mode is CreateMode.REPLACE:
         raise_unknown(spark, name)
     elif where is not None:
@@ -89,9 +109,32 @@ def named_place(
         yield Place(where, full.text, is_new_name=True)
         full.register(spark, where)
     else:
-        full.register(spark, None)
+        full.register_in_empty_place(spark)
         with full.kept_if_made(spark) as place:
             yield place
+
+
+def ensure_still_named(spark: SparkSession, place: Place) -> None:
+    """Refuse to commit files where the catalog may have removed them with the table's name.
+
+    Args:
+        spark: A Spark Connect client.
+        place: The place of `named_place`, within its body.
+
+    Raises:
+        TableNotFoundError: The name was dropped or renamed (kind `DELTA_TABLE_NOT_FOUND`). Nothing
+            was committed.
+    """
+    if not place.is_managed:
+        return
+    entry = server_entry(spark, parts_of_name(place.name))
+    if entry is None or entry.location != place.path:
+        raise TableNotFoundError(
+            f"The table {place.name} was dropped or renamed by another client while its rows were "
+            "written. Nothing was committed. Run the statement again.",
+            kind="DELTA_TABLE_NOT_FOUND",
+            path=place.path,
+        )
 
 
 def move_entry(spark: SparkSession, table: TableName, location: str) -> None:
@@ -128,6 +171,32 @@ def rename_entry(spark: SparkSession, name: Name, other: str) -> None:
 def drop_entry(spark: SparkSession, name: Name) -> None:
     """Drop an entry that has a location of its own, whose files stay."""
     _run(spark, f"DROP TABLE {_text(name)}")
+
+
+def drop_named_again(spark: SparkSession, entry: ServerEntry, *, is_lenient: bool) -> None:
+    """Drop an entry that was made again (`ServerEntry.is_named_again`), and remove its files.
+
+    The entry goes first: if it is gone, or has another name by now, nothing is removed.
+
+    Args:
+        spark: A Spark Connect client.
+        entry: The entry.
+        is_lenient: It is no error if the entry is gone.
+
+    Raises:
+        AnalysisException: The entry is gone.
+        StorageError: The files could not be removed; the name is dropped.
+    """
+    ensure_format_known(spark)
+    try:
+        _run(spark, f"DROP TABLE {entry.name}")
+    except AnalysisException as error:
+        if is_lenient and error.getCondition() == _UNKNOWN:
+            return
+        raise
+    if entry.location is not None and server_entry(spark, entry.parts) is None:
+        table = open_log(spark, entry.location).table
+        remove_directory(table.table_path, table.data_access())
 
 
 def give_columns(spark: SparkSession, entry: ServerEntry, schema: StructType) -> None:
@@ -194,11 +263,66 @@ class _FullName:
     def text(self) -> str:
         return _text(self.parts)
 
-    def register(self, spark: SparkSession, location: str | None) -> None:
+    def settled_entry(self, spark: SparkSession) -> ServerEntry | None:
+        """Return the entry, once no other client is about to take the name back (`_forget`).
+
+        Raises:
+            AnalysisException: One is, or was stopped at it.
+        """
+        for _ in range(_MAX_LOOKS):
+            entry = server_entry(spark, self.parts)
+            if entry is None or not _TAKEN_BACK.search(entry.location or ""):
+                return entry
+        raise AnalysisException(
+            f"Cannot create table or view {self.text} because it already exists: another client, "
+            "whose statement has failed, is taking the name back. Nothing was written. Run the "
+            f"statement again; if this error stays, run DROP TABLE {self.text} first.",
+            errorClass=_TAKEN,
+            messageParameters={"relationName": self.text},
+        )
+
+    def register(
+        self, spark: SparkSession, location: str | None, *, is_managed: bool = False
+    ) -> None:
         """Let the server make the entry, which it refuses if there is one."""
         at = "" if location is None else f" LOCATION {quote_literal(location, 'string')}"
+        mark = f" TBLPROPERTIES ('{MANAGED_MARK}' = 'true')" if is_managed else ""
         ensure_format_known(spark)
-        _run(spark, f"CREATE TABLE {self.text} USING delta{at}")
+        _run(spark, f"CREATE TABLE {self.text} USING delta{at}{mark}")
+
+    def register_in_empty_place(self, spark: SparkSession) -> None:
+        """Let the server make the entry at a place of its choice, which must be empty.
+
+        Directories without files may be left there by a write that failed when its table was
+        dropped.
+
+        Raises:
+            UsageError: A table is there (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
+            SparkRuntimeException: Other files are there.
+            AnalysisException: The name is taken.
+        """
+        try:
+            self.register(spark, None)
+        except PySparkException as error:
+            place = _occupied_place(error)
+            if place is None:
+                raise
+            log = open_log(spark, place)
+            if log.table_exists():
+                raise self._place_taken(place) from None
+            if not is_left_empty(log.table):
+                raise
+            self.register(spark, None)
+
+    def _place_taken(self, place: str) -> UsageError:
+        return UsageError(
+            f"The catalog's place for {self.text}, {shown(place)}, holds a Delta table already. "
+            "Nothing was written. If the table has no other name, give it this one: CREATE TABLE "
+            f"{self.text} USING delta LOCATION {quote_literal(place, 'string')}. Else choose "
+            "another name or a location, or remove the directory.",
+            kind="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            path=place,
+        )
 
     def move(self, spark: SparkSession, location: str) -> None:
         """Let the server change the place in the entry."""
@@ -222,19 +346,18 @@ class _FullName:
                 if not log.table_exists() and is_left_empty(log.table):
                     self._forget(spark, entry.location)
             raise
-        self.ensure_kept(spark, entry.location)
+        self.ensure_kept(spark, entry.location, is_managed=True)
 
-    def ensure_kept(self, spark: SparkSession, location: str) -> None:
-        """Name a table again whose name somebody has taken back meanwhile.
+    def ensure_kept(self, spark: SparkSession, location: str, *, is_managed: bool) -> None:
+        """Name a table again whose name somebody has taken back or dropped meanwhile.
 
-        It is somebody whose own table of that name was never made. Dropping the name then leaves
-        the files, since the catalog keeps only those at a place that was empty. A table that
-        somebody has dropped stays dropped.
+        It is somebody whose own table of that name was never made, or who dropped the name before
+        the table was made: DROP TABLE removes the files where the catalog keeps them.
         """
         is_named = server_entry(spark, self.parts) is not None
         if not is_named and open_log(spark, location).table_exists():
             try:
-                self.register(spark, location)
+                self.register(spark, location, is_managed=is_managed)
             except AnalysisException as error:
                 if error.getCondition() != _TAKEN:
                     raise  # else somebody has named it at this moment
@@ -258,7 +381,15 @@ class _FullName:
         if entry is None or entry.location is None or not entry.location.endswith(mark):
             return
         _run(spark, f"DROP TABLE {self.text}")
-        self.ensure_kept(spark, location)
+        self.ensure_kept(spark, location, is_managed=True)
+
+
+def _occupied_place(error: PySparkException) -> str | None:
+    """Return the place that the server wants to be empty, or None for another error."""
+    if error.getCondition() != _OCCUPIED:
+        return None
+    told = (error.getMessageParameters() or {}).get("location")
+    return None if told is None else Reader(told).text("a location")
 
 
 def _text(name: Name) -> str:

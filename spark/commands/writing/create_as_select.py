@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -28,7 +29,12 @@ __all__ = ["create_as_select"]
 
 
 def create_as_select(
-    df: DataFrame, log: DeltaLog, definition: TableDefinition, request: WriteRequest
+    df: DataFrame,
+    log: DeltaLog,
+    definition: TableDefinition,
+    request: WriteRequest,
+    *,
+    before_commit: Callable[[], None] = lambda: None,
 ) -> CommitResult | None:
     """Create or replace a table with rows, in one commit.
 
@@ -39,6 +45,7 @@ def create_as_select(
         log: The table.
         definition: The rest of the table's definition.
         request: Options of the write.
+        before_commit: Is called once the rows are written. If it raises, nothing is committed.
 
     Returns:
         The commit, or None if the table exists and is kept, or the write was committed before under
@@ -81,6 +88,7 @@ def create_as_select(
             operation = operation.with_metrics(metrics)
             if request.batch is not None:
                 operation = request.batch.operation(metrics, request.user_metadata)
+            before_commit()
             return Changes(actions, operation, must_land=True)
 
         result = run_command(txn, work, app_txn=request.txn).commit

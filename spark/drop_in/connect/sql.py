@@ -34,7 +34,9 @@ from optimist.core.sql import (
 from optimist.core.sql.spark_statements.shows import Show, parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
 from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Update
-from optimist.spark.commands.catalog.server_entries import move_entry
+from optimist.spark.commands.catalog.missing_tables import ensure_made
+from optimist.spark.commands.catalog.server_entries import drop_named_again, move_entry
+from optimist.spark.commands.catalog.server_names import ServerEntry
 from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.computed_names import immediate, with_constant_names
@@ -51,12 +53,14 @@ from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
     Relocation,
+    Removal,
     TemporaryView,
     cached_query,
     ensure_can_be_had,
     has_query,
     named_statement,
     relocation,
+    removal,
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import create
@@ -165,6 +169,10 @@ class _Statement:
         moved = relocation(self.sql.text, self._parameters, self.names)
         if moved is not None:
             return partial(_relocate, self.spark, moved)
+        dropped = removal(self.sql.text, self._parameters, self.names)
+        entry = None if dropped is None else self.names.named_again(dropped.table)
+        if dropped is not None and entry is not None:
+            return partial(_drop, self.spark, entry, dropped)
         asked = description(self.sql.text, self._parameters, self.names)
         if asked is not None:
             return partial(describe, self.spark, asked)
@@ -226,11 +234,17 @@ class _Statement:
 
         Raises:
             UsageError: The server can't run it (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+            TableNotFoundError: A name without a table would get another name.
         """
         named = named_statement(self.sql.text)
-        if named is not None and self.names.known(named.table) is not None:
-            named.ensure_can_be_had()
-            ensure_format_known(self.spark)
+        table = None if named is None else self.names.known(named.table)
+        if named is None or table is None:
+            return
+        named.ensure_can_be_had()
+        if named.is_rename and table.location is not None:
+            # The catalog would move the files of a client that is making the table.
+            ensure_made(self.spark, table)
+        ensure_format_known(self.spark)
 
     @property
     def _names_delta(self) -> bool:
@@ -280,6 +294,12 @@ def _run_command(spark: SparkSession, command: Command) -> DataFrame:
 @original_errors()
 def _relocate(spark: SparkSession, moved: Relocation) -> DataFrame:
     move_entry(spark, moved.table, moved.location)
+    return _no_rows(spark)
+
+
+@original_errors()
+def _drop(spark: SparkSession, entry: ServerEntry, dropped: Removal) -> DataFrame:
+    drop_named_again(spark, entry, is_lenient=dropped.is_lenient)
     return _no_rows(spark)
 
 

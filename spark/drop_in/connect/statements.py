@@ -19,12 +19,14 @@ __all__ = [
     "CachedQuery",
     "NamedStatement",
     "Relocation",
+    "Removal",
     "TemporaryView",
     "cached_query",
     "ensure_can_be_had",
     "has_query",
     "named_statement",
     "relocation",
+    "removal",
     "temporary_view",
 ]
 
@@ -159,11 +161,13 @@ class NamedStatement:
         verb: Its words before the name.
         table: The name.
         is_of_catalog: The server can run it, since it changes the entry alone, or drops it.
+        is_rename: It gives the table another name.
     """
 
     verb: str
     table: TableName
     is_of_catalog: bool
+    is_rename: bool = False
 
     def ensure_can_be_had(self) -> None:
         """Refuse the statement over a Delta table, which the server would take for another.
@@ -187,7 +191,7 @@ def named_statement(text: str) -> NamedStatement | None:
         return None
     table = reader.table()
     is_rename = verb == "ALTER TABLE" and reader.is_at("RENAME", "TO")
-    return NamedStatement(verb, table, is_rename or verb in _OF_THE_CATALOG)
+    return NamedStatement(verb, table, is_rename or verb in _OF_THE_CATALOG, is_rename)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,33 @@ def relocation(text: str, parameters: Parameters | None, own_names: OwnNames) ->
     location = reader.text("a location")
     reader.end()
     return Relocation(table, location)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """`DROP TABLE [IF EXISTS] name [PURGE]`.
+
+    Attributes:
+        table: The table.
+        is_lenient: It need not exist.
+    """
+
+    table: TableName
+    is_lenient: bool
+
+
+def removal(text: str, parameters: Parameters | None, own_names: OwnNames) -> Removal | None:
+    """Return the Delta table of the catalog that is dropped, or None for any other statement."""
+    reader = Reader(text, parameters, own_names=own_names)
+    if not reader.take("DROP", "TABLE"):
+        return None
+    is_lenient = reader.take("IF", "EXISTS")
+    table = reader.own_table()
+    if table is None or table.location is None:
+        return None
+    reader.take("PURGE")
+    reader.end()
+    return Removal(table, is_lenient)
 
 
 def has_query(text: str) -> bool:

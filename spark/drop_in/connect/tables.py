@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +12,7 @@ from optimist.core.requests.table_definition import TableDefinition
 from optimist.core.sql.spark_statements.table_statements import CreateTable
 from optimist.core.statements.creations import one_place
 from optimist.spark.commands.catalog.named_tables import complete_for_place, create_named
-from optimist.spark.commands.catalog.server_entries import named_place
+from optimist.spark.commands.catalog.server_entries import ensure_still_named, named_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest
@@ -66,7 +67,9 @@ def create_named_as_select(
     with named_place(spark, name, location, definition.mode) as place:
         if place is not None:
             log = open_target(spark, place.path)
-            create_as_select(rows, log, complete_for_place(place, definition), request)
+            completed = complete_for_place(place, definition)
+            check = partial(ensure_still_named, spark, place)
+            create_as_select(rows, log, completed, request, before_commit=check)
 
 
 def _create_named(

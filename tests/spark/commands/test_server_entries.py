@@ -71,7 +71,8 @@ def test_a_table_keeps_its_name_if_the_first_maker_of_the_name_takes_it_back(cat
         catalog.tables.add(place.path)
         catalog.entries.clear()
     assert catalog.sent == [
-        "CREATE TABLE `spark_catalog`.`db`.`t` USING delta LOCATION 'file:/it\\'s/t'"
+        "CREATE TABLE `spark_catalog`.`db`.`t` USING delta LOCATION 'file:/it\\'s/t' "
+        "TBLPROPERTIES ('optimist.managed' = 'true')"
     ]
 
 
@@ -79,8 +80,9 @@ def test_a_name_that_is_there_is_not_made_again(catalog):
     with named_place(session(catalog), "t", None, CreateMode.CREATE):
         pass
     catalog.tables.add("file:/it's/t")
+    catalog.entries[PARTS] = replace(catalog.entries[PARTS], kind="EXTERNAL")
     with named_place(session(catalog), "db.t", None, CreateMode.CREATE_OR_REPLACE):
-        catalog.entries.clear()  # another client has dropped the table
+        catalog.entries.clear()  # another client has dropped the name, and the files stay
     catalog.entries[PARTS] = ServerEntry(PARTS, "VIEW")
     with named_place(session(catalog), "db.t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
         assert place is None

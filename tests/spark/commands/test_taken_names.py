@@ -8,20 +8,26 @@ from __future__ import annotations
 import re
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, SparkRuntimeException
 
 from optimist.core import DeltaLog
 from optimist.core.commands.create.create import create_table
+from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.catalog import server_entries
 from optimist.spark.commands.catalog.named_tables import complete_for_place
-from optimist.spark.commands.catalog.server_entries import named_place
-from optimist.spark.commands.catalog.server_names import ServerEntry
+from optimist.spark.commands.catalog.server_entries import (
+    drop_named_again,
+    ensure_still_named,
+    named_place,
+)
+from optimist.spark.commands.catalog.server_names import MANAGED_MARK, ServerEntry
 
 NAME = "`spark_catalog`.`db`.`t`"
 DEFINITION = TableDefinition(columns=columns_of(StructType((StructField("id", "long"),))))
@@ -43,14 +49,21 @@ class Catalog:
     def run(self, _: object, text: str) -> None:
         verb = text.split()[0]
         self.before.pop(verb, lambda: None)()
-        found = re.search(r"LOCATION '(.*)'$", text)
+        found = re.search(r"LOCATION '(.*?)'", text)
         getattr(self, verb.lower())(found and found[1])
+        if MANAGED_MARK in text:
+            self.entries[NAME] = replace(self.entries[NAME], kind="MANAGED", is_named_again=True)
 
     def create(self, location: str | None) -> None:
         if NAME in self.entries:
             raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
         place = Path(location or self.folder / "t")
-        assert location or not place.exists() or not list(place.iterdir())
+        if not location and place.exists() and list(place.iterdir()):
+            raise SparkRuntimeException(
+                "occupied",
+                errorClass="LOCATION_ALREADY_EXISTS",
+                messageParameters={"location": f"'{place}'"},
+            )
         place.mkdir(exist_ok=True)
         kind = "EXTERNAL" if location else "MANAGED"
         parts = ("spark_catalog", "db", "t")
@@ -61,8 +74,10 @@ class Catalog:
         self.entries[NAME] = ServerEntry(entry.parts, entry.kind, "delta", location)
 
     def drop(self, _: object = None) -> None:
+        if NAME not in self.entries:
+            raise AnalysisException("unknown", errorClass="TABLE_OR_VIEW_NOT_FOUND")
         entry = self.entries.pop(NAME)
-        if entry.kind == "MANAGED":
+        if entry.kind == "MANAGED" and not entry.is_named_again:
             shutil.rmtree(entry.location, ignore_errors=True)
 
     def entry(self, _: object, parts: tuple[str, ...]) -> ServerEntry | None:
@@ -84,11 +99,13 @@ SPARK = SimpleNamespace(
 )
 
 
-def make(then=lambda: None):
-    """Make the table, and let others do something before the statement ends."""
-    with named_place(SPARK, "t", None, CreateMode.CREATE) as place:
+def make(then=lambda: None, *, mode=CreateMode.CREATE, first=lambda: None):
+    """Make the table, and let others do something before it is made, and before the end."""
+    with named_place(SPARK, "t", None, mode) as place:
+        first()
         log = DeltaLog.for_path(place.path)
-        create_table(log.start_transaction, complete_for_place(place, DEFINITION))
+        definition = replace(DEFINITION, mode=mode)
+        create_table(log.start_transaction, complete_for_place(place, definition))
         then()
 
 
@@ -170,3 +187,81 @@ def test_a_table_that_is_dropped_at_once_stays_dropped(catalog):
     assert catalog.entries == {}
     with suppress(FileNotFoundError):
         assert list((catalog.folder / "t").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
+def test_a_table_made_after_its_name_was_dropped_has_the_name_and_goes_with_it(catalog, mode):
+    if mode is CreateMode.CREATE_OR_REPLACE:
+        make()
+    make(mode=mode, first=catalog.drop)
+    assert names_table(catalog)
+    assert catalog.entries[NAME].is_named_again
+    drop_named_again(SPARK, catalog.entries[NAME], is_lenient=False)
+    assert not (catalog.folder / "t").exists()
+    make()
+    assert (catalog.entries[NAME].kind, catalog.entries[NAME].is_named_again) == ("MANAGED", False)
+
+
+def test_a_name_that_is_gone_or_made_anew_keeps_the_files_when_it_is_dropped(catalog):
+    make(first=catalog.drop)
+    again = catalog.entries.pop(NAME)
+    with pytest.raises(AnalysisException):
+        drop_named_again(SPARK, again, is_lenient=False)
+    drop_named_again(SPARK, again, is_lenient=True)
+    assert DeltaLog.for_path(again.location).table_exists()
+    catalog.entries[NAME] = again
+    dropped = catalog.drop
+    catalog.drop = lambda _: (dropped(), catalog.create(again.location))
+    drop_named_again(SPARK, again, is_lenient=False)
+    assert names_table(catalog)
+
+
+def test_rows_are_not_committed_once_the_name_is_dropped(catalog):
+    with named_place(SPARK, "t", None, CreateMode.CREATE) as place:
+        ensure_still_named(SPARK, place)
+        catalog.drop()
+        with pytest.raises(TableNotFoundError, match="Nothing was committed"):
+            ensure_still_named(SPARK, place)
+    ensure_still_named(SPARK, replace(place, is_managed=False))
+
+
+def test_a_name_that_its_maker_is_taking_back_is_not_taken(catalog):
+    asked = []
+
+    def take():
+        with named_place(SPARK, "t", None, CreateMode.CREATE_OR_REPLACE):
+            asked.append("taken")
+
+    def try_to_take():
+        with pytest.raises(AnalysisException, match="run DROP TABLE"):
+            take()
+
+    catalog.before["DROP"] = try_to_take
+    fail()
+    assert (asked, catalog.entries) == ([], {})
+    take()
+    assert asked == ["taken"]
+
+
+@pytest.mark.parametrize("left", ["_optimist_intents", "_delta_log", "p=1/q=2"])
+def test_what_a_failed_write_has_left_at_the_place_is_no_obstacle(catalog, left):
+    (catalog.folder / "t" / left).mkdir(parents=True)
+    make()
+    assert catalog.entries[NAME].kind == "MANAGED"
+
+
+def test_a_table_without_a_name_is_told_and_can_get_the_name(catalog):
+    make()
+    where = catalog.entries.pop(NAME).location
+    with pytest.raises(UsageError, match="If the table has no other name") as caught:
+        make()
+    assert caught.value.kind == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    catalog.create(where)
+    assert names_table(catalog)
+
+
+def test_other_files_at_the_place_are_the_servers_error(catalog):
+    (catalog.folder / "t" / "p=1").mkdir(parents=True)
+    (catalog.folder / "t" / "p=1" / "other").touch()
+    with pytest.raises(SparkRuntimeException, match="occupied"):
+        make()

@@ -16,12 +16,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
 from connect_process import kind_of, tell
 from optimist.spark import enable
-from optimist.spark.commands.catalog import server_entries
+from optimist.spark.commands.catalog import named_tables, server_entries
+from optimist.spark.drop_in.connect import inserts, tables
 from read_back import ids
 
 _ROUNDS = 20
@@ -61,6 +63,48 @@ def tell_kills(spark: SparkSession, folder: Path) -> None:
         tell(f"{moment}: rows", kind_of(lambda name=name: tell(name, ids(spark.table(name)))))
         tell(f"{moment}: dropped", kind_of(lambda name=name: spark.sql(f"DROP TABLE {name}")))
         tell(f"{moment}: gone", spark.catalog.tableExists(name))
+
+
+_MADE = "USING delta AS SELECT 1L AS id"
+_MEANWHILE = {
+    "insert": (inserts, "write_rows", "INSERT OVERWRITE {name} SELECT 2L AS id"),
+    "replace": (tables, "create_as_select", "CREATE OR REPLACE TABLE {name} " + _MADE),
+    "empty": (
+        named_tables,
+        "create_table",
+        "CREATE OR REPLACE TABLE {name} (id BIGINT) USING delta",
+    ),
+}
+"""Statements, and the step of each before which another client drops the table."""
+
+
+def tell_drops(spark: SparkSession) -> None:
+    """Drop a table right before another client writes to it or replaces it."""
+    other = enable(spark.newSession())
+    other.sql("USE shared")
+    for what in _MEANWHILE:
+        tell_drop(spark, other, what)
+    other.client.close()
+
+
+def tell_drop(spark: SparkSession, other: SparkSession, what: str) -> None:
+    name = f"m_{what}"
+    make = f"CREATE TABLE {name} {_MADE}"
+    spark.sql(make)
+    module, step, text = _MEANWHILE[what]
+    original = getattr(module, step)
+
+    def drop_first(*args: object, **named: object) -> object:
+        other.sql(f"DROP TABLE {name}")
+        return original(*args, **named)
+
+    with patch.object(module, step, drop_first):
+        tell(f"{what}: dropped", outcome(lambda: spark.sql(text.format(name=name))))
+    tell(f"{what}: is there", spark.catalog.tableExists(name))
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    tell(f"{what}: anew", outcome(lambda: spark.sql(make)))
+    (told,) = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").collect()
+    tell(f"{what}: is managed", "Type: MANAGED" in told["information"])
 
 
 def steps(spark: SparkSession, own: int) -> dict[str, Callable[[str, str], object]]:
@@ -137,6 +181,7 @@ def main(folder: Path) -> None:
     spark.sql(f"CREATE DATABASE shared LOCATION '{folder}/shared'")
     spark.sql("USE shared")
     tell_kills(spark, folder)
+    tell_drops(spark)
     tell_clients(spark)
     spark.stop()
 

@@ -26,6 +26,22 @@ def test_what_a_killed_client_leaves_is_mended_by_its_statement(told, moment):
     assert (told[f"{moment}: dropped"], told[f"{moment}: gone"]) == ("nothing", False)
 
 
+@pytest.mark.parametrize(
+    ("what", "answer"),
+    [
+        ("insert", "TableNotFoundError"),
+        ("replace", "TableNotFoundError DELTA_TABLE_NOT_FOUND"),
+        ("empty", "done"),
+    ],
+)
+def test_a_table_that_is_dropped_within_a_statement_leaves_no_files_without_a_name(
+    told, what, answer
+):
+    assert told[f"{what}: dropped"].startswith(answer)
+    assert told[f"{what}: is there"] is (answer == "done")
+    assert (told[f"{what}: anew"], told[f"{what}: is managed"]) == ("done", True)
+
+
 def test_clients_that_share_names_read_whole_tables_and_get_clear_errors(told):
     assert [told["then a"], told["then b"], told["quiet"]] == ["done", "done", [7, 8]]
     assert sum(told["clients"].values()) == 40
