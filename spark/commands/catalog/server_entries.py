@@ -6,8 +6,7 @@ only an empty directory, so the name comes first. A name whose table was never m
 was stopped, is taken by the next statement that makes it.
 
 Somebody may drop a name while its table is made. The table then gets it again, but the server makes
-such an entry only with a location: a property (`MANAGED_MARK`) says that DROP TABLE removes the
-files, which this module does.
+such an entry only with a location, so a later DROP TABLE leaves the files.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.create.vacant_place import is_left_empty
-from optimist.core.data.storage.stored_files import remove_directory
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join, scheme_of
@@ -37,7 +35,6 @@ from optimist.spark.commands.catalog.names import is_delta, without_location
 from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
 from optimist.spark.commands.catalog.server_names import (
-    MANAGED_MARK,
     Name,
     ServerEntry,
     not_of_session,
@@ -50,7 +47,6 @@ from optimist.spark.session.conf import open_log
 
 __all__ = [
     "drop_entry",
-    "drop_named_again",
     "ensure_still_named",
     "give_columns",
     "move_entry",
@@ -101,7 +97,7 @@ def named_place(
         place = _known_place(entry, where, mode, is_empty=is_empty)
         yield place
         if place is not None and (is_empty or place.is_managed):
-            full.ensure_kept(spark, place.path, is_managed=place.is_managed)
+            full.ensure_kept(spark, place.path)
     elif mode is CreateMode.REPLACE:
         raise_unknown(spark, name)
     elif where is not None:
@@ -171,32 +167,6 @@ def rename_entry(spark: SparkSession, name: Name, other: str) -> None:
 def drop_entry(spark: SparkSession, name: Name) -> None:
     """Drop an entry that has a location of its own, whose files stay."""
     _run(spark, f"DROP TABLE {_text(name)}")
-
-
-def drop_named_again(spark: SparkSession, entry: ServerEntry, *, is_lenient: bool) -> None:
-    """Drop an entry that was made again (`ServerEntry.is_named_again`), and remove its files.
-
-    The entry goes first: if it is gone, or has another name by now, nothing is removed.
-
-    Args:
-        spark: A Spark Connect client.
-        entry: The entry.
-        is_lenient: It is no error if the entry is gone.
-
-    Raises:
-        AnalysisException: The entry is gone.
-        StorageError: The files could not be removed; the name is dropped.
-    """
-    ensure_format_known(spark)
-    try:
-        _run(spark, f"DROP TABLE {entry.name}")
-    except AnalysisException as error:
-        if is_lenient and error.getCondition() == _UNKNOWN:
-            return
-        raise
-    if entry.location is not None and server_entry(spark, entry.parts) is None:
-        table = open_log(spark, entry.location).table
-        remove_directory(table.table_path, table.data_access())
 
 
 def give_columns(spark: SparkSession, entry: ServerEntry, schema: StructType) -> None:
@@ -281,14 +251,11 @@ class _FullName:
             messageParameters={"relationName": self.text},
         )
 
-    def register(
-        self, spark: SparkSession, location: str | None, *, is_managed: bool = False
-    ) -> None:
+    def register(self, spark: SparkSession, location: str | None) -> None:
         """Let the server make the entry, which it refuses if there is one."""
         at = "" if location is None else f" LOCATION {quote_literal(location, 'string')}"
-        mark = f" TBLPROPERTIES ('{MANAGED_MARK}' = 'true')" if is_managed else ""
         ensure_format_known(spark)
-        _run(spark, f"CREATE TABLE {self.text} USING delta{at}{mark}")
+        _run(spark, f"CREATE TABLE {self.text} USING delta{at}")
 
     def register_in_empty_place(self, spark: SparkSession) -> None:
         """Let the server make the entry at a place of its choice, which must be empty.
@@ -346,9 +313,9 @@ class _FullName:
                 if not log.table_exists() and is_left_empty(log.table):
                     self._forget(spark, entry.location)
             raise
-        self.ensure_kept(spark, entry.location, is_managed=True)
+        self.ensure_kept(spark, entry.location)
 
-    def ensure_kept(self, spark: SparkSession, location: str, *, is_managed: bool) -> None:
+    def ensure_kept(self, spark: SparkSession, location: str) -> None:
         """Name a table again whose name somebody has taken back or dropped meanwhile.
 
         It is somebody whose own table of that name was never made, or who dropped the name before
@@ -357,7 +324,7 @@ class _FullName:
         is_named = server_entry(spark, self.parts) is not None
         if not is_named and open_log(spark, location).table_exists():
             try:
-                self.register(spark, location, is_managed=is_managed)
+                self.register(spark, location)
             except AnalysisException as error:
                 if error.getCondition() != _TAKEN:
                     raise  # else somebody has named it at this moment
@@ -381,7 +348,7 @@ class _FullName:
         if entry is None or entry.location is None or not entry.location.endswith(mark):
             return
         _run(spark, f"DROP TABLE {self.text}")
-        self.ensure_kept(spark, location, is_managed=True)
+        self.ensure_kept(spark, location)
 
 
 def _occupied_place(error: PySparkException) -> str | None:

@@ -23,7 +23,6 @@ from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import is_on
 
 __all__ = [
-    "MANAGED_MARK",
     "Name",
     "ServerEntry",
     "not_of_session",
@@ -33,11 +32,6 @@ __all__ = [
 ]
 
 Name: TypeAlias = tuple[str, ...]
-MANAGED_MARK = "optimist.managed"
-"""The property of an entry that was made again for a table whose place the catalog had chosen.
-
-The server makes such an entry only with a location, and would leave the files when it is dropped.
-"""
 _VIEW = "VIEW"
 _OWN_CATALOG = "spark_catalog"
 _MAX_PARTS = 3
@@ -61,8 +55,6 @@ class ServerEntry:
         location: The path; None for a view.
         owner: The owner; may be empty.
         serde: The class with which Hive reads a table of its own, or None.
-        is_named_again: The server takes it for `EXTERNAL`, but it is one whose place the catalog
-            chose (`MANAGED_MARK`), and is told as `MANAGED`.
     """
 
     parts: Name
@@ -71,7 +63,6 @@ class ServerEntry:
     location: str | None = None
     owner: str = ""
     serde: str | None = None
-    is_named_again: bool = False
 
     @property
     def is_parquet(self) -> bool:
@@ -209,9 +200,7 @@ def _entry(row: Any) -> ServerEntry | None:
         return ServerEntry(parts, _VIEW)
     provider, owner = facts.first("Provider"), facts.first("Owner") or ""
     location, serde = facts.location(".".join(parts)), facts.first("Serde Library")
-    is_again = kind == "EXTERNAL" and facts.has_property(MANAGED_MARK, "true")
-    kind = "MANAGED" if is_again else kind
-    return ServerEntry(parts, kind, provider, location, owner, serde, is_again)
+    return ServerEntry(parts, kind, provider, location, owner, serde)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +225,6 @@ class _Facts:
                 name=table,
             )
         return found[0] if found else None
-
-    def has_property(self, key: str, value: str) -> bool:
-        """Return whether a property has a value, if no other text can be taken for it."""
-        found = list(self._all("Table Properties"))
-        return len(found) == 1 and f"{key}={value}" in found[0].strip("[]").split(", ")
 
     def _all(self, name: str) -> Iterator[str]:
         start = f"{name}: "

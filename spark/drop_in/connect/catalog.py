@@ -14,16 +14,15 @@ from pyspark.sql.catalog import Column
 
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.requests.table_definition import TableDefinition, columns_of
-from optimist.core.sql import TableName, parts_of_name
+from optimist.core.sql import TableName
 from optimist.core.statements.missing_tables import as_missing_name
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.named_tables import create_named
-from optimist.spark.commands.catalog.server_entries import drop_named_again
 from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.drop_in.connect.statement_names import StatementNames, place_of_name
+from optimist.spark.drop_in.connect.statement_names import place_of_name
 from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
@@ -96,21 +95,6 @@ def _about_entry(original: Original, catalog: Any, tableName: str, *args: Any, *
     return original(tableName, *args, **named)
 
 
-def _drop_table(
-    original: Original, catalog: Any, tableName: str, ifExists: bool = False, purge: bool = False
-) -> None:
-    spark = session_of(catalog)
-    names, parts = StatementNames(spark), parts_of_name(tableName)
-    table = names.known(TableName(parts)) if parts else None
-    entry = None if table is None else names.named_again(table)
-    if entry is not None:
-        drop_named_again(spark, entry, is_lenient=ifExists)
-        return
-    if table is not None:
-        ensure_format_known(spark)
-    original(tableName, ifExists, purge)
-
-
 def _truncate(original: Original, catalog: Any, tableName: str) -> None:
     spark = session_of(catalog)
     table = place_of_name(spark, tableName)
@@ -137,7 +121,7 @@ CATALOG: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "listColumns": _list_columns,
         "getTable": _about_entry,
         "refreshTable": _about_entry,
-        "dropTable": _drop_table,
+        "dropTable": _about_entry,
         "truncateTable": _truncate,
         **{
             what: _refusing(what)

@@ -35,8 +35,7 @@ from optimist.core.sql.spark_statements.shows import Show, parse_show
 from optimist.core.sql.spark_statements.table_statements import CreateTable, Insert
 from optimist.core.sql.statements import AlterTable, CreateLike, Delete, Merge, Update
 from optimist.spark.commands.catalog.missing_tables import ensure_made
-from optimist.spark.commands.catalog.server_entries import drop_named_again, move_entry
-from optimist.spark.commands.catalog.server_names import ServerEntry
+from optimist.spark.commands.catalog.server_entries import move_entry
 from optimist.spark.commands.catalog.server_source import ensure_format_known
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect.computed_names import immediate, with_constant_names
@@ -53,14 +52,12 @@ from optimist.spark.drop_in.connect.statement_names import StatementNames
 from optimist.spark.drop_in.connect.statements import (
     CachedQuery,
     Relocation,
-    Removal,
     TemporaryView,
     cached_query,
     ensure_can_be_had,
     has_query,
     named_statement,
     relocation,
-    removal,
     temporary_view,
 )
 from optimist.spark.drop_in.connect.tables import create
@@ -169,10 +166,6 @@ class _Statement:
         moved = relocation(self.sql.text, self._parameters, self.names)
         if moved is not None:
             return partial(_relocate, self.spark, moved)
-        dropped = removal(self.sql.text, self._parameters, self.names)
-        entry = None if dropped is None else self.names.named_again(dropped.table)
-        if dropped is not None and entry is not None:
-            return partial(_drop, self.spark, entry, dropped)
         asked = description(self.sql.text, self._parameters, self.names)
         if asked is not None:
             return partial(describe, self.spark, asked)
@@ -294,12 +287,6 @@ def _run_command(spark: SparkSession, command: Command) -> DataFrame:
 @original_errors()
 def _relocate(spark: SparkSession, moved: Relocation) -> DataFrame:
     move_entry(spark, moved.table, moved.location)
-    return _no_rows(spark)
-
-
-@original_errors()
-def _drop(spark: SparkSession, entry: ServerEntry, dropped: Removal) -> DataFrame:
-    drop_named_again(spark, entry, is_lenient=dropped.is_lenient)
     return _no_rows(spark)
 
 

@@ -146,11 +146,6 @@ class StatementNames(OwnNames):
         entry = self._entries.get(table.parts)
         return None if entry is None else replace(table, location=_location(entry))
 
-    def named_again(self, table: TableName) -> ServerEntry | None:
-        """Return the entry of a Delta table that has its name again, or None for any other."""
-        entry = self._entries.get(table.parts)
-        return entry if entry is not None and entry.is_named_again else None
-
     def made(self, table: TableName, provider: Callable[[], str | None]) -> TableName | None:
         """Return a table that is to be one of Delta, or None for any other."""
         if table.path is not None:

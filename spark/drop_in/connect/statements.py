@@ -19,14 +19,12 @@ __all__ = [
     "CachedQuery",
     "NamedStatement",
     "Relocation",
-    "Removal",
     "TemporaryView",
     "cached_query",
     "ensure_can_be_had",
     "has_query",
     "named_statement",
     "relocation",
-    "removal",
     "temporary_view",
 ]
 
@@ -218,33 +216,6 @@ def relocation(text: str, parameters: Parameters | None, own_names: OwnNames) ->
     location = reader.text("a location")
     reader.end()
     return Relocation(table, location)
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """`DROP TABLE [IF EXISTS] name [PURGE]`.
-
-    Attributes:
-        table: The table.
-        is_lenient: It need not exist.
-    """
-
-    table: TableName
-    is_lenient: bool
-
-
-def removal(text: str, parameters: Parameters | None, own_names: OwnNames) -> Removal | None:
-    """Return the Delta table of the catalog that is dropped, or None for any other statement."""
-    reader = Reader(text, parameters, own_names=own_names)
-    if not reader.take("DROP", "TABLE"):
-        return None
-    is_lenient = reader.take("IF", "EXISTS")
-    table = reader.own_table()
-    if table is None or table.location is None:
-        return None
-    reader.take("PURGE")
-    reader.end()
-    return Removal(table, is_lenient)
 
 
 def has_query(text: str) -> bool:

@@ -71,8 +71,7 @@ def test_a_table_keeps_its_name_if_the_first_maker_of_the_name_takes_it_back(cat
         catalog.tables.add(place.path)
         catalog.entries.clear()
     assert catalog.sent == [
-        "CREATE TABLE `spark_catalog`.`db`.`t` USING delta LOCATION 'file:/it\\'s/t' "
-        "TBLPROPERTIES ('optimist.managed' = 'true')"
+        "CREATE TABLE `spark_catalog`.`db`.`t` USING delta LOCATION 'file:/it\\'s/t'"
     ]
 
 

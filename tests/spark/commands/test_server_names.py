@@ -228,15 +228,3 @@ def test_the_place_of_an_entry_is_no_version_and_no_partition_of_another_table(m
     (relation,) = path_relations("SELECT * FROM db.t", None, {("db", "t"): place}.get)
     with pytest.raises(TableNotFoundError, match=r"Delta table db.t doesn't exist. it is gone"):
         RelationFrames(None, None).frame(relation, RowNeeds())
-
-
-def test_an_entry_that_was_made_again_is_told_as_managed():
-    again = DELTA.replace("[a=1]", "[a=1, optimist.managed=true]")
-    entry = server_entry(server(told(again)), ("t",))
-    assert (entry.kind, entry.is_named_again) == ("MANAGED", True)
-    for text in (
-        DELTA.replace("{comment}", "\nTable Properties: [optimist.managed=true]"),
-        DELTA.replace("[a=1]", "[a=optimist.managed=true]"),
-    ):
-        entry = server_entry(server(told(text)), ("t",))
-        assert (entry.kind, entry.is_named_again) == ("EXTERNAL", False)

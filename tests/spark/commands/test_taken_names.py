@@ -23,11 +23,10 @@ from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.catalog import server_entries
 from optimist.spark.commands.catalog.named_tables import complete_for_place
 from optimist.spark.commands.catalog.server_entries import (
-    drop_named_again,
     ensure_still_named,
     named_place,
 )
-from optimist.spark.commands.catalog.server_names import MANAGED_MARK, ServerEntry
+from optimist.spark.commands.catalog.server_names import ServerEntry
 
 NAME = "`spark_catalog`.`db`.`t`"
 DEFINITION = TableDefinition(columns=columns_of(StructType((StructField("id", "long"),))))
@@ -51,8 +50,6 @@ class Catalog:
         self.before.pop(verb, lambda: None)()
         found = re.search(r"LOCATION '(.*?)'", text)
         getattr(self, verb.lower())(found and found[1])
-        if MANAGED_MARK in text:
-            self.entries[NAME] = replace(self.entries[NAME], kind="MANAGED", is_named_again=True)
 
     def create(self, location: str | None) -> None:
         if NAME in self.entries:
@@ -77,7 +74,7 @@ class Catalog:
         if NAME not in self.entries:
             raise AnalysisException("unknown", errorClass="TABLE_OR_VIEW_NOT_FOUND")
         entry = self.entries.pop(NAME)
-        if entry.kind == "MANAGED" and not entry.is_named_again:
+        if entry.kind == "MANAGED":
             shutil.rmtree(entry.location, ignore_errors=True)
 
     def entry(self, _: object, parts: tuple[str, ...]) -> ServerEntry | None:
@@ -190,30 +187,18 @@ def test_a_table_that_is_dropped_at_once_stays_dropped(catalog):
 
 
 @pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
-def test_a_table_made_after_its_name_was_dropped_has_the_name_and_goes_with_it(catalog, mode):
+def test_a_table_made_after_its_name_was_dropped_has_the_name_and_keeps_its_files(catalog, mode):
+    """The server takes a place with files only as a location; no text in an entry changes that."""
     if mode is CreateMode.CREATE_OR_REPLACE:
         make()
     make(mode=mode, first=catalog.drop)
     assert names_table(catalog)
-    assert catalog.entries[NAME].is_named_again
-    drop_named_again(SPARK, catalog.entries[NAME], is_lenient=False)
-    assert not (catalog.folder / "t").exists()
-    make()
-    assert (catalog.entries[NAME].kind, catalog.entries[NAME].is_named_again) == ("MANAGED", False)
-
-
-def test_a_name_that_is_gone_or_made_anew_keeps_the_files_when_it_is_dropped(catalog):
-    make(first=catalog.drop)
-    again = catalog.entries.pop(NAME)
-    with pytest.raises(AnalysisException):
-        drop_named_again(SPARK, again, is_lenient=False)
-    drop_named_again(SPARK, again, is_lenient=True)
-    assert DeltaLog.for_path(again.location).table_exists()
-    catalog.entries[NAME] = again
-    dropped = catalog.drop
-    catalog.drop = lambda _: (dropped(), catalog.create(again.location))
-    drop_named_again(SPARK, again, is_lenient=False)
-    assert names_table(catalog)
+    assert catalog.entries[NAME].kind == "EXTERNAL"
+    place = catalog.entries[NAME].location
+    catalog.drop()
+    assert DeltaLog.for_path(place).table_exists()
+    with pytest.raises(UsageError, match="USING delta LOCATION"):
+        make()
 
 
 def test_rows_are_not_committed_once_the_name_is_dropped(catalog):

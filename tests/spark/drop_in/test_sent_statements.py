@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from optimist.core.errors import UsageError
-from optimist.core.sql.own_names import OwnNames
 from optimist.core.sql.relations import path_relations
 from optimist.spark.drop_in.connect.replaced_names import replaced_names
 from optimist.spark.drop_in.connect.statements import (
     ensure_can_be_had,
     has_query,
     named_statement,
-    removal,
 )
 
 REFUSED = [
@@ -131,22 +127,3 @@ def test_a_table_is_named_in_one_way_before_columns():
     text = "SELECT t.id, a.t.id FROM a.t"
     with pytest.raises(UsageError, match=r"Both `a`.`t` and t before columns"):
         replaced_names(text, path_relations(text, None, PLACES.get), lambda item: item.path)
-
-
-class _Located(OwnNames):
-    def known(self, table):
-        return replace(table, location="/t") if table.path is None else table
-
-
-@pytest.mark.parametrize(
-    ("text", "is_lenient"),
-    [("DROP TABLE a.t", False), ("drop table IF exists a.`t` PURGE;", True)],
-)
-def test_a_table_of_the_catalog_that_is_dropped_is_known(text, is_lenient):
-    dropped = removal(text, None, _Located())
-    assert (dropped.table.parts, dropped.is_lenient) == (("a", "t"), is_lenient)
-
-
-@pytest.mark.parametrize("text", ["DROP VIEW t", "DROP TABLE delta.`/t`", "TABLE t"])
-def test_other_statements_drop_no_table_of_the_catalog(text):
-    assert removal(text, None, _Located()) is None

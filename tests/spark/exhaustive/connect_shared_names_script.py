@@ -21,6 +21,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from connect_process import kind_of, tell
+from optimist.core.errors import UsageError
 from optimist.spark import enable
 from optimist.spark.commands.catalog import named_tables, server_entries
 from optimist.spark.drop_in.connect import inserts, tables
@@ -103,8 +104,8 @@ def tell_drop(spark: SparkSession, other: SparkSession, what: str) -> None:
     tell(f"{what}: is there", spark.catalog.tableExists(name))
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     tell(f"{what}: anew", outcome(lambda: spark.sql(make)))
-    (told,) = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").collect()
-    tell(f"{what}: is managed", "Type: MANAGED" in told["information"])
+    found = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").collect()
+    tell(f"{what}: is managed", ["Type: MANAGED" in row["information"] for row in found])
 
 
 def steps(spark: SparkSession, own: int) -> dict[str, Callable[[str, str], object]]:
@@ -155,7 +156,7 @@ def outcome(call: Callable[[], object]) -> str:
     return "done"
 
 
-def tell_clients(spark: SparkSession) -> None:
+def tell_clients(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE TABLE quiet USING delta AS SELECT explode(array(7L, 8L)) AS id")
     sessions = [enable(spark.newSession()) for _ in range(2)]
     for session in sessions:
@@ -166,13 +167,22 @@ def tell_clients(spark: SparkSession) -> None:
         told = sum((run.result() for run in runs), Counter())
     tell("clients", dict(sorted(told.items())))
     for name in _NAMES:
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {name} USING delta AS SELECT explode(array(9L, 9L)) AS id"
-        )
+        ensure_table(spark, name, folder)
         tell(f"then {name}", outcome(lambda name=name: steps(spark, 9)["read"](name, "")))
     tell("quiet", ids(spark.table("quiet")))
     for session in sessions:
         session.client.close()
+
+
+def ensure_table(spark: SparkSession, name: str, folder: Path) -> None:
+    make = f"CREATE TABLE IF NOT EXISTS {name} USING delta"
+    try:
+        spark.sql(f"{make} AS SELECT explode(array(9L, 9L)) AS id")
+    except UsageError as error:
+        if error.kind != "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION":
+            raise
+        # It was dropped while it was made, and its files stayed: what the error says helps.
+        spark.sql(f"{make} LOCATION '{folder}/shared/{name}'")
 
 
 def main(folder: Path) -> None:
@@ -182,7 +192,7 @@ def main(folder: Path) -> None:
     spark.sql("USE shared")
     tell_kills(spark, folder)
     tell_drops(spark)
-    tell_clients(spark)
+    tell_clients(spark, folder)
     spark.stop()
 
 
