@@ -234,7 +234,7 @@ def properties_given(
     found: dict[str, str] = {}
     for name, value in given.items():
         ensure_text(name, f"{argument}, a name,")
-        text = str(value).lower() if isinstance(value, (bool, int)) else value
+        text = str(value).lower() if isinstance(value, int) else value
         ensure_text(text, f"{argument}, {shown(name)},")
         found[name] = text
     return found

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from optimist.core.errors import UsageError
@@ -62,36 +63,35 @@ def stream_ahead(
     """
     context = copy_context()  # now: a generator would copy the context of its first consumer
 
-    def new_stream(item: _Item, cost: int, changed: threading.Condition) -> _Stream[_Result]:
-        return _Stream(lambda: open_item(item), cost, size_of, limits.held_bytes, changed)
+    def new_stream(item: _Item, cost: int, turn: _Turn) -> _Stream[_Result]:
+        return _Stream(lambda: open_item(item), cost, size_of, limits.held_bytes, turn)
 
     return _results(new_stream, iter(items), limits, context, in_order=in_order)
 
 
 def _results(
-    new_stream: Callable[[_Item, int, threading.Condition], _Stream[_Result]],
+    new_stream: Callable[[_Item, int, _Turn], _Stream[_Result]],
     items: Iterator[tuple[_Item, int]],
     limits: AheadLimits,
     context: Context,
     *,
     in_order: bool,
 ) -> Iterator[_Result]:
-    # The garbage collector may close this generator in a thread that holds the lock already.
-    changed = threading.Condition(threading.RLock())
+    turn = _Turn()
     streams: deque[_Stream[_Result]] = deque()
     process = os.getpid()
     try:
         while True:
             _ensure_not_forked(process)
             while _has_room(streams, limits) and (taken := next(items, None)) is not None:
-                streams.append(new_stream(*taken, changed))
+                streams.append(new_stream(*taken, turn))
             if not streams:
                 return
             for stream in streams:
                 stream.ensure_moving(context)
             candidates = [streams[0]] if in_order else list(streams)
-            with changed:
-                changed.wait_for(lambda: any(each.is_ready or each.is_idle for each in candidates))  # noqa: B023
+            with turn.mutex:
+                turn.changed.wait_for(partial(_can_go_on, candidates))
                 ready = next((each for each in candidates if each.is_ready), None)
             if ready is None:
                 continue  # its thread ended while the consumer took what it held
@@ -104,6 +104,10 @@ def _results(
         if os.getpid() == process:  # a child has no such threads, and might wait for their lock
             for stream in streams:
                 stream.close()
+
+
+def _can_go_on(streams: Iterable[_Stream[_Result]]) -> bool:
+    return any(each.is_ready or each.is_idle for each in streams)
 
 
 def _ensure_not_forked(process: int) -> None:
@@ -120,6 +124,19 @@ def _has_room(streams: deque[_Stream[_Result]], limits: AheadLimits) -> bool:
     return not streams or (len(streams) < limits.streams and spent < limits.cost)
 
 
+class _Turn:
+    """The lock of all streams of one consumer, and the sign that one of them has changed.
+
+    An interrupt can split the condition's own entry, and then the lock would stay locked for good:
+    so the lock itself is entered. It can be entered again, since the garbage collector may close
+    the streams in a thread that holds it.
+    """
+
+    def __init__(self) -> None:
+        self.mutex = threading.RLock()
+        self.changed = threading.Condition(self.mutex)
+
+
 class _Stream(Generic[_Result]):
     """The results of one item, and the thread that moves it on, if it has one now."""
 
@@ -129,13 +146,13 @@ class _Stream(Generic[_Result]):
         cost: int,
         size_of: Callable[[_Result], int],
         held_bytes: int,
-        changed: threading.Condition,
+        turn: _Turn,
     ) -> None:
         self.cost = cost
         self._begin = begin
         self._size_of = size_of
         self._most = held_bytes
-        self._changed = changed
+        self._turn = turn
         self._results: Iterator[_Result] | None = None
         self._held: deque[tuple[_Result, int]] = deque()
         self._held_bytes = 0
@@ -161,7 +178,7 @@ class _Stream(Generic[_Result]):
 
     def take(self) -> _Result:
         """Return the first result that waits."""
-        with self._changed:
+        with self._turn.mutex:
             result, size = self._held.popleft()
             self._held_bytes -= size
             return result
@@ -173,7 +190,7 @@ class _Stream(Generic[_Result]):
 
     def ensure_moving(self, context: Context) -> None:
         """Start a thread if there is more to read and less than half of the bound is held."""
-        with self._changed:
+        with self._turn.mutex:
             if self._has_thread or self._is_done or self._held_bytes * 2 > self._most:
                 return
             self._has_thread = True
@@ -182,7 +199,7 @@ class _Stream(Generic[_Result]):
 
     def close(self) -> None:
         """Drop what waits, and close the item. A thread that works on it now does so at its end."""
-        with self._changed:
+        with self._turn.mutex:
             self._is_closed = True
             self._held.clear()
             if self._has_thread:
@@ -195,10 +212,10 @@ class _Stream(Generic[_Result]):
                 pass
         except BaseException as error:  # noqa: BLE001 (raised to the consumer, in its thread)
             self._end(error)
-        with self._changed:
+        with self._turn.mutex:
             self._has_thread = False
             is_closed = self._is_closed
-            self._changed.notify_all()
+            self._turn.changed.notify_all()
         if is_closed:
             self._close_results()
 
@@ -214,16 +231,16 @@ class _Stream(Generic[_Result]):
             self._end(None)
             return False
         size = self._size_of(result)
-        with self._changed:
+        with self._turn.mutex:
             if self._is_closed:
                 return False
             self._held.append((result, size))
             self._held_bytes += size
-            self._changed.notify_all()
+            self._turn.changed.notify_all()
             return self._held_bytes < self._most
 
     def _end(self, error: BaseException | None) -> None:
-        with self._changed:
+        with self._turn.mutex:
             self._error = error
             self._is_done = True
 

@@ -173,3 +173,50 @@ def test_a_thread_that_ends_after_its_results_were_taken_is_followed_by_another(
     monkeypatch.setattr(_Stream, "_hold_next", end_late)
     assert list(streamed(numbered, [0])) == list(numbered(0))
     ensure_no_thread_is_left()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("entries", range(4))
+def test_an_interrupt_as_the_lock_is_entered_leaves_no_thread_that_waits_for_it(
+    monkeypatch, entries
+):
+    """An interrupt can strike in the condition's own entry, once the lock is acquired."""
+    entered, main = [], threading.get_ident()
+
+    class Interrupted(threading.Condition):
+        def __enter__(self):
+            found = super().__enter__()
+            if threading.get_ident() == main and isinstance(self._lock, type(threading.RLock())):
+                entered.append(self)
+                if len(entered) > entries:
+                    raise KeyboardInterrupt
+            return found
+
+    monkeypatch.setattr("optimist.core.runtime.streamed_ahead.threading.Condition", Interrupted)
+    results = streamed(numbered, range(20))
+    try:
+        list(results)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        monkeypatch.undo()
+    locked = [each for each in entered if not _is_free(each)]
+    for each in locked:
+        each._lock.release()  # let the threads end
+    ensure_no_thread_is_left()
+    assert not locked
+
+
+def _is_free(condition):
+    """Whether another thread can acquire the condition's lock."""
+    found = []
+
+    def look():
+        found.append(condition._lock.acquire(timeout=5))
+        if found[0]:
+            condition._lock.release()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    looking.join()
+    return found[0]
