@@ -71,7 +71,7 @@ _OF_REMOVES = (
 
 
 def add_lines(files: pa.Table) -> Iterator[bytes]:
-    """Yield the lines that add these files with `dataChange` true, many at a time.
+    """Yield the lines that add these files, many at a time.
 
     Args:
         files: Rows of `FILES_SCHEMA`.
@@ -79,7 +79,7 @@ def add_lines(files: pa.Table) -> Iterator[bytes]:
     Raises:
         TableError: A text is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
     """
-    yield from _render_lines("add", _OF_ADDS, files, {"dataChange": "true"})
+    yield from _render_lines("add", _OF_ADDS, files, {})
 
 
 def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[bytes]:

@@ -32,11 +32,12 @@ class FilesOrigin:
 
 @dataclass(frozen=True, eq=False)
 class ManyFiles:
-    """All adds and removes of one commit, each of which changes data.
+    """All adds and removes of one commit.
 
     Attributes:
-        added: The files that it adds, columns of `FILES_SCHEMA`.
-        removed: The files that it removes, as added, columns of `FILES_SCHEMA`.
+        added: The files that it adds, columns of `FILES_SCHEMA`. Their `dataChange` is written.
+        removed: The files that it removes, as added, columns of `FILES_SCHEMA`. Each of them
+            changes data, whatever their `dataChange` is.
         removed_at_ms: The time of their removal, in epoch milliseconds.
         origin: Where the added files were taken from, statistics included, if they were.
     """

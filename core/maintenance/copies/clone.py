@@ -153,7 +153,7 @@ def _commit_clone(
         source.ensure_unchanged()
         done = _clone_result(txn, request, source)
         now_ms = txn.table.clock.now_ms()
-        added = ManyFiles(_clear_row_ids(files), files.slice(0, 0), now_ms, source.origin)
+        added = ManyFiles(_as_new_files(files), files.slice(0, 0), now_ms, source.origin)
         written.commit_large(txn, domains, _clone_operation(done, request, source), added)
     return done
 
@@ -223,8 +223,9 @@ def _files_of_clone(
     return files
 
 
-def _clear_row_ids(files: pa.Table) -> pa.Table:
+def _as_new_files(files: pa.Table) -> pa.Table:
     """Clear the row ids of the source, so that the clone's commit assigns its own."""
+    files = with_column(files, "dataChange", pa.repeat(pa.scalar(True), files.num_rows))
     for name in ("baseRowId", "defaultRowCommitVersion"):
         files = with_column(files, name, pa.nulls(files.num_rows, pa.int64()))
     return files

@@ -25,7 +25,7 @@ from optimist.core.errors import TableError
 from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors.short_repr import short_repr
-from optimist.core.log.file_table import table_keys
+from optimist.core.log.file_table import table_keys, with_column
 from optimist.core.log.many_files import FilesOrigin, ManyFiles
 from optimist.core.maintenance.copies.files_there import ensure_files_there
 from optimist.core.maintenance.copies.restored_metadata import restored_domains, restored_metadata
@@ -192,16 +192,20 @@ def _restore_operation(done: RestoredTable, to: RestoreTo) -> Operation:
 
 
 def _compare_files(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
-    """Return the files that only the older version has, and those that only the newest has."""
+    """Return the files to add, and those to remove, which only the newest version has.
+
+    Files that only the older version has change data. Files that stay, and get their row ids back,
+    do not: no reader of changes may take their rows for new ones.
+    """
     older, newest = target.files, current.files
     indices = pc.index_in(table_keys(older), value_set=table_keys(newest))
     of_newest = pa.array(range(newest.num_rows), indices.type)
     to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=indices.drop_null())))
-    is_gone = indices.is_null()
+    is_gone = is_added = indices.is_null()
     if target.has_active("rowTracking"):
         # A file that has lost its row ids, or has others now, is added again with the old ones.
-        is_gone = pc.or_(is_gone, _are_numbered_otherwise(older, newest, indices))
-    return older.filter(is_gone), to_remove
+        is_added = pc.or_(is_gone, _are_numbered_otherwise(older, newest, indices))
+    return with_column(older, "dataChange", is_gone).filter(is_added), to_remove
 
 
 def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, indices: pa.Array) -> pa.Array:

@@ -472,6 +472,23 @@ def test_a_file_that_has_other_row_ids_gets_those_of_its_version_back(tmp_path):
     assert len(set(numbers)) == 25
 
 
+def test_files_that_only_get_their_row_ids_back_are_no_new_rows(tmp_path):
+    log = made(tmp_path, properties={**TRACKED, **FEED})
+    log.drop_feature("rowTracking")
+    log.alter.set_properties(TRACKED)
+    log.append(rows(20, 22))
+    version = log.snapshot().version
+    *_, last = log.follow()
+    log.restore(2)
+    changes = log.changes(starting_version=version + 1).to_pylist()
+    assert sorted((row["_change_type"], row["id"]) for row in changes) == [
+        ("delete", 20),
+        ("delete", 21),
+    ]
+    followed = log.follow(position=last.position, ignoreChanges=True)
+    assert [item.to_arrow().num_rows for item in followed if item.num_files] == []
+
+
 def numbered(log):
     """The row ids, by the rows' own ids."""
     found = log.to_arrow(columns=["id", "_metadata.row_id"]).to_pylist()
