@@ -96,7 +96,7 @@ class OptimisticTransaction:
         self._reads = reads or ReadTracker()
         self._pending = pending or PendingMetadata(table, snapshot)
         self._hooks: list[PostCommitHook] = []
-        self._is_closed = False
+        self._uses_left = ["its one commit"]
         self._process = os.getpid()
 
     @property
@@ -456,10 +456,13 @@ class OptimisticTransaction:
     def _ensure_open(self) -> None:
         if self._process != os.getpid():
             raise forked_transaction()
-        if self._is_closed:
+        if not self._uses_left:
             raise ended_transaction(self._committer)
 
     def _close(self) -> None:
         """Close the transaction, which is used only once, whether or not its commit succeeds."""
         self._ensure_open()
-        self._is_closed = True
+        try:
+            self._uses_left.pop()  # one step, so that of two threads only one gets it
+        except IndexError:
+            raise ended_transaction(self._committer) from None

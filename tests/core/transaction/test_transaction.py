@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -432,6 +434,32 @@ def test_a_transaction_commits_once(make_table):
         "Transaction already committed. Its commit is version 1."
     )
     assert table.live() == ["a"]
+
+
+def test_of_two_threads_that_commit_one_transaction_at_once_one_does(make_table, monkeypatch):
+    table = make_table().create()
+    txn = table.log.start_transaction()
+    both_look, ensure_open = threading.Barrier(2, timeout=60), txn._ensure_open
+
+    def look_together():
+        ensure_open()
+        both_look.wait()
+
+    def try_commit(path):
+        try:
+            return txn.commit([table.add(path)], WRITE).version
+        except UsageError as error:
+            return error.kind
+
+    monkeypatch.setattr(txn, "_ensure_open", look_together)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(try_commit, ["a", "b"])
+    assert [first, second].count(1) == 1
+    assert {first, second} - {1} <= {
+        "OPTIMIST_TRANSACTION_ALREADY_COMMITTED",
+        "OPTIMIST_TRANSACTION_FAILED",
+    }
+    assert len(table.live()) == 1
 
 
 def test_a_failed_transaction_cannot_be_used_again(make_table):
