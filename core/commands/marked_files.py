@@ -130,8 +130,8 @@ def choose_rows(
     """
     old = deleted_rows(table, files) if deleted is None else deleted
     counts = read_ahead(
-        lambda pair: _count_rows(table, *pair),
-        zip(files, rows, strict=True),
+        lambda item: _count_rows(table, *item),
+        zip(files, rows, old, strict=True),
         threads=_READERS,
         ahead=2 * _READERS,
     )
@@ -174,11 +174,16 @@ def without_rows(files: Sequence[AddFile], rows: Sequence[BitMap64]) -> pa.Table
     )
 
 
-def _count_rows(table: TableRef, file: AddFile, rows: BitMap64) -> int:
-    """Count a file's rows by its statistics, or by its footer if these can't be right."""
+def _count_rows(table: TableRef, file: AddFile, rows: BitMap64, deleted: BitMap64) -> int:
+    """Count a file's rows by its statistics, or by its footer if these can't be right.
+
+    A file without live rows is removed, and with it each row that its statistics do not count. So
+    the footer decides that none is left.
+    """
     count = num_rows(file.stats)
     if count is not None and rows.max() < count <= _MOST_ROWS:
-        return count
+        if not ChosenRows(file, rows, deleted, count).are_all:
+            return count
     path = table.data_paths.full_path(file.path)
     reason = "the file is gone or can't be read"
     try:

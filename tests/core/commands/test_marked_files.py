@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -112,6 +113,28 @@ def test_delete_after_delete_leaves_the_rows_of_the_model(tmp_path_factory, step
         names = ["_commit_version", "_change_type", "id"]
         feed = log.changes(columns=names, starting_version=FILES)
         assert Counter(tuple(row.values()) for row in feed.to_pylist()) == changed
+
+
+def with_other_count(log, count):
+    """Make the log say that the first file has so many rows."""
+    commit = Path(log.log_path, f"{0:020d}.json")
+    lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if "add" in line:
+            stats = {**json.loads(line["add"]["stats"]), "numRecords": count}
+            line["add"]["stats"] = json.dumps(stats)
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    for checksum in Path(log.log_path).glob("*.crc"):
+        checksum.unlink()
+    return opened(log.table_path, logRetentionDuration="interval 9 days")  # another handle
+
+
+@pytest.mark.parametrize("count", [3, 8, 19])
+def test_a_count_of_rows_that_is_too_low_takes_no_row_along(tmp_path, count):
+    log = with_other_count(make(tmp_path / "t"), count)
+    delete(log, set(range(3)))
+    delete(log, set(range(3, 8)))
+    assert ids_of(log) == list(range(8, ROWS))
 
 
 def test_another_engine_reads_what_is_left(tmp_path, monkeypatch):
