@@ -411,14 +411,25 @@ class Snapshot(VersionRows):
         """
         return _slice_batches(self._checked.batches(), max_rows)
 
-    def iter_tombstones(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the removed files that are still kept, in batches like `iter_files`."""
+    def iter_tombstones(
+        self, max_rows: int, *, since_ms: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the removed files that are still kept, in batches like `iter_files`.
+
+        Args:
+            max_rows: The largest number of rows of a batch.
+            since_ms: Also yield the files that were removed at this time or later, as far as the
+                log still has them: a new checkpoint leaves expired ones out.
+        """
         with self._lock:
             known = self._tombstones
-        if known is not None:
+        if known is not None and since_ms is None:
             return _slice_batches(known.to_batches(), max_rows)
-        is_unexpired = self._is_unexpired()
-        batches = (batch.filter(is_unexpired) for batch in self._checked.tombstone_batches())
+        is_wanted = self._is_unexpired()
+        if since_ms is not None:
+            removed_ms = pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0))
+            is_wanted = is_wanted | pc.greater_equal(removed_ms, since_ms)
+        batches = (batch.filter(is_wanted) for batch in self._checked.tombstone_batches())
         return _slice_batches(batches, max_rows)
 
     def _is_unexpired(self) -> pc.Expression:

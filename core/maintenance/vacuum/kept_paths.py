@@ -89,7 +89,8 @@ def _collect_kept(snapshot: Snapshot, delete_before_ms: int) -> Iterator[pa.Arra
     is_recent = pc.greater_equal(
         pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0)), delete_before_ms
     )
-    for batch in snapshot.iter_tombstones(_AT_A_TIME):
+    # The hours of a caller may be more than the property, after which removed files expire.
+    for batch in snapshot.iter_tombstones(_AT_A_TIME, since_ms=delete_before_ms):
         yield from _paths_of_batch(batch.filter(is_recent), paths)
 
 

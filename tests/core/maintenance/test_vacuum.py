@@ -396,6 +396,25 @@ def test_hours_count_only_where_they_are_let(tmp_path):
     assert log.vacuum(24, dry_run=True).num_files == 1
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+def test_more_hours_than_the_property_keep_what_was_removed_since(tmp_path, mode):
+    ignored = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
+    short = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
+    table = Aged(tmp_path, {ignored: "false"}, properties={**VECTORS, **short})
+    table.log.append(rows(0, 10))
+    table.log.append(rows(10, 20))
+    table.log.delete("id = 12")
+    table.pass_hours(24 * 10)
+    table.log.delete("id < 10")
+    table.log.delete("id = 13")
+    table.pass_hours(24 * 2)
+    assert table.log.vacuum(24 * 5, mode=mode).num_files == 0
+    assert len(table.ids(2)) == 20
+    table.pass_hours(24 * 5)
+    assert table.log.vacuum(24 * 5, mode=mode).num_files == 1
+    assert len(table.ids()) == 8
+
+
 @pytest.mark.parametrize(
     ("hours", "kind"),
     [
