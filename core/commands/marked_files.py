@@ -181,9 +181,9 @@ def _count_rows(table: TableRef, file: AddFile, rows: BitMap64, deleted: BitMap6
     the footer decides that none is left.
     """
     count = num_rows(file.stats)
-    if count is not None and rows.max() < count <= _MOST_ROWS:
-        if not ChosenRows(file, rows, deleted, count).are_all:
-            return count
+    is_possible = count is not None and rows.max() < count <= _MOST_ROWS
+    if count is not None and is_possible and count != len(rows) + len(deleted):
+        return count
     path = table.data_paths.full_path(file.path)
     reason = "the file is gone or can't be read"
     try:

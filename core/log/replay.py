@@ -8,7 +8,7 @@ on and are read at first use. Until then, later commits wait beside them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -326,14 +326,14 @@ class _CheckpointState:
                 FILES_SCHEMA,
                 of_adds=True,
                 load=self._load_files,
-                stream=self._reader.live_files,
+                stream=self._stream_files,
                 chosen=self,
             ),
             FileSet(
                 TOMBSTONES_SCHEMA,
                 of_adds=False,
                 load=self._load_tombstones,
-                stream=self._reader.tombstones,
+                stream=self._stream_tombstones,
             ),
         )
 
@@ -347,6 +347,14 @@ class _CheckpointState:
             lambda: use(self._reader.chosen_files(choice)),
             lambda older: older.files.read(choice, use),
         )
+
+    def _stream_files(self) -> Iterator[pa.RecordBatch]:
+        older = self._fallback
+        return self._reader.live_files() if older is None else older.files.stream()
+
+    def _stream_tombstones(self) -> Iterator[pa.RecordBatch]:
+        older = self._fallback
+        return self._reader.tombstones() if older is None else older.tombstones.stream()
 
     def _load_files(self, change: Change) -> tuple[pa.RecordBatch, ...]:
         return self._read(

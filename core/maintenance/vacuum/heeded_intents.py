@@ -8,7 +8,7 @@ If VACUUM does not see that intent, the commit came first, and the newest versio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,7 +20,11 @@ from optimist.core.data.intents.stored_intents import forget_ended
 from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.data.storage.stored_files import files_below, remove_files
 from optimist.core.data.table_ref import TableRef
-from optimist.core.maintenance.vacuum.kept_paths import relative_paths, relative_vector_paths
+from optimist.core.maintenance.vacuum.kept_paths import (
+    read_streamed,
+    relative_paths,
+    relative_vector_paths,
+)
 from optimist.core.paths import name_of, strip_file_scheme
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.snapshot import Snapshot
@@ -87,13 +91,7 @@ class RemovedFiles:
     """
 
     def __init__(self, snapshot: Snapshot, since_ms: int) -> None:
-        self._chunks: list[pa.Array] = []
-        removed_ms = pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0))
-        for batch in snapshot.iter_tombstones(1 << 20):
-            recent = batch.filter(pc.greater_equal(removed_ms, since_ms))
-            rows = pa.Table.from_batches([recent])
-            self._chunks.append(relative_paths(recent.column("path"), snapshot.data_paths))
-            self._chunks.append(relative_vector_paths(rows, snapshot.data_paths))
+        self._chunks = read_streamed(snapshot, lambda: list(_paths_removed(snapshot, since_ms)))
 
     def are_named(self, paths: pa.Array) -> pa.Array:
         """Tell which of these relative paths the version records as removed."""
@@ -101,6 +99,15 @@ class RemovedFiles:
         for chunk in self._chunks:
             named = pc.or_(named, pc.is_in(paths, value_set=chunk.drop_null()))
         return named
+
+
+def _paths_removed(snapshot: Snapshot, since_ms: int) -> Iterator[pa.Array]:
+    removed_ms = pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0))
+    for batch in snapshot.iter_tombstones(1 << 20):
+        recent = batch.filter(pc.greater_equal(removed_ms, since_ms))
+        rows = pa.Table.from_batches([recent])
+        yield relative_paths(recent.column("path"), snapshot.data_paths)
+        yield relative_vector_paths(rows, snapshot.data_paths)
 
 
 def _judge_local(table: TableRef, status: FileStatus, removes_stale: bool) -> str | None:

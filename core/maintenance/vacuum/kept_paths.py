@@ -7,20 +7,26 @@ files of both. They are Arrow columns of paths relative to the table.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.storage.data_paths import DataPaths, split_at_last_slash
 from optimist.core.data.storage.storage_errors import storage_errors
+from optimist.core.errors import TableError
 from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.log.file_table import canonical_paths
+from optimist.core.log.replay import UNREADABLE_CHECKPOINT
 from optimist.core.maintenance.vector_files import vector_paths
 from optimist.core.paths import name_of, strip_file_scheme, without_dots
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["KeptPaths", "path_below", "relative_paths", "relative_vector_paths"]
+__all__ = ["KeptPaths", "path_below", "read_streamed", "relative_paths", "relative_vector_paths"]
+
+_Result = TypeVar("_Result")
 
 _AT_A_TIME = 1 << 20
 _DOUBLED = r"//+"
@@ -44,10 +50,11 @@ class KeptPaths:
         self, snapshot: Snapshot, delete_before_ms: int, others: Sequence[Snapshot] = ()
     ) -> None:
         self.version = snapshot.version
-        self._chunks = list(_collect_kept(snapshot, delete_before_ms))
+        self._chunks = read_streamed(
+            snapshot, lambda: list(_collect_kept(snapshot, delete_before_ms))
+        )
         for other in others:
-            for batch in other.iter_files(_AT_A_TIME):
-                self._chunks += _paths_of_batch(batch, other.data_paths)
+            self._chunks += read_streamed(other, partial(_live_paths, other))
 
     def are_kept(self, paths: pa.Array) -> pa.Array:
         """Tell which of these relative paths are kept."""
@@ -56,6 +63,29 @@ class KeptPaths:
         for chunk in self._chunks:
             kept = pc.or_(kept, pc.is_in(wanted, value_set=chunk))
         return kept
+
+
+def read_streamed(snapshot: Snapshot, read: Callable[[], _Result]) -> _Result:
+    """Return what a function reads of a version's files batch by batch.
+
+    If the checkpoint turns out to be damaged, they are read into memory, from what may replace it,
+    and the function is called again.
+
+    Args:
+        snapshot: The version.
+        read: Reads `iter_files` and `iter_tombstones`, and keeps nothing after an error.
+
+    Raises:
+        TableError: The checkpoint is damaged, and nothing replaces it.
+    """
+    try:
+        return read()
+    except TableError as error:
+        if error.kind not in UNREADABLE_CHECKPOINT:
+            raise
+        for _ in (snapshot.files, snapshot.tombstones):
+            pass
+        return read()
 
 
 def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:
@@ -77,6 +107,14 @@ def relative_vector_paths(files: pa.Table, paths: DataPaths) -> pa.Array:
     """Return the relative paths of the data files' vector files, each once."""
     below = (path_below(full, paths) for full in vector_paths(files, paths).to_pylist())
     return pa.array([path for path in below if path], pa.string())
+
+
+def _live_paths(snapshot: Snapshot) -> list[pa.Array]:
+    return [
+        chunk
+        for batch in snapshot.iter_files(_AT_A_TIME)
+        for chunk in _paths_of_batch(batch, snapshot.data_paths)
+    ]
 
 
 def _collect_kept(snapshot: Snapshot, delete_before_ms: int) -> Iterator[pa.Array]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from aged_table import COLUMNS, UNCHECKED, Aged, rows
 from optimist.core import DeltaLog
-from optimist.core.data.intents.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS, begin_intent
 from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.maintenance.vacuum import file_deletion
@@ -394,6 +394,32 @@ def test_hours_count_only_where_they_are_let(tmp_path):
     log = DeltaLog(str(table.path), LocalLogStore({}), options, clock=table.clock)
     assert log.vacuum(72, dry_run=True).num_files == 0
     assert log.vacuum(24, dry_run=True).num_files == 1
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("has_intent", [False, True])
+def test_a_damaged_checkpoint_is_replaced_by_the_commits(tmp_path, part, has_intent):
+    table = Aged(tmp_path, properties={"delta.checkpointInterval": "1000"})
+    log = table.log
+    for number in range(20):
+        log.append(rows(number, number + 1))
+    log.delete("id IN (3, 5)")
+    log.checkpoint()
+    checkpoint = next(Path(log.log_path).glob("*.checkpoint.parquet"))
+    data = bytearray(checkpoint.read_bytes())
+    start = int(len(data) * part)
+    data[start : start + 60] = bytes(byte ^ 0xFF for byte in data[start : start + 60])
+    checkpoint.write_bytes(data)
+    before = table.files()
+    table.pass_hours(24 * 8)
+    opened = DeltaLog(str(table.path), LocalLogStore({}), table.options, clock=table.clock)
+    intent = begin_intent(opened.table, None) if has_intent else None
+    done = opened.vacuum(0)
+    if intent is not None:
+        intent.end()
+    assert done.num_files == 2
+    assert len(before - table.files()) == 2
+    assert table.ids() == [number for number in range(20) if number not in (3, 5)]
 
 
 @pytest.mark.parametrize("mode", ["FULL", "LITE"])
