@@ -28,7 +28,7 @@ from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.pyspark_versions import ensure_supported
 from optimist.spark.spark_schema import from_spark_schema
-from optimist.spark.sql.quoted_texts import ensure_columns_read_alike
+from optimist.spark.sql.quoted_texts import ensure_definition_reads_alike
 
 if TYPE_CHECKING:
     from optimist.spark.commands.tables import DeltaTable
@@ -166,7 +166,8 @@ class DeltaTableBuilder:
             SchemaError, ConfigError, ProtocolError: The columns or properties are not valid.
             DeltaConcurrentModificationException: Another commit came first; nothing was written.
         """
-        ensure_columns_read_alike(self._spark, self._definition.columns)
+        given = self._definition
+        ensure_definition_reads_alike(self._spark, given.columns, given.properties)
         path = None if self._name is None else path_in_name(self._name)
         if self._name is not None and path is None:
             create_named(self._spark, self._name, self._definition, self._location)

@@ -9,7 +9,7 @@ these confs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -19,11 +19,12 @@ from optimist.core.expressions import NotSqlError
 from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.expressions.tokens import Token, read_text
 from optimist.core.predicates.text import quote_literal
+from optimist.core.protocol.properties import constraint_keys
 from optimist.core.requests.table_definition import Column
 from optimist.spark.session.conf import is_on
 from optimist.spark.sql.unfit_sql import InvalidSqlError, UnsafeSqlError
 
-__all__ = ["ensure_columns_read_alike", "ensure_read_alike", "with_texts_for"]
+__all__ = ["ensure_definition_reads_alike", "ensure_read_alike", "with_texts_for"]
 
 _NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 _NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
@@ -43,27 +44,44 @@ def ensure_read_alike(spark: SparkSession, sql: str) -> None:
         )
 
 
-def ensure_columns_read_alike(spark: SparkSession, columns: Iterable[Column]) -> None:
-    """Refuse new columns whose SQL holds a text that the session reads in another way than others.
+def ensure_definition_reads_alike(
+    spark: SparkSession, columns: Iterable[Column], properties: Mapping[str, str]
+) -> None:
+    """Refuse a new table whose SQL holds a text that the session reads in another way than others.
+
+    Args:
+        spark: The session.
+        columns: The table's columns, with their defaults and generation expressions.
+        properties: The table's properties; those of CHECK constraints hold SQL, too.
 
     Raises:
-        SchemaError: There is such a column (kind `OPTIMIST_UNSAFE_EXPRESSION`).
+        SchemaError: There is such SQL (kind `OPTIMIST_UNSAFE_EXPRESSION`).
     """
+    for what, name, sql in (*_sql_of_columns(columns), *_sql_of_constraints(properties)):
+        try:
+            ensure_read_alike(spark, sql)
+        except UnsafeSqlError as error:
+            raise SchemaError(
+                f"The SQL of the {what} {shown(name)}, {quoted(sql)}, {error.reason}: "
+                f"{quoted(error.part)}. Nothing was written. Put texts in single quotes and names "
+                "in back-ticks, without escapes, or unset that conf.",
+                kind="OPTIMIST_UNSAFE_EXPRESSION",
+                name=name,
+                expression=sql,
+            ) from None
+        except InvalidSqlError:
+            continue  # it is no SQL, which is said elsewhere
+
+
+def _sql_of_columns(columns: Iterable[Column]) -> Iterator[tuple[str, str, str]]:
     for column in columns:
         for sql in filter(None, (column.generated_as, column.default)):
-            try:
-                ensure_read_alike(spark, sql)
-            except UnsafeSqlError as error:
-                raise SchemaError(
-                    f"The SQL of the column {shown(column.name)}, {quoted(sql)}, {error.reason}: "
-                    f"{quoted(error.part)}. Nothing was written. Put texts in single quotes and "
-                    "names in back-ticks, without escapes, or unset that conf.",
-                    kind="OPTIMIST_UNSAFE_EXPRESSION",
-                    name=column.name,
-                    expression=sql,
-                ) from None
-            except InvalidSqlError:
-                continue  # it is no SQL, which is said elsewhere
+            yield "column", column.name, sql
+
+
+def _sql_of_constraints(properties: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name, key in constraint_keys(properties).items():
+        yield "CHECK constraint", name, properties[key]
 
 
 def with_texts_for(spark: SparkSession, sql: str) -> str:

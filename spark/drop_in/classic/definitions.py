@@ -15,7 +15,7 @@ from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import StructType, schema_from_json
 from optimist.spark.session.call_options import PROPERTY_PREFIX
 from optimist.spark.session.jvm import Jvm, text_map
-from optimist.spark.sql.quoted_texts import ensure_columns_read_alike
+from optimist.spark.sql.quoted_texts import ensure_definition_reads_alike
 
 __all__ = ["Definition"]
 
@@ -66,7 +66,8 @@ class Definition:
             SchemaError: A column is of a type that no table can hold (kind
                 `DELTA_UNSUPPORTED_DATA_TYPES`), or the table is to be bucketed (kind
                 `DELTA_OPERATION_NOT_ALLOWED_DETAIL`), or partitioned by an expression (kind
-                `DELTA_OPERATION_NOT_ALLOWED`); or see `ensure_columns_read_alike`.
+                `DELTA_OPERATION_NOT_ALLOWED`); or see
+                `ensure_definition_reads_alike`.
         """
         given = text_map(jvm.spark, properties)
         options = {
@@ -76,12 +77,13 @@ class Definition:
         }
         partition_by, cluster_by = _layout(transforms)
         defined = tuple(_columns(jvm, list(columns)))
-        ensure_columns_read_alike(jvm.spark, defined)
+        own = {key: text for key, text in given.items() if _is_property(key, options)}
+        ensure_definition_reads_alike(jvm.spark, defined, own)
         return cls(
             columns=defined,
             partition_by=partition_by,
             cluster_by=cluster_by,
-            properties={key: text for key, text in given.items() if _is_property(key, options)},
+            properties=own,
             options={key: text for key, text in options.items() if key not in _OF_THE_CATALOG},
             location=given.get("location"),
             comment=given.get("comment"),

@@ -18,7 +18,7 @@ from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.shared.options import write_options
-from optimist.spark.sql.quoted_texts import ensure_columns_read_alike
+from optimist.spark.sql.quoted_texts import ensure_definition_reads_alike
 
 __all__ = ["create", "create_named_as_select"]
 
@@ -33,8 +33,8 @@ def create(spark: SparkSession, statement: CreateTable, sql: FormattedSql) -> No
     """
     request = WriteRequest.of("error", None, write_options(dict(statement.options)))
     given = statement.definition
-    ensure_columns_read_alike(spark, given.columns)
     definition = replace(given, properties={**request.properties, **given.properties})
+    ensure_definition_reads_alike(spark, definition.columns, definition.properties)
     if statement.table.path is None:
         _create_named(spark, statement, definition, request, sql)
         return

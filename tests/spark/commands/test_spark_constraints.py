@@ -387,6 +387,12 @@ def test_a_new_rule_whose_texts_other_sessions_read_otherwise_is_refused(spark, 
         with pytest.raises(SchemaError) as caught:
             columns.execute()
         assert caught.value.kind == "OPTIMIST_UNSAFE_EXPRESSION"
+        columns = DeltaTable.create(spark).location(f"{table_path} 2").addColumn("kind", "STRING")
+        columns = columns.addColumn("code", "STRING").property("delta.constraints.c", sql)
+        with pytest.raises(SchemaError) as caught:
+            columns.execute()
+        assert caught.value.kind == "OPTIMIST_UNSAFE_EXPRESSION"
+        assert not DeltaTable.isDeltaTable(spark, f"{table_path} 2")
         conf(key, "false")
         alter.add_constraint("c", sql)
         alter.drop_constraint("c")
