@@ -24,8 +24,9 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import PREDECESSOR_MISSING
 from optimist.core.forking import keep_for_good
 from optimist.core.imports import import_by_need
 from optimist.core.paths import parent_of, scheme_of, strip_file_scheme, with_authority
@@ -125,6 +126,9 @@ def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> 
         filesystem: The file system of the files.
         root: An existing directory above them. Those between it and the files are new.
         paths: The files, in the file system's terms.
+
+    Raises:
+        StorageError: One is gone (kind `OPTIMIST_PREDECESSOR_MISSING`): the table was dropped.
     """
     if not isinstance(filesystem, fs.LocalFileSystem):
         return
@@ -137,11 +141,25 @@ def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> 
         if parent == top or top in parent.parents
     }
     for path in (*files, *sorted(directories, reverse=True)):
-        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise _removed_meanwhile(str(path)) from None
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _removed_meanwhile(path: str) -> StorageError:
+    return StorageError(
+        f"Nothing was committed: {shown(path)} was written just now, and is gone. Somebody has "
+        "removed the table's files meanwhile, for example by DROP TABLE. If the operation is meant "
+        "for the table as it is now, run it again.",
+        kind=PREDECESSOR_MISSING,
+        path=path,
+        retryable=False,
+    )
 
 
 def _open_driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:

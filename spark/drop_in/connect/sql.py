@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -26,6 +26,7 @@ from optimist.core.sql import (
     Command,
     PathRelation,
     PathStatement,
+    TableName,
     names_of_relations,
     parse_command,
     parse_path_statement,
@@ -94,7 +95,16 @@ def connect_sql(
     if "${" in sql.text:
         sql = _with_variables(original, sql)
     answer = _answer(spark, original, sql, args)
-    return original(text, args, **frames) if answer is None else answer
+    if answer is not None:
+        return answer
+    try:
+        return original(text, args, **frames)
+    except AnalysisException as error:
+        # Another client may have made a Delta table of a name since the server was asked about it.
+        answer = None if isinstance(error, ParseException) else _answer(spark, original, sql, args)
+        if answer is None:
+            raise
+        return answer
 
 
 def _answer(
@@ -201,8 +211,7 @@ class _Statement:
             return partial(_keep_view, spark, *given)
         ensure_can_be_had(text, relations)
         if not relations:
-            self._prepare_server()
-            return None
+            return self._prepare_server()
         view = temporary_view(text)
         if view is not None:
             return partial(_make_view, spark, view, sql, self.args)
@@ -222,22 +231,37 @@ class _Statement:
         place_of = self.names.place_of if takes_names else None
         return path_relations(text, self._parameters, place_of)
 
-    def _prepare_server(self) -> None:
+    def _prepare_server(self) -> Callable[[], DataFrame] | None:
         """Let the server know the format of the table that its statement is about.
 
+        Returns:
+            None; or what runs the statement, if its table was made at this moment.
+
         Raises:
+            AnalysisException: There is no such table to change. The server would say so, too; but
+                if another client makes it meanwhile, the server would change its entry alone.
             UsageError: The server can't run it (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
             TableNotFoundError: A name without a table would get another name.
         """
         named = named_statement(self.sql.text)
         table = None if named is None else self.names.known(named.table)
-        if named is None or table is None:
-            return
+        if named is None:
+            return None
+        if table is None:
+            is_new = named.changes_table and self.names.is_unknown(named.table)
+            return self._looked_for_again(named.table) if is_new else None
         named.ensure_can_be_had()
         if named.is_rename and table.location is not None:
             # The catalog would move the files of a client that is making the table.
             ensure_made(self.spark, table)
         ensure_format_known(self.spark)
+        return None
+
+    def _looked_for_again(self, table: TableName) -> Callable[[], DataFrame] | None:
+        """Return what runs a statement about a name that the session's catalog did not know."""
+        _ = self.spark.table(str(table)).schema
+        names = StatementNames(self.spark)
+        return replace(self, names=names)._own_run() if names.known(table) else None
 
     @property
     def _names_delta(self) -> bool:

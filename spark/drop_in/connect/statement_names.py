@@ -75,6 +75,7 @@ class StatementNames(OwnNames):
         self._entries: dict[Name, ServerEntry] = {}
         self._views: dict[Name, OpenedView] = {}
         self._others: dict[Name, Name] = {}
+        self._unknown: set[Name] = set()
 
     def learn(self, names: Iterable[Name]) -> None:
         """Ask the server for all of these names at once."""
@@ -86,6 +87,8 @@ class StatementNames(OwnNames):
         found = server_entries(self._spark, full.values())
         for name in new:
             entry = found.get(full[name])
+            if entry is None:
+                self._unknown.add(name)
             if entry is not None and is_delta(entry.provider):
                 self._entries[name] = entry
             elif entry is not None and entry.is_kept_view:
@@ -145,6 +148,11 @@ class StatementNames(OwnNames):
         self.learn((table.parts,))
         entry = self._entries.get(table.parts)
         return None if entry is None else replace(table, location=_location(entry))
+
+    def is_unknown(self, table: TableName) -> bool:
+        """Return whether the session's catalog has no such name, or it is another catalog's."""
+        self.learn((table.parts,))
+        return table.parts in self._unknown
 
     def made(self, table: TableName, provider: Callable[[], str | None]) -> TableName | None:
         """Return a table that is to be one of Delta, or None for any other."""

@@ -45,6 +45,7 @@ _MAY_HAVE_QUERIES = (("DESCRIBE", "QUERY"), ("DESC", "QUERY"), ("ALTER", "VIEW")
 _ABOUT_NAMES = (
     "DROP TABLE",
     "ALTER TABLE",
+    "TRUNCATE TABLE",
     "ANALYZE TABLE",
     "CACHE LAZY TABLE",
     "CACHE TABLE",
@@ -72,6 +73,7 @@ _ABOUT_NAMES = (
 )
 _OTHER_THINGS = ("QUERY", "FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "PROCEDURE")
 """What DESCRIBE may be about besides tables, where a name follows."""
+_OF_THE_TABLE = ("ALTER TABLE", "TRUNCATE TABLE")
 _OF_THE_CATALOG = ("DROP TABLE", "REFRESH TABLE", "UNCACHE TABLE")
 _NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
 
@@ -166,6 +168,11 @@ class NamedStatement:
     table: TableName
     is_of_catalog: bool
     is_rename: bool = False
+
+    @property
+    def changes_table(self) -> bool:
+        """Whether it changes the table itself, so that the server must never see one of Delta."""
+        return self.verb in _OF_THE_TABLE and not self.is_rename
 
     def ensure_can_be_had(self) -> None:
         """Refuse the statement over a Delta table, which the server would take for another.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -82,8 +83,12 @@ def _save_as_table(
     is_other = named is not None and named.location is not None and source is not None and not asks
     if is_other:
         _ensure_not_changed(named, source, str(mode or writer._write.mode).lower())
+    # To overwrite a table, the server would drop it: also one of Delta that is made at this moment.
+    is_own = asks and str(mode or writer._write.mode).lower() == "overwrite"
     if is_other or (
-        named is None and not (asks and is_free_name(session, name, may_be_hidden=True))
+        named is None
+        and not is_own
+        and not (asks and is_free_name(session, name, may_be_hidden=True))
     ):
         original(name, format, mode, partitionBy, **options)
         return
@@ -194,8 +199,9 @@ def _insert_into(
     """Append rows, or replace others by them, with columns by their position."""
     named = place_of_name(session_of(writer), tableName)
     if named is None:
-        original(tableName, overwrite)
-        return
+        named = _made_meanwhile(writer, tableName, partial(original, tableName, overwrite))
+        if named is None:
+            return
     path = str(named.path)
     replaces = writer._write.mode == "overwrite" if overwrite is None else overwrite
     with original_errors():
@@ -217,6 +223,22 @@ def _insert(writer: Any, path: str, name: str, mode: str) -> None:
     write_rows(inserted.by_position(_rows(writer)), path, request)
 
 
+def _made_meanwhile(writer: Any, name: str, run_on_server: Callable[[], None]) -> TableName | None:
+    """Let the server write, or return the Delta table that another client has made of the name.
+
+    Raises:
+        AnalysisException: The server refuses to write.
+    """
+    try:
+        run_on_server()
+    except AnalysisException:
+        named = place_of_name(session_of(writer), name)
+        if named is None or named.location is None:
+            raise
+        return named
+    return None
+
+
 def _changing(mode: str, **options: object) -> Callable[..., None]:
     """Return a last method of `writeTo` that needs a table."""
 
@@ -224,8 +246,10 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
         named = place_of_name(session_of(writer), writer._table_name)
         is_path = named is not None and named.location is None
         if named is None or (is_path and not _may_be_delta(writer)):
-            original(*([] if condition is None else [condition]))
-            return
+            run_on_server = partial(original, *([] if condition is None else [condition]))
+            named = _made_meanwhile(writer, writer._table_name, run_on_server)
+            if named is None:
+                return
         with original_errors():
             _change(writer, str(named.path), mode, condition, options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from local_tables import (
     opened,
 )
 from optimist.core import DeltaLog, col
+from optimist.core.data.storage.filesystem import make_durable
 from optimist.core.errors import (
     ArgumentTypeError,
     ConcurrentAppendException,
@@ -306,6 +308,21 @@ def test_a_write_that_fails_half_way_leaves_no_file(tmp_path, has_vectors, monke
         with pytest.raises(StorageError):
             log.write(table_of([7], ["a"]), "overwrite", **arguments)
         assert files_below(log) == before
+
+
+def test_a_write_into_a_table_that_is_dropped_meanwhile_says_so(tmp_path, monkeypatch):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.write(table_of([1], ["a"]))
+
+    def drop_first(*given: object) -> None:
+        shutil.rmtree(tmp_path / "t")
+        make_durable(*given)
+
+    monkeypatch.setattr("optimist.core.local.write.make_durable", drop_first)
+    with pytest.raises(StorageError, match="Nothing was committed") as caught:
+        log.write(table_of([2], ["a"]))
+    assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    assert not (tmp_path / "t").exists()
 
 
 def test_rows_that_break_a_constraint_leave_no_file_of_the_deletion(tmp_path):
