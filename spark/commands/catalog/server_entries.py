@@ -59,8 +59,8 @@ _SESSION_CATALOG = "spark_catalog"
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 _UNKNOWN = "TABLE_OR_VIEW_NOT_FOUND"
 _OCCUPIED = "LOCATION_ALREADY_EXISTS"
-_TAKEN_BACK = re.compile("__dropped_[0-9a-f]{32}$")
-"""How the place of a name ends that its maker is about to drop."""
+_TAKEN_BACK = re.compile("(?P<place>.*)__dropped_[0-9a-f]{32}", re.DOTALL)
+"""The place of a name that its maker is about to drop, and before it the place that it had."""
 _MAX_LOOKS = 20
 """How often a name is asked about that is about to be dropped: for a second or so."""
 _WAREHOUSE = "spark.sql.warehouse.dir"
@@ -92,6 +92,10 @@ def named_place(
     full = _FullName.of(spark, name)
     where = None if location is None else _absolute(spark, location)
     entry = full.settled_entry(spark)
+    left = None if entry is None else _place_before(entry)
+    if entry is not None and left is not None:
+        entry = full.forget_left(spark, entry, left)
+        where = left if entry is None and where is None else where
     if entry is not None:
         is_empty = _has_no_table(spark, entry)
         place = _known_place(entry, where, mode, is_empty=is_empty)
@@ -125,12 +129,7 @@ def ensure_still_named(spark: SparkSession, place: Place) -> None:
         return
     entry = server_entry(spark, parts_of_name(place.name))
     if entry is None or entry.location != place.path:
-        raise TableNotFoundError(
-            f"The table {place.name} was dropped or renamed by another client while its rows were "
-            "written. Nothing was committed. Run the statement again.",
-            kind="DELTA_TABLE_NOT_FOUND",
-            path=place.path,
-        )
+        raise _dropped(place.name, place.path)
 
 
 def move_entry(spark: SparkSession, table: TableName, location: str) -> None:
@@ -236,20 +235,14 @@ class _FullName:
     def settled_entry(self, spark: SparkSession) -> ServerEntry | None:
         """Return the entry, once no other client is about to take the name back (`_forget`).
 
-        Raises:
-            AnalysisException: One is, or was stopped at it.
+        One that is still there after some looks was left by a client that was stopped at it.
         """
+        entry = server_entry(spark, self.parts)
         for _ in range(_MAX_LOOKS):
+            if entry is None or _place_before(entry) is None:
+                break
             entry = server_entry(spark, self.parts)
-            if entry is None or not _TAKEN_BACK.search(entry.location or ""):
-                return entry
-        raise AnalysisException(
-            f"Cannot create table or view {self.text} because it already exists: another client, "
-            "whose statement has failed, is taking the name back. Nothing was written. Run the "
-            f"statement again; if this error stays, run DROP TABLE {self.text} first.",
-            errorClass=_TAKEN,
-            messageParameters={"relationName": self.text},
-        )
+        return entry
 
     def register(self, spark: SparkSession, location: str | None) -> None:
         """Let the server make the entry, which it refuses if there is one."""
@@ -303,7 +296,9 @@ class _FullName:
         The catalog would take a name again only for an empty place, so another one keeps its name.
         """
         entry = server_entry(spark, self.parts)
-        if entry is None or entry.location is None:
+        if entry is None:
+            raise _dropped(self.text, None)
+        if entry.location is None:
             raise without_location(self.text)
         try:
             yield Place(entry.location, self.text, is_new_name=True, is_managed=True)
@@ -311,7 +306,7 @@ class _FullName:
             with suppress(Exception):  # the body's error says what happened
                 log = open_log(spark, entry.location)
                 if not log.table_exists() and is_left_empty(log.table):
-                    self._forget(spark, entry.location)
+                    self._forget(spark, entry.location, entry.location)
             raise
         self.ensure_kept(spark, entry.location)
 
@@ -329,7 +324,19 @@ class _FullName:
                 if error.getCondition() != _TAKEN:
                     raise  # else somebody has named it at this moment
 
-    def _forget(self, spark: SparkSession, location: str) -> None:
+    def forget_left(
+        self, spark: SparkSession, entry: ServerEntry, place: str
+    ) -> ServerEntry | None:
+        """Drop a name for a client that was stopped in `_forget`, and return what it means now.
+
+        That client may only be slow, and drop the name once more when it goes on. So whoever takes
+        the name now has to give it a location: then the catalog does not delete the files.
+        """
+        with suppress(AnalysisException):  # somebody else has dropped it
+            self._forget(spark, str(entry.location), place)
+        return server_entry(spark, self.parts)
+
+    def _forget(self, spark: SparkSession, location: str, place: str) -> None:
         """Drop the name alone: somebody else may make a table at the place at this moment.
 
         1. A name that somebody else has made anew for another place is left.
@@ -343,12 +350,28 @@ class _FullName:
         if entry is None or entry.location != location:
             return
         mark = f"__dropped_{uuid4().hex}"
-        self.move(spark, f"{location.rstrip('/')}{mark}")
+        self.move(spark, f"{place.rstrip('/')}{mark}")
         entry = server_entry(spark, self.parts)
         if entry is None or entry.location is None or not entry.location.endswith(mark):
             return
         _run(spark, f"DROP TABLE {self.text}")
-        self.ensure_kept(spark, location)
+        self.ensure_kept(spark, place)
+
+
+def _dropped(name: str, path: str | None) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"The table {name} was dropped or renamed by another client while it was made. Nothing was "
+        "committed. Run the statement again.",
+        kind="DELTA_TABLE_NOT_FOUND",
+        name=name,
+        path=path,
+    )
+
+
+def _place_before(entry: ServerEntry) -> str | None:
+    """Return the place that an entry had before `_forget`, or None for any other entry."""
+    found = _TAKEN_BACK.fullmatch(entry.location or "")
+    return None if found is None else found["place"]
 
 
 def _occupied_place(error: PySparkException) -> str | None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from pyspark.errors import AnalysisException, SparkRuntimeException
@@ -92,13 +93,17 @@ def catalog(tmp_path, monkeypatch):
 
 
 SPARK = SimpleNamespace(
-    catalog=SimpleNamespace(currentCatalog=lambda: "spark_catalog", currentDatabase=lambda: "db")
+    catalog=SimpleNamespace(
+        currentCatalog=lambda: "spark_catalog",
+        currentDatabase=lambda: "db",
+        getDatabase=lambda _: None,
+    )
 )
 
 
-def make(then=lambda: None, *, mode=CreateMode.CREATE, first=lambda: None):
+def make(then=lambda: None, *, mode=CreateMode.CREATE, first=lambda: None, location=None):
     """Make the table, and let others do something before it is made, and before the end."""
-    with named_place(SPARK, "t", None, mode) as place:
+    with named_place(SPARK, "t", location, mode) as place:
         first()
         log = DeltaLog.for_path(place.path)
         definition = replace(DEFINITION, mode=mode)
@@ -210,22 +215,62 @@ def test_rows_are_not_committed_once_the_name_is_dropped(catalog):
     ensure_still_named(SPARK, replace(place, is_managed=False))
 
 
-def test_a_name_that_its_maker_is_taking_back_is_not_taken(catalog):
+def test_a_name_that_its_maker_gives_back_is_taken_afterwards(catalog):
+    """A client that asks at that moment looks again, until the name is free."""
     asked = []
 
-    def take():
-        with named_place(SPARK, "t", None, CreateMode.CREATE_OR_REPLACE):
-            asked.append("taken")
+    def entry(_: object, __: tuple[str, ...]) -> ServerEntry | None:
+        asked.append(catalog.entries.get(NAME))
+        if len(asked) == 3:
+            catalog.drop()  # by its maker
+        return asked[-1]
 
-    def try_to_take():
-        with pytest.raises(AnalysisException, match="run DROP TABLE"):
-            take()
+    catalog.create(None)
+    catalog.alter(f"{catalog.folder}/t__dropped_{'0' * 32}")
+    with patch.object(server_entries, "server_entry", entry):
+        make()
+    assert catalog.entries[NAME].kind == "MANAGED"
 
-    catalog.before["DROP"] = try_to_take
+
+class Killed(BaseException):
+    """What a client meets that is killed at a statement."""
+
+
+@pytest.mark.parametrize("where", [None, "elsewhere"])
+@pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
+def test_a_name_whose_maker_was_killed_as_it_gave_it_back_is_taken(catalog, mode, where):
+    def be_killed():
+        raise Killed
+
+    catalog.before["DROP"] = be_killed
+    with suppress(Killed):
+        fail()
+    assert "__dropped_" in catalog.entries[NAME].location
+    location = None if where is None else str(catalog.folder / where)
+    make(mode=mode, location=location)
+    assert names_table(catalog)
+    assert catalog.entries[NAME].location == str(catalog.folder / (where or "t"))
+
+
+def test_a_name_that_was_taken_stays_when_its_maker_was_only_slow(catalog):
+    catalog.before["DROP"] = make
     fail()
-    assert (asked, catalog.entries) == ([], {})
-    take()
-    assert asked == ["taken"]
+    assert names_table(catalog)
+    assert catalog.entries[NAME].kind == "EXTERNAL"  # so no late DROP removes the files
+
+
+def test_a_left_name_that_somebody_else_makes_anew_is_theirs(catalog):
+    def make_anew():
+        catalog.drop()
+        make()
+
+    catalog.create(None)
+    catalog.alter(f"{catalog.folder}/t__dropped_{'0' * 32}")
+    catalog.before["ALTER"] = make_anew
+    with pytest.raises(AnalysisException) as caught:
+        make()
+    assert caught.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert names_table(catalog)
 
 
 @pytest.mark.parametrize("left", ["_optimist_intents", "_delta_log", "p=1/q=2"])
