@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -93,7 +93,12 @@ def clone_files(
 
 
 def clone_to(
-    context: StatementContext, source: OpenTable, target: OpenTable, options: CloneOptions
+    context: StatementContext,
+    source: OpenTable,
+    target: OpenTable,
+    options: CloneOptions,
+    *,
+    before_commit: Callable[[], None] | None = None,
 ) -> ClonedTable | None:
     """Clone a table, or return None if an existing table is kept.
 
@@ -102,6 +107,7 @@ def clone_to(
         source: The table that is cloned.
         target: The place of the clone.
         options: How it is cloned.
+        before_commit: Is called once the files are there. If it raises, nothing is committed.
 
     Raises:
         UsageError: The time is none (kind `DELTA_TIMESTAMP_INVALID`); and as `DeltaLog.clone`.
@@ -113,6 +119,7 @@ def clone_to(
         mode=options.mode,
         properties=options.properties,
         copy=context.copies(source),
+        before_commit=before_commit,
     )
     return clone(target.start_transaction(), request)
 

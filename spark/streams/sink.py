@@ -50,7 +50,7 @@ class StreamSink:
     """A table that a query writes to.
 
     Attributes:
-        path: The table; the first batch creates it.
+        path: The table; the first batch creates it, unless `request.needs_table`.
         output_mode: `Append` or `Complete`.
         request: The options of the writes.
         cluster_by: The columns by which a new table is clustered.
@@ -70,6 +70,7 @@ class StreamSink:
         *,
         partition_by: tuple[str, ...] = (),
         cluster_by: tuple[str, ...] = (),
+        needs_table: bool = False,
     ) -> StreamSink:
         """Return the sink that a stream's writer asks for.
 
@@ -80,6 +81,7 @@ class StreamSink:
                 transaction, have no effect, as in Delta.
             partition_by: The partition columns of a new table.
             cluster_by: The columns by which a new table is clustered.
+            needs_table: No batch may create the table, which a catalog names.
 
         Raises:
             UsageError: A table does not support the mode (kind `DELTA_UNSUPPORTED_OUTPUT_MODE`), or
@@ -100,7 +102,8 @@ class StreamSink:
         if mode == "append":
             used = {k: value for k, value in used.items() if k.lower() != "overwriteschema"}
         request = WriteRequest.of(mode, partition_by, used)
-        request = replace(request, is_dynamic=None if mode == "append" else False)
+        is_dynamic = None if mode == "append" else False
+        request = replace(request, is_dynamic=is_dynamic, needs_table=needs_table)
         return cls(path, output_mode.title(), request, cluster_by)
 
     def add_batch(
@@ -125,6 +128,7 @@ class StreamSink:
             ConcurrentTransactionException: Another run of the query has committed a batch meanwhile
                 (kind `DELTA_CONCURRENT_TRANSACTION`). Nothing was written.
             SchemaError: The rows do not fit the table. Nothing was written.
+            TableNotFoundError: See `ensure_may_create`.
         """
         ensure_typed(rows)
         log = open_target(rows.sparkSession, self.path, self.request.filesystem_options)

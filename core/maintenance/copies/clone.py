@@ -15,7 +15,7 @@ them, and VACUUM of the source does not know about the clone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -65,6 +65,7 @@ class CloneRequest:
         mode: What to do if a table exists at the path.
         properties: Properties that replace the source's or are added to them.
         copy: Makes the copies of a deep clone.
+        before_commit: Is called once the files are there. If it raises, nothing is committed.
     """
 
     source: CloneSource
@@ -72,6 +73,7 @@ class CloneRequest:
     mode: CreateMode = CreateMode.CREATE
     properties: Mapping[str, str] = field(default_factory=dict)
     copy: CopyFiles = copy_here
+    before_commit: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ def _commit_clone(
     with UncommittedFiles(txn) as written:
         files = _files_of_clone(txn, request, source, written)
         source.ensure_unchanged()
+        if request.before_commit is not None:
+            request.before_commit()
         done = _clone_result(txn, request, source)
         now_ms = txn.table.clock.now_ms()
         added = ManyFiles(_as_new_files(files), files.slice(0, 0), now_ms, source.origin)

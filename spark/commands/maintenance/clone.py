@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +18,7 @@ from optimist.core.statements.clones import CloneOptions, clone_to
 from optimist.core.statements.context import OpenTable
 from optimist.spark.commands.catalog.catalog_entries import ensure_named, place_of_name
 from optimist.spark.commands.catalog.named_tables import ensure_names_known
-from optimist.spark.commands.catalog.server_entries import named_place
+from optimist.spark.commands.catalog.server_entries import ensure_still_named, named_place
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.statement_context import SparkStatements
 from optimist.spark.session.pyspark_versions import is_connect
@@ -25,7 +27,12 @@ __all__ = ["clone_path", "clone_to_name", "clone_to_path"]
 
 
 def clone_to_path(
-    spark: SparkSession, source: OpenTable, path: str, options: CloneOptions
+    spark: SparkSession,
+    source: OpenTable,
+    path: str,
+    options: CloneOptions,
+    *,
+    before_commit: Callable[[], None] | None = None,
 ) -> ClonedTable | None:
     """Clone a table to a path (`clone_to`).
 
@@ -34,8 +41,10 @@ def clone_to_path(
         source: The table that is cloned.
         path: The place of the clone.
         options: How it is cloned.
+        before_commit: See `clone_to`.
     """
-    return clone_to(SparkStatements(spark), source, open_target(spark, path), options)
+    target = open_target(spark, path)
+    return clone_to(SparkStatements(spark), source, target, options, before_commit=before_commit)
 
 
 def clone_to_name(
@@ -57,6 +66,7 @@ def clone_to_name(
     Raises:
         UsageError: The session does not know Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); and as `DeltaLog.clone`.
+        TableNotFoundError: On Spark Connect, see `ensure_still_named`.
     """
     if is_connect(spark):
         return _clone_on_server(spark, source, name, options, location)
@@ -83,7 +93,8 @@ def _clone_on_server(
             return None
         if place.is_new_name and options.mode is CreateMode.CREATE_IF_NOT_EXISTS:
             options = replace(options, mode=CreateMode.CREATE)  # a table there has another name
-        return clone_to_path(spark, source, place.path, options)
+        check = partial(ensure_still_named, spark, place)
+        return clone_to_path(spark, source, place.path, options, before_commit=check)
 
 
 def clone_path(target: str) -> str | None:

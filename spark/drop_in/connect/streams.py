@@ -10,13 +10,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.requests.arguments import ensure_text
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
+from optimist.core.sql import TableName
 from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
 from optimist.spark.commands.catalog.named_tables import create_named
+from optimist.spark.commands.catalog.names import is_delta
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
 from optimist.spark.drop_in.connect.statement_names import is_free_name, place_of_name
@@ -54,11 +57,11 @@ def _load(
 
 
 def _table(original: Original, reader: Any, tableName: str) -> DataFrame:
-    path = _path_in(reader, tableName)
-    if path is None:
+    table = _table_in(reader, tableName)
+    if table is None:
         frame: DataFrame = original(tableName)
         return frame
-    return _stream(reader, path, dict(reader._options))
+    return _stream(reader, str(table.path), dict(reader._options))
 
 
 def _stream(reader: Any, path: str, given: Mapping[str, str]) -> DataFrame:
@@ -86,6 +89,24 @@ def _start(
     asked = writer._write_proto
     if asked.HasField("foreach_batch") or not asks_for_delta(writer, format or asked.format):
         return original(path, format, outputMode, partitionBy, *more, **options)
+    return _begin(original, writer, path, outputMode, partitionBy, *more, **options)
+
+
+def _begin(
+    start: Original,
+    writer: Any,
+    path: str | None,
+    outputMode: str | None = None,
+    partitionBy: str | list[str] | None = None,
+    *more: Any,
+    needs_table: bool = False,
+    **options: Any,
+) -> Any:
+    """Start a query into a Delta table, with Spark's own `start`.
+
+    The table of a name is not made by a batch: if it is gone, so may be its name.
+    """
+    asked = writer._write_proto
     given = {**dict(asked.options), **options}
     checkpoint = next((v for k, v in given.items() if k.lower() == _CHECKPOINT.lower()), None)
     if checkpoint is None:
@@ -103,6 +124,7 @@ def _start(
         write_options(given),
         partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
         cluster_by=tuple(getattr(asked, "clustering_column_names", ())),
+        needs_table=needs_table,
     )
     for name in ("format", "partitioning_column_names", "clustering_column_names"):
         if name in asked.DESCRIPTOR.fields_by_name:
@@ -112,25 +134,34 @@ def _start(
     target = open_log(spark, sink.path, sink.request.filesystem_options).table_path
     reads_target = target in streamed_paths(writer._write_stream._child.plan(spark.client))
     writer.foreachBatch(batch_function(sink, str(checkpoint), reads_target=reads_target))
-    return original(None, None, mode, None, *more, **options)
+    return start(None, None, mode, None, *more, **options)
 
 
-def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **named: Any) -> Any:
-    path = _path_in(writer, tableName)
-    source = args[0] if args else named.get("format") or writer._write_proto.format
+def _to_table(
+    original: Original,
+    writer: Any,
+    tableName: str,
+    format: str | None = None,
+    *args: Any,
+    **named: Any,
+) -> Any:
+    table, source = _table_in(writer, tableName), format or writer._write_proto.format
     if (
-        path is None
+        table is None
         and asks_for_delta(writer, source)
         and is_free_name(session_of(writer), tableName, may_be_hidden=False)
     ):
         with original_errors():
-            _make_table(writer, tableName, args[2:3] or (named.get("partitionBy"),))
-        path = _path_in(writer, tableName)
-    if path is None:
-        return original(tableName, *args, **named)
-    if not args and "format" not in named and not writer._write_proto.format:
-        named["format"] = "delta"
-    return writer.start(path, *args, **named)
+            _make_table(writer, tableName, args[1:2] or (named.get("partitionBy"),))
+        table = _table_in(writer, tableName)
+    if table is None:
+        return original(tableName, format, *args, **named)
+    if source and not is_delta(source):
+        raise _other_format(tableName, source)
+    with original_errors():
+        # With its function set, Spark's own method starts the query.
+        needs_table = table.location is not None
+        return _begin(writer.start, writer, table.path, *args, needs_table=needs_table, **named)
 
 
 def _make_table(writer: Any, name: str, given: tuple[Any, ...]) -> None:
@@ -149,10 +180,18 @@ def _make_table(writer: Any, name: str, given: tuple[Any, ...]) -> None:
     create_named(session, name, definition, None)
 
 
-def _path_in(owner: Any, name: str) -> str | None:
+def _other_format(name: str, source: str) -> AnalysisException:
+    return AnalysisException(
+        f"The input source({source}) is different from the table {name}'s data source "
+        "provider(delta). Nothing was started. Leave the format out.",
+        errorClass="_LEGACY_ERROR_TEMP_1192",
+        messageParameters={"source": source, "tableName": name, "provider": "delta"},
+    )
+
+
+def _table_in(owner: Any, name: str) -> TableName | None:
     ensure_text(name, "tableName")
-    named = place_of_name(session_of(owner), name)
-    return None if named is None else named.path
+    return place_of_name(session_of(owner), name)
 
 
 STREAM_READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _table})

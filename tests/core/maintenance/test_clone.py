@@ -464,3 +464,17 @@ def test_rows_that_can_not_be_numbered_are_named(tmp_path):
     with pytest.raises(SchemaError) as caught:
         source.clone(str(tmp_path / "clone"), is_shallow=True)
     assert caught.value.kind == "DELTA_CLONE_WITH_ROW_TRACKING_WITHOUT_STATS"
+
+
+@pytest.mark.parametrize("is_shallow", [True, False])
+def test_what_refuses_before_the_commit_leaves_no_clone(tmp_path, is_shallow):
+    source, log = made(tmp_path / "source"), at(tmp_path)
+
+    def refuse() -> None:
+        raise ZeroDivisionError
+
+    version = VersionSource(source.table, source.snapshot())
+    request = CloneRequest(version, is_shallow=is_shallow, before_commit=refuse)
+    with pytest.raises(ZeroDivisionError):
+        clone(log.start_transaction(), request)
+    assert not log.table_exists()

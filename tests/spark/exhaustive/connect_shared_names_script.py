@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import os
 import random  # noqa: TID251 - each client takes the same steps each time
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from unittest.mock import patch
 
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
-from connect_process import kind_of, tell
+from connect_process import kind_of, started, tell
 from optimist.core.errors import UsageError
 from optimist.spark import enable
 from optimist.spark.commands.catalog import named_tables, server_entries
-from optimist.spark.drop_in.connect import inserts, tables
+from optimist.spark.commands.maintenance import clone
+from optimist.spark.drop_in.connect import inserts, sql, streams, tables, writers
 from read_back import ids
 
 _ROUNDS = 20
@@ -32,11 +36,18 @@ _NAMES = ("a", "b")
 _KILLED = {
     "entry": "CREATE TABLE k_entry USING delta AS SELECT 1L AS id",
     "name": "CREATE TABLE k_name (id BIGINT) USING delta LOCATION '{folder}/k_name'",
+    "back": "CREATE TABLE k_back USING delta AS SELECT 1L AS id",
 }
 
 
 def die(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at_drop(run: Callable[..., None], spark: SparkSession, text: str) -> None:
+    if text.startswith("DROP"):
+        die()
+    run(spark, text)
 
 
 def be_killed(server: str, folder: str, moment: str) -> None:
@@ -49,7 +60,11 @@ def be_killed(server: str, folder: str, moment: str) -> None:
         register(*args)
         die()
 
-    server_entries._FullName.register = register_and_die if moment == "entry" else die
+    if moment == "back":  # the statement fails, and its client is killed as it drops the name
+        tables.create_as_select = lambda *_, **__: 1 / 0
+        server_entries._run = partial(die_at_drop, server_entries._run)
+    else:
+        server_entries._FullName.register = register_and_die if moment == "entry" else die
     spark.sql(_KILLED[moment].format(folder=folder))
 
 
@@ -75,16 +90,21 @@ _MEANWHILE = {
         "create_table",
         "CREATE OR REPLACE TABLE {name} (id BIGINT) USING delta",
     ),
+    "clone": (clone, "clone_to_path", "CREATE OR REPLACE TABLE {name} SHALLOW CLONE source"),
 }
 """Statements, and the step of each before which another client drops the table."""
 
 
-def tell_drops(spark: SparkSession) -> None:
+def tell_drops(spark: SparkSession, folder: Path) -> None:
     """Drop a table right before another client writes to it or replaces it."""
     other = enable(spark.newSession())
     other.sql("USE shared")
+    spark.sql(f"CREATE TABLE source {_MADE}")
     for what in _MEANWHILE:
         tell_drop(spark, other, what)
+    tell_forgotten(spark, other)
+    tell_made(spark, other)
+    tell_streamed(spark, other, folder)
     other.client.close()
 
 
@@ -106,6 +126,91 @@ def tell_drop(spark: SparkSession, other: SparkSession, what: str) -> None:
     tell(f"{what}: anew", outcome(lambda: spark.sql(make)))
     found = spark.sql(f"SHOW TABLE EXTENDED LIKE '{name}'").collect()
     tell(f"{what}: is managed", ["Type: MANAGED" in row["information"] for row in found])
+
+
+def tell_forgotten(spark: SparkSession, other: SparkSession) -> None:
+    """Drop a name before its client has asked for the place that the catalog chose."""
+    register = server_entries._FullName.register
+
+    def drop_at_once(*args: object) -> None:
+        register(*args)
+        other.sql("DROP TABLE m_forgotten")
+
+    make = f"CREATE TABLE m_forgotten {_MADE}"
+    with patch.object(server_entries._FullName, "register", drop_at_once):
+        tell("forgotten: dropped", outcome(lambda: spark.sql(make)))
+    tell("forgotten: anew", outcome(lambda: spark.sql(make)))
+
+
+def rows_of(spark: SparkSession) -> DataFrame:
+    return spark.range(5, 6)
+
+
+_MADE_MEANWHILE = {
+    "insert": (sql, "_answer", lambda spark: spark.sql("INSERT INTO made VALUES (5)")),
+    "alter": (
+        sql,
+        "named_statement",
+        lambda spark: spark.sql("ALTER TABLE made ADD COLUMNS (x INT)"),
+    ),
+    "truncate": (sql, "named_statement", lambda spark: spark.sql("TRUNCATE TABLE made")),
+    "into": (
+        writers,
+        "place_of_name",
+        lambda spark: rows_of(spark).write.insertInto("made"),
+    ),
+    "append": (writers, "place_of_name", lambda spark: rows_of(spark).writeTo("made").append()),
+    "save": (
+        writers,
+        "saved_table",
+        lambda spark: rows_of(spark).write.format("delta").mode("overwrite").saveAsTable("made"),
+    ),
+}
+"""Statements, and the step of each after which another client makes the table."""
+
+
+def tell_made(spark: SparkSession, other: SparkSession) -> None:
+    """Make a table right after another client has found no such name."""
+    for what, (module, step, run) in _MADE_MEANWHILE.items():
+        tell_made_at(spark, other, what, (module, step, run))
+
+
+def tell_made_at(spark: SparkSession, other: SparkSession, what: str, at: tuple) -> None:
+    module, step, run = at
+    original, asked = getattr(module, step), []
+
+    def then_make(*args: object, **named: object) -> object:
+        found = original(*args, **named)
+        if not asked:
+            asked.append(step)
+            other.sql(f"CREATE TABLE made {_MADE}")
+        return found
+
+    with patch.object(module, step, then_make):
+        tell(f"made: {what}", outcome(lambda: run(spark)))
+    made = spark.table("made")
+    tell(f"made: {what}: rows", [made.columns, ids(made)])
+    spark.sql("DROP TABLE made")
+
+
+def tell_streamed(spark: SparkSession, other: SparkSession, folder: Path) -> None:
+    """Start a stream into a name whose table another client drops before the first batch."""
+    spark.sql("CREATE TABLE sink (id BIGINT) USING delta")
+    writer = spark.readStream.table("source").writeStream.trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    begin = streams.batch_function
+
+    def drop_first(*args: object, **named: object) -> object:
+        other.sql("DROP TABLE sink")
+        return begin(*args, **named)
+
+    with patch.object(streams, "batch_function", drop_first):
+        try:
+            started(partial(writer.toTable, "sink")).awaitTermination()
+        except StreamingQueryException as error:
+            tell("stream: dropped", re.findall("DELTA_[A-Z_]+|PATH_NOT_FOUND", str(error))[:1])
+    tell("stream: left", (folder / "shared" / "sink" / "_delta_log").exists())
+    tell("stream: format", outcome(lambda: writer.toTable("source", "parquet")))
 
 
 def steps(spark: SparkSession, own: int) -> dict[str, Callable[[str, str], object]]:
@@ -191,7 +296,7 @@ def main(folder: Path) -> None:
     spark.sql(f"CREATE DATABASE shared LOCATION '{folder}/shared'")
     spark.sql("USE shared")
     tell_kills(spark, folder)
-    tell_drops(spark)
+    tell_drops(spark, folder)
     tell_clients(spark, folder)
     spark.stop()
 
