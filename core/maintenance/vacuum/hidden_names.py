@@ -79,6 +79,14 @@ class HiddenNames:
             return LOG_DIRECTORY not in names and names[0] != INTENTS
         return all(self.enters("/".join(names[:at]), name) for at, name in enumerate(names))
 
+    def may_be_table(self, path: str) -> bool:
+        """Tell whether a directory, given by its relative path, may be another table by its name.
+
+        The directory of a partition is not, nor is one of a single write.
+        """
+        name = path.rpartition("/")[2]
+        return not name.startswith(self._seen) and _OF_ONE_WRITE.search(path) is None
+
     def lies_apart(self, path: str) -> bool:
         """Tell whether a relative path lies in another table or in the target of a link."""
         names = path.split("/")

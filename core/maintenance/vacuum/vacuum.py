@@ -41,6 +41,7 @@ from optimist.core.maintenance.vacuum.removed_in_log import (
     removed_pages,
 )
 from optimist.core.maintenance.vacuum.retention import Retention
+from optimist.core.maintenance.vacuum.tables_below import TablesBelow
 from optimist.core.paths import join, scheme_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation
@@ -197,8 +198,13 @@ class _Vacuum:
 
     def _collect_dead(self, candidates: Iterator[pa.RecordBatch], dead: DeadFiles) -> None:
         kept = KeptPaths(self._snapshot, self._before_ms, self._request.kept_versions)
+        is_listed = not self._is_lite and self._request.inventory is None
+        below = None if is_listed else TablesBelow(self._table, self._names)
         for page in candidates:
-            dead.add(self._dead_of(page, kept))
+            found = self._dead_of(page, kept)
+            if below is not None:
+                below.look_above(found.column("path"))
+            dead.add(found)
             self._report_progress(dead, 0)
 
     def _dead_of(self, page: pa.RecordBatch, kept: KeptPaths) -> pa.RecordBatch:

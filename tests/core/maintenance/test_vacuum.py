@@ -237,6 +237,24 @@ def test_a_live_file_stays_though_the_log_names_it_by_a_link_that_no_walk_meets(
     assert table.ids() == list(range(20))
 
 
+@pytest.mark.parametrize("mode", ["FULL", "LITE", "inventory"])
+@pytest.mark.parametrize("place", ["inner", "a/inner"])
+def test_the_source_of_a_clone_above_it_keeps_its_files(tmp_path, mode, place):
+    log = DeltaLog.for_path(tmp_path / "table", UNCHECKED)
+    log.create(COLUMNS)
+    inner = DeltaLog.for_path(tmp_path / "table" / place, UNCHECKED)
+    inner.append(rows(0, 10))
+    inner.clone(tmp_path / "table", is_shallow=True, mode="replace")
+    log.update(set={"p": "7"}, predicate="id < 5")
+    if mode == "inventory":
+        (name,) = inner.snapshot().files["path"].to_pylist()
+        log.vacuum(0, inventory=inventory(path=[f"{place}/{name}"]))
+    else:
+        log.vacuum(0, mode=mode)
+    assert log.count("id >= 0") == 10
+    assert inner.to_arrow().num_rows == 10
+
+
 def test_a_table_below_stays_if_its_log_is_a_link(tmp_path):
     table = Aged(tmp_path)
     inner = DeltaLog.for_path(str(table.path / "inner"))
