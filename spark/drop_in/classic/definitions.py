@@ -66,8 +66,7 @@ class Definition:
             SchemaError: A column is of a type that no table can hold (kind
                 `DELTA_UNSUPPORTED_DATA_TYPES`), or the table is to be bucketed (kind
                 `DELTA_OPERATION_NOT_ALLOWED_DETAIL`), or partitioned by an expression (kind
-                `DELTA_OPERATION_NOT_ALLOWED`); or see
-                `ensure_definition_reads_alike`.
+                `DELTA_OPERATION_NOT_ALLOWED`); or see `ensure_definition_reads_alike`.
         """
         given = text_map(jvm.spark, properties)
         options = {
