@@ -288,7 +288,7 @@ class _Job:
         if not rows.is_large:
             return writer.write_few()
         plan = None
-        if way.continues:
+        if way.continues and not rows.is_taken:
             plan = plan_sidecars(
                 self._store,
                 self._snapshot,

@@ -5,7 +5,7 @@ It makes no Python object per file of the table, and keeps no batch beyond those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from optimist.core.log_upkeep.base_checkpoint import (
     sorted_base,
 )
 from optimist.core.log_upkeep.checkpoint_layout import Layout
-from optimist.core.log_upkeep.external_sort import ExternalSort, filled, regrouped
+from optimist.core.log_upkeep.external_sort import regrouped, sorted_rows
 from optimist.core.log_upkeep.spooled_parquet import example_file
 from optimist.core.log_upkeep.taken_rows import taken_rows
 from optimist.core.plugins.logstore import LogStore
@@ -32,7 +32,7 @@ from optimist.core.protocol.actions import Action, action_to_dict
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["CheckpointRows", "Way", "rows_of", "sorted_rows", "state_actions", "with_struct"]
+__all__ = ["CheckpointRows", "Way", "rows_of", "state_actions", "with_struct"]
 
 _LONGEST_NUMBER = 20
 _PARSED_ROWS = 16_384
@@ -68,6 +68,7 @@ class CheckpointRows:
             are stored in the checkpoint before.
         tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
         is_large: Whether the files fill more than one row group.
+        is_taken: Whether the live files have the typed columns of another table or version.
 
     Attributes:
         layout: The columns of the rows.
@@ -75,15 +76,23 @@ class CheckpointRows:
             are stored in the checkpoint before.
         tombstones: Yields the tombstones as row groups, in the columns of `TOMBSTONES_SCHEMA`.
         is_large: Whether the files fill more than one row group.
+        is_taken: Whether the live files have the typed columns of another table or version.
         num_files: The number of live files so far.
         size_bytes: The sum of their sizes.
     """
 
     def __init__(
-        self, layout: Layout, adds: _Groups, tombstones: _Rows, *, is_large: bool = False
+        self,
+        layout: Layout,
+        adds: _Groups,
+        tombstones: _Rows,
+        *,
+        is_large: bool = False,
+        is_taken: bool = False,
     ) -> None:
         self.layout = layout
         self.is_large = is_large
+        self.is_taken = is_taken
         self.adds = adds
         self.tombstones = tombstones
         self.num_files = 0
@@ -162,29 +171,21 @@ def rows_of(
             layout, lambda: regrouped(map(layout.rows, batches), group_rows), tombstones
         )
 
+    taken = None
+    if way.origin is not None:
+        taken = taken_rows(snapshot.files, way.origin, layout, limits, group_rows)
+
     def adds() -> Iterator[pa.RecordBatch | CopiedGroup]:
-        continued: Iterator[pa.RecordBatch | CopiedGroup] | None = None
-        if way.origin is not None:
-            continued = taken_rows(snapshot.files, way.origin, layout, limits, group_rows)
+        continued: Iterator[pa.RecordBatch | CopiedGroup] | None = taken
         if continued is None and way.continues:
             continued = _continued(store, snapshot, layout, limits, group_rows)
         if continued is not None:
             return continued
         # Few at once: parsed statistics take twice the memory of their texts.
         files = snapshot.iter_files(_PARSED_ROWS)
-        return sorted_rows(map(layout.rows, files), layout, group_rows)
+        return sorted_rows(map(layout.rows, files), layout.keys, group_rows)
 
-    return CheckpointRows(layout, adds, tombstones, is_large=True)
-
-
-def sorted_rows(
-    rows: Iterable[pa.RecordBatch], layout: Layout, group_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a layout in its order, as row groups, however many they are."""
-    with ExternalSort(layout.keys) as sort:
-        for batch in rows:
-            sort.add(batch)
-        yield from filled(sort.batches(), group_rows)
+    return CheckpointRows(layout, adds, tombstones, is_large=True, is_taken=taken is not None)
 
 
 def state_actions(snapshot: Snapshot) -> tuple[dict[str, Any], ...]:

@@ -16,7 +16,15 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ExternalSort", "KeysOf", "filled", "merged", "regrouped", "sorted_batch"]
+__all__ = [
+    "ExternalSort",
+    "KeysOf",
+    "filled",
+    "merged",
+    "regrouped",
+    "sorted_batch",
+    "sorted_rows",
+]
 
 KeysOf: TypeAlias = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """Returns the columns by which the rows of a batch are sorted, the most important one first."""
@@ -130,6 +138,16 @@ class ExternalSort:
                 pool = [rows.slice(end)]
             if end:
                 yield rows.slice(0, end)
+
+
+def sorted_rows(
+    rows: Iterable[pa.RecordBatch], keys: KeysOf, group_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows in the order of their keys, as row groups, however many they are."""
+    with ExternalSort(keys) as sort:
+        for batch in rows:
+            sort.add(batch)
+        yield from filled(sort.batches(), group_rows)
 
 
 def sorted_batch(batches: Sequence[pa.RecordBatch], keys: KeysOf) -> pa.RecordBatch:

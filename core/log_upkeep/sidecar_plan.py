@@ -26,6 +26,7 @@ from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.kinds import MISSING_PART_FILES
 from optimist.core.log.file_table import TOMBSTONES_SCHEMA, file_keys
 from optimist.core.log.limits import LogLimits
+from optimist.core.log.segment import LogSegment
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
 from optimist.core.log.typed_rows import TypedFile
 from optimist.core.log_upkeep.base_checkpoint import (
@@ -40,7 +41,7 @@ from optimist.core.plugins.logstore import LogStore
 from optimist.core.snapshot import Snapshot
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["SidecarPlan", "SidecarTags", "plan_sidecars"]
+__all__ = ["KnownSidecar", "SidecarPlan", "SidecarTags", "known_sidecars", "plan_sidecars"]
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _KIND, _ROWS, _BYTES = "optimist.kind", "optimist.rows", "optimist.bytes"
@@ -108,8 +109,8 @@ class SidecarTags:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A sidecar of the checkpoint before."""
+class KnownSidecar:
+    """A sidecar of the checkpoint before, with what its tags say and its file."""
 
     sidecar: Sidecar
     tags: SidecarTags
@@ -134,7 +135,7 @@ class SidecarPlan:
     is_sorted: bool
     changes: Changes
     layout: Layout
-    rewritten: tuple[_Known, ...]
+    rewritten: tuple[KnownSidecar, ...]
     limits: LogLimits
     expired_ms: int
 
@@ -185,19 +186,14 @@ def plan_sidecars(
     segment = snapshot.segment
     if segment is None or segment.checkpoint is None:
         return None
-    manifest = segment.checkpoint.open(store, limits).manifest()
-    known = (
-        []
-        if manifest is None
-        else _known_sidecars(store, snapshot, manifest.sidecars, layout, limits)
-    )
-    if manifest is None or not known or not _agrees(known, manifest.tags):
+    known = known_sidecars(store, segment, layout, limits)
+    if not known:
         return None
     changes = changes_since_checkpoint(store, segment, limits)
     if changes is None:
         return None
     expired_ms = now_ms - snapshot.properties.deleted_file_retention_ms
-    kept: list[_Known] = []
+    kept: list[KnownSidecar] = []
     is_safe = segment.checkpoint.files[0].modified_ms > _unsafe_since_ms(snapshot, now_ms)
     if is_safe:
         _ensure_listed(store, snapshot, known)
@@ -217,26 +213,33 @@ def plan_sidecars(
     )
 
 
-def _known_sidecars(
-    store: LogStore,
-    snapshot: Snapshot,
-    sidecars: Sequence[Sidecar],
-    layout: Layout,
-    limits: LogLimits,
-) -> list[_Known]:
-    """Return the sidecars with their tags, or none if one of them is not of this layout."""
-    directory = sidecar_directory(snapshot.log_path)
+def known_sidecars(
+    store: LogStore, segment: LogSegment, layout: Layout, limits: LogLimits
+) -> list[KnownSidecar]:
+    """Return the sidecars of a segment's checkpoint, or none unless all are of this layout.
+
+    Those of the last sort come first, in its order.
+
+    Raises:
+        TableError, LogFileNotFoundError: The checkpoint's top level is damaged or gone.
+    """
+    if segment.checkpoint is None:
+        return []
+    manifest = segment.checkpoint.open(store, limits).manifest()
+    if manifest is None:
+        return []
+    directory = sidecar_directory(segment.log_path)
     known = []
-    for sidecar in sidecars:
+    for sidecar in manifest.sidecars:
         tags = SidecarTags.parse(sidecar.tags, layout)
         if tags is None:
             return []
         file = TypedFile(store, join(directory, sidecar.file_name), limits)
-        known.append(_Known(sidecar, tags, file))
-    return known
+        known.append(KnownSidecar(sidecar, tags, file))
+    return known if _agrees(known, manifest.tags) else []
 
 
-def _agrees(known: Sequence[_Known], tags: Mapping[str, str]) -> bool:
+def _agrees(known: Sequence[KnownSidecar], tags: Mapping[str, str]) -> bool:
     """Return whether the sums of the checkpoint are those of its sidecars."""
     adds = sum(item.tags.rows for item in known if item.tags.kind == "add")
     return tags.get("numOfAddFiles") == str(adds)
@@ -247,7 +250,7 @@ def _unsafe_since_ms(snapshot: Snapshot, now_ms: int) -> int:
     return now_ms - snapshot.properties.log_retention_ms + _DAY_MS
 
 
-def _ensure_listed(store: LogStore, snapshot: Snapshot, known: Sequence[_Known]) -> None:
+def _ensure_listed(store: LogStore, snapshot: Snapshot, known: Sequence[KnownSidecar]) -> None:
     directory = sidecar_directory(snapshot.log_path)
     try:
         sizes = {item.name: item.size_bytes for item in store.list_from(join(directory, ""))}
@@ -263,7 +266,7 @@ def _ensure_listed(store: LogStore, snapshot: Snapshot, known: Sequence[_Known])
             )
 
 
-def _untouched(known: Sequence[_Known], changes: Changes, expired_ms: int) -> set[str]:
+def _untouched(known: Sequence[KnownSidecar], changes: Changes, expired_ms: int) -> set[str]:
     """Return the names of the sidecars of which all rows still hold."""
     touched = changes.touched.sort()
     texts = touched.to_pylist()
@@ -277,7 +280,7 @@ def _untouched(known: Sequence[_Known], changes: Changes, expired_ms: int) -> se
     return found
 
 
-def _names_one_of(item: _Known, keys: pa.Array) -> bool:
+def _names_one_of(item: KnownSidecar, keys: pa.Array) -> bool:
     return len(keys) > 0 and any(
         pc.any(pc.is_in(batch, value_set=keys), min_count=0).as_py()
         for batch in item.file.keys(item.tags.kind)
@@ -285,8 +288,8 @@ def _names_one_of(item: _Known, keys: pa.Array) -> bool:
 
 
 def _choose_kept(
-    known: Sequence[_Known], untouched: set[str], kind: str, num_new: int, most_rows: int
-) -> list[_Known]:
+    known: Sequence[KnownSidecar], untouched: set[str], kind: str, num_new: int, most_rows: int
+) -> list[KnownSidecar]:
     """Return the untouched sidecars of a kind, without small ones that are to be joined.
 
     Those that are too large by now, because the option was changed, are left out, too.
@@ -300,7 +303,9 @@ def _choose_kept(
     return holding
 
 
-def _sorted_enough(kept: Sequence[_Known], known: Sequence[_Known], num_new: int) -> list[_Known]:
+def _sorted_enough(
+    kept: Sequence[KnownSidecar], known: Sequence[KnownSidecar], num_new: int
+) -> list[KnownSidecar]:
     """Return the sidecars to keep: no adds if most adds would be outside the last sort."""
     rows_of_sort: Counter[str] = Counter()
     for item in kept:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from optimist.core.errors import StorageError
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
 from optimist.core.log_upkeep.checkpoint_layout import LAYOUT_KEY
-from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, sorted_rows, with_struct
+from optimist.core.log_upkeep.checkpoint_rows import CheckpointRows, with_struct
+from optimist.core.log_upkeep.external_sort import sorted_rows
 from optimist.core.log_upkeep.sidecar_plan import SidecarPlan, SidecarTags
 from optimist.core.log_upkeep.spooled_parquet import SpooledParquet
 from optimist.core.paths import join
@@ -87,7 +88,7 @@ class SidecarWriter:
         if plan is None:
             adds, tombstones = self._rows.add_batches(), self._rows.tombstones()
         else:
-            adds, tombstones = sorted_rows(plan.adds(), layout, most), plan.tombstones(most)
+            adds, tombstones = sorted_rows(plan.adds(), layout.keys, most), plan.tombstones(most)
         yield from self._write_each("add", adds, sort)
         yield from self._write_each("remove", tombstones, sort)
 

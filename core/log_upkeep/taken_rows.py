@@ -10,9 +10,9 @@ row the texts must be the same. Else this way is given up, and all texts are par
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, takewhile
 
 import pyarrow as pa
 
@@ -27,7 +27,13 @@ from optimist.core.log_upkeep.base_checkpoint import (
     sorted_base,
 )
 from optimist.core.log_upkeep.checkpoint_layout import Layout
-from optimist.core.log_upkeep.external_sort import merged, regrouped, sorted_batch
+from optimist.core.log_upkeep.external_sort import (
+    merged,
+    regrouped,
+    sorted_batch,
+    sorted_rows,
+)
+from optimist.core.log_upkeep.sidecar_plan import KnownSidecar, known_sidecars
 
 __all__ = ["taken_rows"]
 
@@ -53,12 +59,19 @@ def taken_rows(
     """
     if not _is_of_texts_alone(layout):
         return None
-    with _as_table_error(origin.segment.log_path):
+    path = origin.segment.log_path
+    with _as_table_error(path):
         base = sorted_base(origin.store, origin.segment, layout, limits)
+        sidecars = []
         if base is None:
-            return None
+            sidecars = known_sidecars(origin.store, origin.segment, layout, limits)
+            if not sidecars:
+                return None
         changes = changes_since_checkpoint(origin.store, origin.segment, limits)
-    return None if changes is None else _Taken(files, base, changes, layout).groups(most)
+    if changes is None:
+        return None
+    taken = _Taken(files, path, changes, layout, most)
+    return taken.groups_of_sidecars(sidecars) if base is None else taken.groups_of_file(base)
 
 
 def _is_of_texts_alone(layout: Layout) -> bool:
@@ -77,54 +90,100 @@ def _as_table_error(path: str) -> Iterator[None]:
 
 
 class _Taken:
-    """The files of a version beside the rows of another checkpoint, in the same order."""
+    """The files of a version beside the rows of another checkpoint, in the same order.
 
-    def __init__(self, files: pa.Table, base: TypedFile, changes: Changes, layout: Layout) -> None:
+    Args:
+        files: The files, columns of `FILES_SCHEMA`.
+        path: The log of the other checkpoint.
+        changes: What the commits after it have changed.
+        layout: The layout of the rows.
+        most: The most rows of a row group.
+    """
+
+    def __init__(
+        self, files: pa.Table, path: str, changes: Changes, layout: Layout, most: int
+    ) -> None:
         self._files = files
-        self._base = base
+        self._path = path
         self._changes = changes
         self._layout = layout
+        self._most = most
 
-    def groups(self, most: int) -> Iterator[pa.RecordBatch]:
+    def groups_of_file(self, file: TypedFile) -> Iterator[pa.RecordBatch]:
         """Yield the row groups; files that came late are parsed, and wait in the last group."""
-        path, schema = self._base.path, self._layout.add_schema
-        with _as_table_error(path), self._base.opened(schema, None) as base:
+        schema = self._layout.add_schema
+        with _as_table_error(file.path), file.opened(schema, None) as base:
             last = base.groups[-1:]
-            if last and 2 * last[0][1] >= most:
+            if last and 2 * last[0][1] >= self._most:
                 last = []
             body = base.groups[: len(base.groups) - len(last)]
-            num_late = self._changes.added.num_rows
-            num_late += sum(rows.num_rows for rows in self._held(base, last))
-            num_first = self._files.num_rows - num_late
-            late = map(self._layout.rows, self._files.slice(max(num_first, 0)).to_batches())
-            rows = self._typed(base, body, num_first)
-            if 2 * num_late < most:
-                rows = chain(rows, late)
-            else:
-                rows = merged(rows, sorted_batch(list(late), self._layout.keys), self._layout.keys)
-            yield from regrouped(rows, most)
+            num_last = sum(rows.num_rows for rows in self._held(_rows_of_groups(base, last)))
+            yield from self._in_order(_rows_of_groups(base, body), num_last)
 
-    def _typed(
-        self, base: OpenAdds, groups: list[tuple[int, int]], num_files: int
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield so many files with the typed columns of the other checkpoint's rows."""
+    def groups_of_sidecars(self, known: Sequence[KnownSidecar]) -> Iterator[pa.RecordBatch]:
+        """Yield the row groups; those of a few sidecars outside the last sort are parsed.
+
+        If they are many, nothing is in order, so all rows are sorted again.
+        """
+        adds = [item for item in known if item.tags.kind == "add"]
+        sort = adds[0].tags.sort if adds else ""
+        first = list(takewhile(lambda item: sort and item.tags.sort == sort, adds))
+        others = adds[len(first) :]
+        with _as_table_error(self._path):
+            if sum(item.tags.rows for item in others) > self._most:
+                num_late = self._changes.added.num_rows
+                typed = self._typed(self._rows_of_sidecars(adds), self._files.num_rows - num_late)
+                yield from sorted_rows(
+                    chain(typed, self._parsed(num_late)), self._layout.keys, self._most
+                )
+                return
+            held = self._held(self._rows_of_sidecars(others))
+            yield from self._in_order(
+                self._rows_of_sidecars(first), sum(rows.num_rows for rows in held)
+            )
+
+    def _in_order(self, body: Iterator[pa.RecordBatch], num_last: int) -> Iterator[pa.RecordBatch]:
+        """Yield sorted rows of the other checkpoint with the files after them, as row groups."""
+        num_late = self._changes.added.num_rows + num_last
+        late = self._parsed(num_late)
+        rows = self._typed(body, self._files.num_rows - num_late)
+        if 2 * num_late < self._most:
+            rows = chain(rows, late)
+        else:
+            rows = merged(rows, sorted_batch(list(late), self._layout.keys), self._layout.keys)
+        yield from regrouped(rows, self._most)
+
+    def _parsed(self, num_late: int) -> Iterator[pa.RecordBatch]:
+        """Yield so many of the last files, with typed columns from their own texts."""
+        start = max(self._files.num_rows - num_late, 0)
+        return map(self._layout.rows, self._files.slice(start).to_batches())
+
+    def _typed(self, rows: Iterator[pa.RecordBatch], num_files: int) -> Iterator[pa.RecordBatch]:
+        """Yield so many of the first files, with the typed columns of the other rows."""
         plain = self._layout.plain_schema.names
         done = 0
-        for theirs in self._held(base, groups):
+        for theirs in self._held(rows):
             mine = one_batch(self._files.slice(done, theirs.num_rows))
             done += theirs.num_rows
             is_same = all(mine.column(name).equals(theirs.column(name)) for name in _TEXTS)
             if done > num_files or not is_same:
-                raise not_continued(self._base.path, "the files taken from it have other texts")
+                raise not_continued(self._path, "the files taken from it have other texts")
             columns = [
                 mine.column(name) if name in plain else theirs.column(name)
                 for name in self._layout.add_schema.names
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self._layout.add_schema)
         if done != num_files:
-            raise not_continued(self._base.path, "it has not as many files as were taken")
+            raise not_continued(self._path, "it has not as many files as were taken")
 
-    def _held(self, base: OpenAdds, groups: list[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        for number, _ in groups:
-            for rows in base.rows(number):
-                yield self._changes.without_touched(rows)
+    def _held(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(self._changes.without_touched, rows)
+
+    def _rows_of_sidecars(self, known: Sequence[KnownSidecar]) -> Iterator[pa.RecordBatch]:
+        for item in known:
+            yield from item.file.rows("add", self._layout.add_schema)
+
+
+def _rows_of_groups(base: OpenAdds, groups: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+    for number, _ in groups:
+        yield from base.rows(number)

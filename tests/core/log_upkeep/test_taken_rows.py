@@ -226,3 +226,106 @@ def test_times_without_a_zone_are_not_taken_over_from_another_session(tmp_path, 
     clone = cloned(log, tmp_path)
     assert parsed[0] >= 40
     ensure_as_texts(clone)
+
+
+V2 = {"delta.checkpointPolicy": "v2"}
+
+
+def adds_of_sidecars(log: DeltaLog) -> dict[str, str]:
+    """Each add of the sidecars of the newest version's checkpoint as text, by its path."""
+    segment = opened(log).snapshot().segment
+    manifest = segment.checkpoint.open(log.store).manifest()
+    assert len(manifest.sidecars) > 2
+    found = {}
+    for each in manifest.sidecars:
+        file = pq.ParquetFile(Path(log.log_path, "_sidecars", each.file_name))
+        rows = file.read(columns=["add"]).column("add").combine_chunks().drop_null().to_pylist()
+        found |= {row["path"]: repr(sorted(row.items())) for row in rows}
+    return found
+
+
+def ensure_sidecars_as_texts(log: DeltaLog) -> None:
+    found = adds_of_sidecars(log)
+    assert found == adds_of_texts(log)
+    assert len(found) == log.snapshot().num_files
+
+
+@pytest.mark.parametrize("late", [0, 3, 40])
+def test_sidecars_are_taken_and_only_what_came_later_is_parsed(tmp_path, parsed, late):
+    log = source_of(tmp_path, late=late, properties=V2)
+    parsed[0] = 0
+    clone = cloned(log, tmp_path)
+    assert parsed[0] <= late + 1
+    ensure_sidecars_as_texts(clone)
+    assert clone.snapshot().num_files == 60 - 9 + late + 1
+
+
+@pytest.mark.parametrize("late", [4, 30])
+def test_sidecars_that_joined_after_the_last_sort_are_taken_too(tmp_path, parsed, late):
+    log = DeltaLog.for_path(str(tmp_path / "source"), SMALL)
+    log.create(COLUMNS, partition_by=["p"], properties=V2)
+    for number, seed in ((60, 1), (late, 3)):
+        commit(log, *some_adds(number, seed))
+        log.checkpoint()
+    checkpoint = opened(log).snapshot().segment.checkpoint.open(log.store)
+    assert {bool(each.tags["optimist.sort"]) for each in checkpoint.sidecars()} == {True, False}
+    commit(log, *some_adds(2, 8))
+    parsed[0] = 0
+    clone = cloned(log, tmp_path)
+    assert parsed[0] <= 2 + 8
+    ensure_sidecars_as_texts(clone)
+
+
+def test_a_clone_with_sidecars_of_a_clone_takes_them_again(tmp_path, parsed):
+    clone = cloned(source_of(tmp_path, properties=V2), tmp_path)
+    parsed[0] = 0
+    again = cloned(clone, tmp_path / "again")
+    assert parsed[0] == 0
+    ensure_sidecars_as_texts(again)
+
+
+def test_a_restored_version_takes_them_from_its_own_sidecars(tmp_path, parsed):
+    log = source_of(tmp_path, properties=V2)
+    version = log.snapshot().version
+    commit(log, *(each.remove(7) for each in add_files(log.snapshot().files)))
+    commit(log, *some_adds(20, 8))
+    log.checkpoint()
+    parsed[0] = 0
+    opened(log).restore(version)
+    assert parsed[0] <= 4
+    ensure_sidecars_as_texts(log)
+
+
+def test_rows_of_sidecars_with_another_text_are_not_taken(tmp_path, parsed, monkeypatch):
+    log = source_of(tmp_path, properties=V2)
+    real = TypedFile.rows
+
+    def forged(self, *given):
+        for batch in real(self, *given):
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            if "stats" in columns:
+                texts = columns["stats"].to_pylist()
+                columns["stats"] = pa.array([*texts[:-1], '{"numRecords":77}'], pa.string())
+            yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+    monkeypatch.setattr(TypedFile, "rows", forged)
+    parsed[0] = 0
+    clone = cloned(log, tmp_path)
+    assert parsed[0] >= clone.snapshot().num_files
+    ensure_sidecars_as_texts(clone)
+
+
+def test_a_sidecar_of_the_source_that_is_gone_costs_time_and_no_checkpoint(
+    tmp_path, parsed, monkeypatch
+):
+    log = source_of(tmp_path, properties=V2)
+
+    def fail(*_):
+        raise StorageError("no", kind="OPTIMIST_STORE_FAILED", path="x", retryable=True)
+
+    monkeypatch.setattr(TypedFile, "rows", fail)
+    parsed[0] = 0
+    clone = cloned(log, tmp_path)
+    monkeypatch.undo()
+    assert parsed[0] >= clone.snapshot().num_files
+    ensure_sidecars_as_texts(clone)
