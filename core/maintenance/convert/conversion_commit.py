@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from optimist.core.data.parquet.parquet_footers import Footer, FooterWish
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import ConfigError, SchemaError
+from optimist.core.errors import ConfigError, SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import AddFile, Metadata
-from optimist.core.protocol.properties import normalize_configuration
+from optimist.core.protocol.properties import FEATURE_PREFIX, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX, StructType, schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
 
 __all__ = [
     "COLUMN_MAPPING_MODE",
@@ -26,6 +27,7 @@ __all__ = [
     "ReadFooters",
     "asked_properties",
     "operation_of",
+    "properties_added",
     "set_metadata",
     "wish_of",
 ]
@@ -34,6 +36,7 @@ PARQUET, ICEBERG = "parquet", "iceberg"
 COLUMN_MAPPING_MODE = COLUMN_MAPPING_PREFIX + "mode"
 _NONE = StructType()
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
+_VERSIONS = ("delta.minreaderversion", "delta.minwriterversion")
 _OF_HIVE = "transient_lastDdlTime"
 """A property that Hive adds to entries itself: when they were changed last."""
 
@@ -162,15 +165,57 @@ def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: Convert
         )
 
 
+def properties_added(txn: OptimisticTransaction, request: ConvertRequest) -> CommitResult | None:
+    """Add a catalog's properties to a table that was converted before, by its path.
+
+    Properties that only change the protocol are left: the table had its own when it was made.
+
+    Returns:
+        The commit; None if there is nothing to add.
+
+    Raises:
+        UsageError: The table has properties already, and not all of these (kind
+            `DELTA_CONVERT_METASTORE_METADATA_MISMATCH`).
+    """
+    asked = asked_properties(txn.table, request) if request.catalog_table is not None else {}
+    given = {key: text for key, text in asked.items() if not _is_of_protocol(key)}
+    known = txn.metadata.configuration
+    if given.items() <= known.items():
+        return None
+    if known:
+        raise UsageError(
+            f"The directory {shown(txn.table.table_path)} has a Delta log already. Its properties "
+            f"{shown(dict(known))} don't match those of the catalog, {shown(given)}. Nothing was "
+            "written. Make them alike: use ALTER TABLE delta.`path` SET TBLPROPERTIES, or unset "
+            "them in the catalog.",
+            kind="DELTA_CONVERT_METASTORE_METADATA_MISMATCH",
+            path=txn.table.table_path,
+        )
+    txn.ensure_writable(to_alter=True)
+    txn.update_metadata(replace(txn.metadata, configuration=given))
+    return txn.commit((), _operation(0, (), replace(request, collects_statistics=False)))
+
+
+def _is_of_protocol(key: str) -> bool:
+    return key.lower().startswith((FEATURE_PREFIX, *_VERSIONS))
+
+
 def operation_of(found: FilesFound, request: ConvertRequest) -> Operation:
     """Return the entry of a conversion for the history."""
     num_files = len(found.adds)
+    operation = _operation(num_files, found.partition_columns, request)
+    return operation.with_metrics({"numConvertedFiles": num_files})
+
+
+def _operation(
+    num_files: int, partition_columns: Sequence[str], request: ConvertRequest
+) -> Operation:
     parameters: dict[str, object] = {
         "numFiles": num_files,
-        "partitionedBy": json_text(found.partition_columns),
+        "partitionedBy": json_text(partition_columns),
         "collectStats": request.collects_statistics,
         "sourceFormat": request.source_format,
     }
     if request.catalog_table is not None:
         parameters["catalogTable"] = request.catalog_table
-    return Operation("CONVERT", parameters).with_metrics({"numConvertedFiles": num_files})
+    return Operation("CONVERT", parameters)

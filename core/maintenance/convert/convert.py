@@ -1,6 +1,6 @@
 """CONVERT TO DELTA: write a log for Parquet files at their path (spec 10.13).
 
-1. If a log exists, nothing is done.
+1. If a log exists, only the properties that a catalog has for the table are added to it.
 2. The directory is listed. Partition values come from directory names.
 3. The footers are read and their columns merged. Columns whose types can't be merged are refused.
 4. The directory is listed again. A file that came, went or grew meanwhile is refused.
@@ -28,6 +28,7 @@ from optimist.core.maintenance.convert.conversion_commit import (
     ReadFooters,
     asked_properties,
     operation_of,
+    properties_added,
     set_metadata,
     wish_of,
 )
@@ -94,9 +95,11 @@ def convert(
         read: Reads the footers.
 
     Returns:
-        The commit; None if a table exists already.
+        The commit; None if a table exists already, and has the properties that a catalog tells.
 
     Raises:
+        UsageError: A table exists already, with other properties than those of the catalog (kind
+            `DELTA_CONVERT_METASTORE_METADATA_MISMATCH`).
         SchemaError: Rows are to be tracked, and statistics are not wanted (kind
             `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`); or a Delta table can't have the
             columns; or see `files_found`.
@@ -109,7 +112,7 @@ def convert(
     Nothing was written if any of these is raised.
     """
     if txn.read_version >= 0:
-        return None
+        return properties_added(txn, request)
     found = files_found(txn.table, request, read)
     set_metadata(txn, found, request)
     found.ensure_unchanged()

@@ -17,8 +17,10 @@ import pytest
 
 from optimist.core import Column, DeltaLog
 from optimist.core.data.partition_values import partition_directory
-from optimist.core.errors import OptimistError
+from optimist.core.errors import OptimistError, UsageError
 from optimist.core.maintenance.convert import convert as converting
+from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
+from optimist.core.maintenance.convert.convert import convert
 from optimist.core.runtime.clock import SystemClock
 from optimist.core.statements.conversions import format_of_files
 
@@ -435,3 +437,35 @@ def test_columns_behind_one_of_a_registered_type_have_their_own_statistics(tmp_p
         assert at(tmp_path).to_arrow("p.x = 3", columns=["b"]).to_pylist() == [{"b": 200}]
     finally:
         pa.unregister_extension_type(kind.extension_name)
+
+
+def named(path: Path, **properties: str) -> int | None:
+    """Convert as for a name of a catalog, which has these properties: the version committed."""
+    known = {key.replace("__", "."): text for key, text in properties.items()}
+    request = ConvertRequest(catalog_table="shop.files", properties=known)
+    done = convert(at(path).start_transaction(), request)
+    return None if done is None else done.version
+
+
+def test_a_name_adds_its_properties_to_a_table_that_was_converted_by_its_path(tmp_path):
+    put(tmp_path / "a.parquet", pa.table({"id": [1]}))
+    assert at(tmp_path).convert() is not None
+    assert named(tmp_path) is None
+    assert named(tmp_path, mine="1", delta__appendOnly="true", transient_lastDdlTime="5") == 1
+    table = at(tmp_path)
+    assert dict(table.snapshot().metadata.configuration) == {
+        "mine": "1",
+        "delta.appendOnly": "true",
+    }
+    assert table.history()[0].info.operation_parameters == {
+        "numFiles": 0,
+        "partitionedBy": "[]",
+        "collectStats": False,
+        "sourceFormat": "parquet",
+        "catalogTable": "shop.files",
+    }
+    assert named(tmp_path, mine="1", delta__minWriterVersion="2") is None
+    with pytest.raises(UsageError) as caught:
+        named(tmp_path, mine="2")
+    assert caught.value.kind == "DELTA_CONVERT_METASTORE_METADATA_MISMATCH"
+    assert table.snapshot().version == 1
