@@ -19,12 +19,18 @@ class CheckpointFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no ty
     Args:
         source: The file's bytes.
         chunks: What its footer says, if that was read before. Then it is not read again.
+        is_streamed: Whether its rows pass through memory, and are never there together.
 
     Attributes:
         chunks: What its footer says of the column chunks. `metadata` must not be asked for that.
+        is_streamed: As given. Then one thread unpacks the columns: of several, each keeps memory
+            that the others can't use.
     """
 
-    def __init__(self, source: BinaryIO, chunks: ColumnChunks | None = None) -> None:
+    def __init__(
+        self, source: BinaryIO, chunks: ColumnChunks | None = None, *, is_streamed: bool = False
+    ) -> None:
+        self.is_streamed = is_streamed
         self.chunks = ColumnChunks(pq.read_metadata(source)) if chunks is None else chunks
         footer = self.chunks.metadata
         super().__init__(

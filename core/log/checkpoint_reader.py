@@ -70,6 +70,8 @@ __all__ = ["CheckpointReader"]
 _BatchesOf: TypeAlias = Callable[[CheckpointFile, int], Iterator[pa.RecordBatch]]
 
 _PARALLEL_READS = 8
+_STREAMED_READS = 2
+"""The files that are read ahead, each as a whole, while their rows pass through memory."""
 _EXPANSION = 4
 """How many times larger than in the store the files of a checkpoint are in memory, or less."""
 _EXPANSION_OF_PAGES = 2
@@ -124,12 +126,18 @@ class CheckpointReader:
         """Return protocol, metadata, application transactions and domain metadata."""
         return tuple(action for top in self._top_level().tops for action in top.actions)
 
-    def live_files(self) -> Iterator[pa.RecordBatch]:
-        """Yield the live files as batches of `FILES_SCHEMA`."""
+    def live_files(self, *, is_streamed: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the live files as batches of `FILES_SCHEMA`.
+
+        Args:
+            is_streamed: Whether the caller keeps no batch. Then little is read ahead.
+        """
         expected = self._top_level().num_adds
         found = 0
         with _explaining_errors(self._first_path):
-            batches = self._file_actions(add_batches, FILES_SCHEMA, is_add=True)
+            batches = self._file_actions(
+                add_batches, FILES_SCHEMA, is_add=True, is_streamed=is_streamed
+            )
             for batch in distinct(batches, self._limits):
                 found += batch.num_rows
                 if expected is not None and found > expected:
@@ -198,27 +206,33 @@ class CheckpointReader:
             ensure_few(max(chosen.most_adds, sum(filter(None, counts))), self._limits)
             yield from chosen.batches()
 
-    def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """Return the removed files as batches of `TOMBSTONES_SCHEMA`."""
-        batches = self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
+    def tombstones(self, *, is_streamed: bool = False) -> Iterator[pa.RecordBatch]:
+        """Return the removed files as batches of `TOMBSTONES_SCHEMA` (see `live_files`)."""
+        batches = self._file_actions(
+            remove_batches, TOMBSTONES_SCHEMA, is_add=False, is_streamed=is_streamed
+        )
         return counted(batches, self._limits)
 
     def _file_actions(
-        self, read: _BatchesOf, schema: pa.Schema, *, is_add: bool
+        self, read: _BatchesOf, schema: pa.Schema, *, is_add: bool, is_streamed: bool
     ) -> Iterator[pa.RecordBatch]:
         content = self._top_level()
         for top in content.tops:
             if top.files is not None:
                 wanted = top.files.column("isAdd") if is_add else _not_adds(top.files)
                 yield top.files.filter(wanted).select(schema.names)
-        yield from self._of_each_file(partial(self._read_batches, read))
+        ahead = _STREAMED_READS if is_streamed else _PARALLEL_READS
+        yield from self._of_each_file(partial(self._read_batches, read, is_streamed), ahead)
 
-    def _read_batches(self, read: _BatchesOf, path: str) -> Iterator[pa.RecordBatch]:
+    def _read_batches(
+        self, read: _BatchesOf, is_streamed: bool, path: str
+    ) -> Iterator[pa.RecordBatch]:
         with self._open(path) as (file, size_bytes):
+            file.is_streamed = is_streamed
             yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
 
     def _of_each_file(
-        self, read: Callable[[str], Iterator[pa.RecordBatch]]
+        self, read: Callable[[str], Iterator[pa.RecordBatch]], ahead: int = _PARALLEL_READS
     ) -> Iterator[pa.RecordBatch]:
         """Yield what is read of each Parquet file, of several files ahead."""
         tops = [top.path for top in self._top_level().tops if top.files is None]
@@ -227,7 +241,7 @@ class CheckpointReader:
             yield from read(paths[0])
             return
         for batches in read_ahead(
-            lambda path: tuple(read(path)), paths, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
+            lambda path: tuple(read(path)), paths, threads=ahead, ahead=ahead
         ):
             yield from batches
 

@@ -27,6 +27,9 @@ _MOST_EXPANSION = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 256, "GZIP": 1_100}
 """The largest expansion of each codec. Other codecs have no limit."""
 
 _MOST_JOINED_BYTES = 64 << 20
+_RUN_BYTES = 16 << 20
+"""Arrow keeps what it has read of the file until the last of the row groups that it was asked for:
+so it is asked for a few at a time, and for enough that reading them takes few requests."""
 
 
 def bounded_batches(
@@ -56,8 +59,32 @@ def bounded_batches(
     is_size_known = not any("dictionary<" in str(field.type) for field in file.schema_arrow)
     rows_of = {group: _safe_row_count(file, group, leaves, max_rows, max_bytes) for group in groups}
     for rows, alike in itertools.groupby(groups, rows_of.__getitem__):
-        pieces = file.iter_batches(rows, row_groups=list(alike), columns=list(columns))
+        runs = _runs(file, list(alike), leaves)
+        pieces = (
+            piece
+            for run in runs
+            for piece in file.iter_batches(
+                rows, row_groups=run, columns=list(columns), use_threads=not file.is_streamed
+            )
+        )
         yield from _join_pieces(pieces, max_rows) if is_size_known and rows < max_rows else pieces
+
+
+def _runs(
+    file: CheckpointFile, groups: Sequence[int], leaves: Sequence[int]
+) -> Iterator[list[int]]:
+    """Yield the row groups in runs, each of a few bytes in the file or of one row group."""
+    run: list[int] = []
+    size = 0
+    for group in groups:
+        stored = sum(file.chunks.chunk(group, leaf).total_compressed_size for leaf in leaves)
+        if run and size + stored > _RUN_BYTES:
+            yield run
+            run, size = [], 0
+        run.append(group)
+        size += stored
+    if run:
+        yield run
 
 
 def _leaf_indices(file: CheckpointFile, columns: Sequence[str]) -> list[int]:

@@ -350,11 +350,15 @@ class _CheckpointState:
 
     def _stream_files(self) -> Iterator[pa.RecordBatch]:
         older = self._fallback
-        return self._reader.live_files() if older is None else older.files.stream()
+        if older is not None:
+            return older.files.stream()
+        return self._reader.live_files(is_streamed=True)
 
     def _stream_tombstones(self) -> Iterator[pa.RecordBatch]:
         older = self._fallback
-        return self._reader.tombstones() if older is None else older.tombstones.stream()
+        if older is not None:
+            return older.tombstones.stream()
+        return self._reader.tombstones(is_streamed=True)
 
     def _load_files(self, change: Change) -> tuple[pa.RecordBatch, ...]:
         return self._read(

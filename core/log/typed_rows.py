@@ -96,7 +96,8 @@ class TypedFile:
             stored = None if like is None else StoredFile(source)
             if stored is not None and like is not None and not stored.is_written_like(like):
                 stored = None
-            with CheckpointFile(source if stored is None else cast(BinaryIO, stored)) as file:
+            opened = source if stored is None else cast(BinaryIO, stored)
+            with CheckpointFile(opened, is_streamed=True) as file:
                 yield OpenAdds(self, file, size_bytes, schema, stored)
 
     def adds_of(
@@ -154,7 +155,7 @@ class TypedFile:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[CheckpointFile, int]]:
-        with self._source() as source, CheckpointFile(source) as file:
+        with self._source() as source, CheckpointFile(source, is_streamed=True) as file:
             yield file, source.seek(0, os.SEEK_END)
 
     @contextmanager

@@ -115,6 +115,7 @@ class ExternalSort:
             self._blocks.append((_place(keys, start), len(self._blocks)))
             self._writer.write_batch(block)
             start += block.num_rows
+        pa.default_memory_pool().release_unused()
 
     def _close_writer(self) -> None:
         if self._writer is not None:
@@ -130,6 +131,7 @@ class ExternalSort:
             pool = []
             rows = _in_order(whole, self._keys)
             del whole
+            pa.default_memory_pool().release_unused()  # blocks of all sizes come and go
             following = order[start + _POOL_BLOCKS : start + _POOL_BLOCKS + 1]
             end = rows.num_rows
             if following and following[0][0]:

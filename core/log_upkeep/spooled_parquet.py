@@ -88,7 +88,8 @@ class SpooledParquet:
         self.size_bytes = self._file.seek(0, 2)
         self._file.seek(0)
         # Not closed here: that would close the file below it, which is not sent yet.
-        file = pq.ParquetFile(self._file)
+        # Without a buffer that keeps all sizes of the file: it is on this machine.
+        file = pq.ParquetFile(self._file, pre_buffer=False)
         return sum(
             len(batch) - batch.column(0).null_count
             for batch in file.iter_batches(_READ_ROWS, columns=["add.size"])

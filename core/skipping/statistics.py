@@ -31,6 +31,7 @@ ColumnPath: TypeAlias = tuple[str, ...]
 _BATCH_ROWS = 65_536
 _SMALLEST_BATCH = 512
 _MIN_BLOCK_BYTES = 1 << 22
+_WORTH_THREADS = 3 * _MIN_BLOCK_BYTES
 _LONG_DIGITS = 19
 _DOUBLE_DIGITS = 15
 _DECIMAL_DIGITS = 38
@@ -256,7 +257,9 @@ class _Reader:
         try:
             table = pj.read_json(
                 pa.BufferReader(data),
-                read_options=pj.ReadOptions(block_size=block),
+                read_options=pj.ReadOptions(
+                    block_size=block, use_threads=len(data) > _WORTH_THREADS
+                ),
                 parse_options=pj.ParseOptions(
                     explicit_schema=self._json_schema, unexpected_field_behavior="ignore"
                 ),
