@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,6 +35,9 @@ _ESCAPES: Mapping[str, str] = {
     **{char: _SHORT_ESCAPES.get(char, f"\\u{ord(char):04x}") for char in map(chr, range(0x20))},
 }
 """The characters that JSON can't hold, as Python's `json` escapes them."""
+_FIRST_PRINTABLE = 0x20
+_PRINTABLE = frozenset('"\\')
+"""Those of them that are common: one look at all bytes shows that there are no others."""
 _VECTOR_KEYS = (
     "storageType",
     "pathOrInlineDv",
@@ -138,27 +142,62 @@ def _distinct_texts(texts: list[pa.Array]) -> list[str]:
 
 def _to_json_texts(texts: pa.Array) -> pa.Array:
     """Return each text as a JSON string with its quotes, and null for null."""
+    return _enclose('"', _escape(texts), '"')
+
+
+def _escape(texts: pa.Array) -> pa.Array:
+    """Return each text as it stands between the quotes of a JSON string."""
     data = bytes_of(texts)
+    if not data:
+        return texts
+    has_controls = np.frombuffer(data, np.uint8).min() < _FIRST_PRINTABLE
     for char, escape in _ESCAPES.items():
-        if char.encode() in data:
+        if (has_controls or char in _PRINTABLE) and char.encode() in data:
             texts = pc.replace_substring(texts, char, escape)
-    return _enclose('"', texts, '"')
+    return texts
 
 
 def _render_lines(
     action: str, keys: tuple[str, ...], files: pa.Table, same: Mapping[str, str]
 ) -> Iterator[bytes]:
     for batch in files.to_batches(max_chunksize=_BATCH_ROWS):
-        members = [
-            pa.scalar(f'"{key}":{same[key]}')
-            if key in same
-            else _to_members(key, batch.column(key))
-            for key in keys
-        ]
-        body = pc.binary_join_element_wise(*members, ",", null_handling="skip")
-        lines = _enclose(f'{{"{action}":{{', body, "}}\n")
+        line = _LineOfColumns(f'{{"{action}":{{')
+        for key in keys:
+            if key in same:
+                line.add_text(f'{line.comma}"{key}":{same[key]}')
+            else:
+                _add_member(line, key, batch.column(key))
+        line.add_text("}}\n")
+        lines = line.joined()
         _ensure_utf8(lines)
         yield bytes_of(lines)
+
+
+class _LineOfColumns:
+    """The parts of the lines of many files, which are copied once, when all are there.
+
+    Args:
+        start: The text with which each line begins.
+    """
+
+    def __init__(self, start: str) -> None:
+        self._parts: list[pa.Array | str] = []
+        self._text = start
+        self.comma = ""
+
+    def add_text(self, text: str) -> None:
+        """Add the same text to each line."""
+        self._text += text
+        self.comma = ","
+
+    def add_column(self, texts: pa.Array) -> None:
+        """Add to each line the text of its row, which is not null."""
+        self._parts += [self._text, texts]
+        self._text = ""
+
+    def joined(self) -> pa.Array:
+        """Return the lines."""
+        return pc.binary_join_element_wise(*self._parts, self._text, "")
 
 
 def _ensure_utf8(lines: pa.StringArray) -> None:
@@ -178,27 +217,55 @@ def _ensure_utf8(lines: pa.StringArray) -> None:
         ) from None
 
 
+def _add_member(line: _LineOfColumns, key: str, values: pa.Array) -> None:
+    """Add a column as members `"key":value` of objects, and nothing for null."""
+    if values.null_count == len(values) and key != "partitionValues":
+        return
+    name = f'{line.comma}"{key}":'
+    if values.null_count or not pa.types.is_string(values.type):
+        texts = _json_values(key, values)
+        if texts.null_count:
+            line.add_text("")
+            line.add_column(pc.fill_null(_enclose(name, texts, ""), ""))
+            return
+        line.add_text(name)
+        line.add_column(texts)
+        return
+    line.add_text(f'{name}"')
+    line.add_column(_escape(values))
+    line.add_text('"')
+
+
 def _to_members(key: str, values: pa.Array) -> pa.Array:
     """Return a column as members `"key":value` of objects, null for null."""
+    return _enclose(f'"{key}":', _json_values(key, values), "")
+
+
+def _json_values(key: str, values: pa.Array) -> pa.Array:
+    """Return the values of a column as JSON, null for null."""
     if key == "partitionValues":
-        values = _map_objects(values, absent="{}")
-    elif pa.types.is_map(values.type):
-        values = _map_objects(values, absent=None)
-    elif values.type == DELETION_VECTOR_TYPE:
-        values = _vector_objects(values)
-    elif pa.types.is_string(values.type):
-        values = _to_json_texts(values)
-    else:
-        values = values.cast(pa.string())
-    return _enclose(f'"{key}":', values, "")
+        return _map_objects(values, absent="{}")
+    if pa.types.is_map(values.type):
+        return _map_objects(values, absent=None)
+    if values.type == DELETION_VECTOR_TYPE:
+        return _vector_objects(values)
+    if pa.types.is_string(values.type):
+        return _to_json_texts(values)
+    return values.cast(pa.string())
 
 
 def _map_objects(maps: pa.MapArray, *, absent: str | None) -> pa.Array:
     """Return maps of texts as JSON objects."""
     keys, items = _entries(maps)
-    values = pc.fill_null(_to_json_texts(items), "null")
-    members = _join_per_map(maps, pc.binary_join_element_wise(_to_json_texts(keys), values, ":"))
-    return pc.if_else(maps.is_valid(), _enclose("{", members, "}"), pa.scalar(absent, pa.string()))
+    if items.null_count:
+        values = pc.fill_null(_to_json_texts(items), "null")
+        entries = pc.binary_join_element_wise('"', _escape(keys), '":', values, "")
+    else:
+        entries = pc.binary_join_element_wise('"', _escape(keys), '":"', _escape(items), '"', "")
+    objects = _enclose("{", _join_per_map(maps, entries), "}")
+    if not maps.null_count:
+        return objects
+    return pc.if_else(maps.is_valid(), objects, pa.scalar(absent, pa.string()))
 
 
 def _entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array]:

@@ -189,8 +189,9 @@ def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
     if TableMetadata.of(ours.metadata).properties.row_tracking_suspended:
         for name in ("baseRowId", _COMMIT_VERSION):
             added = with_column(added, name, pa.nulls(added.num_rows, pa.int64()))
+        files = replace(files, added=added)
     if not added.num_rows or not is_row_tracking_on(ours.protocol, ours.metadata):
-        return replace(ours, files=replace(files, added=added))
+        return replace(ours, files=files)  # the same value, which knows whether paths repeat
     # A RESTORE brings back ids that are above a mark which began anew.
     given = [each for each in ours.actions if isinstance(each, DomainMetadata)]
     mark = max(known, high_water_mark(given, default=known))

@@ -337,6 +337,21 @@ def test_a_column_of_paths_is_made_canonical_like_each_path(paths):
     assert canonical_paths(pa.chunked_array([paths], pa.string())).to_pylist() == expected
 
 
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["file:/a/b", "file:/c", None],
+        ["file:/a/file:/b", "file:/", "file:/a%20b"],
+        ["file:/a", "file:///b"],
+        ["file:/a", "b/file:/c"],
+        ["a", "file:/b", ""],
+    ],
+)
+def test_paths_of_local_files_lose_their_scheme_at_the_start_only(paths):
+    expected = [None if path is None else canonical_path(path) for path in paths]
+    assert canonical_paths(pa.array(paths, pa.string())).to_pylist() == expected
+
+
 def test_a_path_that_is_a_prefix_of_a_key_with_a_vector_is_another_file():
     keys = file_keys(file_actions_batch([add("a"), add("a", vector=DV), add("a", vector=INLINE)]))
     assert len(set(keys.to_pylist())) == 3
