@@ -34,6 +34,8 @@ __all__ = [
     "state_key",
 ]
 
+_SUFFIX = ".compacted.json"
+
 
 class NotReconciledError(Exception):
     """A compacted file has something more than once, so its commits must be read instead."""
@@ -114,6 +116,8 @@ def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: st
 
 
 def _version_range(status: FileStatus) -> tuple[int, int] | None:
+    if not status.name.endswith(_SUFFIX):  # as of all files of a long log
+        return None
     name = parse_log_file_name(status.name)
     if name is None or name.kind is not LogFileKind.COMPACTED or name.end_version is None:
         return None
