@@ -39,12 +39,14 @@ __all__ = [
     "find_field",
     "find_name",
     "has_field_ids",
+    "is_text_dictionary",
     "nulls_of",
     "value_at",
 ]
 
 _FIELD_ID = b"PARQUET:field_id"
 _LONGEST_ID = 10
+_TEXT_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _VARIANT = PrimitiveType("variant")
 
 
@@ -165,6 +167,11 @@ def has_field_ids(fields: Iterable[pa.Field]) -> bool:
 
 def _inner_fields(arrow_type: pa.DataType) -> list[pa.Field]:
     return [arrow_type.field(context) for context in range(arrow_type.num_fields)]
+
+
+def is_text_dictionary(arrow_type: pa.DataType) -> bool:
+    """Tell whether values are texts, each as a number into a dictionary."""
+    return bool(arrow_type == _TEXT_DICTIONARY)
 
 
 def find_name(names: Iterable[str], wanted: str) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from optimist.core.data.column_shape import conform_column
+from optimist.core.data.column_shape import conform_column, is_text_dictionary
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import file_schema, is_mapped
 from optimist.core.schema.types import PrimitiveType, StructType, holds_type
@@ -49,7 +49,8 @@ class StoredRows:
         """Return the rows with the names and ids of files, at every depth, without void columns.
 
         Args:
-            rows: Columns of the table, in its types. Other columns stay unchanged.
+            rows: Columns of the table, in its types; texts may be numbers into a dictionary. Other
+                columns stay unchanged.
         """
         if self._is_unchanged:
             return rows
@@ -58,7 +59,9 @@ class StoredRows:
             if given.name in self._void:
                 continue
             column, field = self._columns.get(given.name, (None, given))
-            if column is not None:
+            if column is not None and is_text_dictionary(values.type):
+                field = field.with_type(values.type)
+            elif column is not None:
                 parts = (conform_column(part, column.data_type) for part in values.chunks)
                 values = pa.chunked_array(parts, type=field.type)
             fields.append(field)

@@ -69,4 +69,4 @@ class LocalDelete:
             if has_changes:
                 yield DELETED, rows.filter(is_deleted)
 
-        return self.writer.rewrite(touched.files, "DELETE", split_rows)
+        return self.writer.rewrite(touched.files, "DELETE", split_rows, with_dictionaries=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
@@ -25,12 +26,14 @@ from optimist.core.data.change_files import (
     change_spec,
 )
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.data.declared_text import declared_lengths
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet.parquet_reader import Positions, read_located_batches
 from optimist.core.data.parquet.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.storage.filesystem import filesystem_for, make_durable
+from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
 from optimist.core.runtime.progress import FileProgress
@@ -45,10 +48,15 @@ _RUN_FILES = 16
 _AHEAD = AheadLimits(streams=2, cost=96 << 20, held_bytes=8 << 20)
 """How far rows are read ahead of one file's writer."""
 _WRITERS = 4
-_GROUP_BYTES = 32 << 20
+_GROUP_BYTES = 16 << 20
 """While a row group is written the next one is read, so small ones keep both threads at work."""
 _BYTES_TOGETHER = 64 << 20
 """Files that together have about this size are written again as one file."""
+_LEAST_TOGETHER = 8 << 20
+"""Files that together have about this size are a file of their own if a thread has nothing to do.
+
+One thread encodes a file, and that takes longer than to read and to change its rows.
+"""
 
 Kinds: TypeAlias = tuple[str | None, ...]
 """The targets of rows: None is the table, others are kinds of change in the change feed.
@@ -94,6 +102,7 @@ class RowWriter:
         *,
         columns: StructType | None = None,
         added: Iterable[pa.Table] | None = None,
+        with_dictionaries: bool = False,
     ) -> WrittenFiles:
         """Write the rows of some files again, after `change` has changed them.
 
@@ -106,16 +115,19 @@ class RowWriter:
                 columns, which it must return.
             columns: The columns that `change` needs; None for all columns of the table.
             added: New rows to write, too, made while they are written.
+            with_dictionaries: Whether `change` also takes, and returns, texts as numbers into a
+                dictionary.
 
         Raises:
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
-        parts, new_rows = self._prepare_reading(files, operation, change, columns)
+        parts, new_rows = self._prepare_reading(
+            files, operation, change, columns, with_dictionaries=with_dictionaries
+        )
         sizes = files["size"].to_pylist()
         groups = list(_group_files(parts, sizes))
-        streams: list[Iterable[Written]] = []
-        streams += [_read_files_ahead(new_rows, group, sizes) for group in groups]
+        streams = self._read_groups(new_rows, groups, sizes)
         if added is not None:
             ids = self._id_columns.names if streams else ()
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
@@ -148,10 +160,11 @@ class RowWriter:
             yield KEPT, pa.Table.from_batches([batch])
 
         files = pa.concat_tables(bins)
-        _, new_rows = self._prepare_reading(files, operation, copy_batch, None)
+        _, new_rows = self._prepare_reading(
+            files, operation, copy_batch, None, with_dictionaries=True
+        )
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        sizes = files["size"].to_pylist()
-        streams = [_read_files_ahead(new_rows, group, sizes) for group in groups]
+        streams = self._read_groups(new_rows, groups, files["size"].to_pylist())
         written = self._write_each(streams, groups)
         return [
             (found, tuple(counts[group.start : group.stop]))
@@ -211,7 +224,13 @@ class RowWriter:
         return carried_columns(snapshot.metadata, snapshot.protocol)
 
     def _prepare_reading(
-        self, files: pa.Table, operation: str, change: Change, columns: StructType | None
+        self,
+        files: pa.Table,
+        operation: str,
+        change: Change,
+        columns: StructType | None,
+        *,
+        with_dictionaries: bool = False,
     ) -> tuple[Sequence[FilePart], Callable[[int], Iterator[Written]]]:
         """Return the files, and a function that reads and changes one's rows (see `rewrite`)."""
         target = self.target
@@ -219,12 +238,35 @@ class RowWriter:
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
         wanted = target.snapshot.schema if columns is None else columns
         layout = target.layout(StructType((*wanted, *self._id_columns)))
+        if with_dictionaries and not self._checks_texts:
+            layout = replace(layout, keeps_dictionaries=True)
 
         def new_rows(index: int) -> Iterator[Written]:
             for batch, positions in read_located_batches(parts[index], layout):
                 yield from change(index, batch, positions)
 
         return parts, new_rows
+
+    def _read_groups(
+        self,
+        new_rows: Callable[[int], Iterator[Written]],
+        groups: Sequence[Sequence[int]],
+        sizes: Sequence[int],
+    ) -> list[Iterable[Written]]:
+        """Return the rows of each group of files, read ahead of their writer if that saves time.
+
+        It does not where files on a disk have writers enough for all processors.
+        """
+        is_ahead = len(groups) < _processors() or not is_on_disk(self.target.table.table_path)
+        if is_ahead:
+            return [_read_files_ahead(new_rows, group, sizes) for group in groups]
+        return [chain.from_iterable(map(new_rows, group)) for group in groups]
+
+    @property
+    def _checks_texts(self) -> bool:
+        """Whether rows are checked against rules that look at texts."""
+        constraints = self.target.txn.table_metadata.properties.constraints
+        return self.is_checked and bool(constraints or any(map(declared_lengths, self._schema)))
 
     def _write_streams(
         self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
@@ -345,6 +387,11 @@ def _split_into_runs(
             start, num_bytes = end, 0
 
 
+def _processors() -> int:
+    """Return how many writers keep all processors at work."""
+    return min(_WRITERS, os.cpu_count() or 1)
+
+
 def _with_no_ids(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return new rows with columns for the ids of rows, which they do not have yet."""
     for name in names:
@@ -362,12 +409,14 @@ def _group_files(parts: Sequence[FilePart], sizes: Sequence[int]) -> Iterator[li
     def partition(index: int) -> list[tuple[str, str]]:
         return sorted((name, text or "") for name, text in parts[index].partition_values.items())
 
+    share = -(-sum(sizes) // _processors())
+    enough = max(_LEAST_TOGETHER, min(_BYTES_TOGETHER, share))
     group: list[int] = []
     num_bytes = 0
     for index in sorted(range(len(parts)), key=partition):
         group.append(index)
         num_bytes += sizes[index]
-        if num_bytes >= _BYTES_TOGETHER:
+        if num_bytes >= enough:
             yield group
             group, num_bytes = [], 0
     if group:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -176,8 +177,14 @@ def positions_of(numbers: pa.Array) -> BitMap64:
 
 def is_among(positions: pa.Array, rows: BitMap64) -> pa.BooleanArray:
     """Tell for each position (int64, in rising order) whether it is one of the rows."""
-    if len(positions):
-        rows = rows & BitMap64(range(positions[0].as_py(), positions[-1].as_py() + 1))
+    if not len(positions):
+        return pa.array([], pa.bool_())
+    first, end = positions[0].as_py(), positions[-1].as_py() + 1
+    rows = rows & BitMap64(range(first, end))
     buffer = pa.py_buffer(rows.to_array())
+    if end - first == len(positions):
+        found = np.zeros(len(positions), np.bool_)
+        found[np.frombuffer(buffer, np.uint64).astype(np.int64) - first] = True
+        return pa.array(found)
     numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, buffer])
     return pc.is_in(positions, value_set=numbers)

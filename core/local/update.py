@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -25,6 +24,7 @@ from optimist.core.commands.row_rewrite import RowCommand
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet.parquet_reader import Positions
+from optimist.core.data.parquet.text_dictionaries import with_plain_texts
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.row_writer import AFTER, BEFORE, KEPT, RowWriter, Written
@@ -63,7 +63,7 @@ class LocalUpdate:
         files = touched.files if chosen is None else only_chosen(chosen)
         matching = touched.rows if chosen is None else None
         change = _Update(self.assignments, matching, apart=self.writer.records_changes)
-        return self.writer.rewrite(files, "UPDATE", change)
+        return self.writer.rewrite(files, "UPDATE", change, with_dictionaries=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,12 @@ class _Update:
     ) -> Iterator[Written]:
         whole = pa.Table.from_batches([batch])
         if self.rows is None:
+            whole = with_plain_texts(whole)
             yield AFTER, self.assignments.updated(whole, whole)
             yield BEFORE, whole
             return
         mask = is_among(positions(), self.rows[index])
-        hit = whole.filter(mask)
+        hit = with_plain_texts(whole.filter(mask))
         new = self.assignments.updated(hit, hit)
         others = set(self.assignments.schema.names) - self.assignments.changed
         changed = [name for name in whole.column_names if name not in others]
@@ -108,10 +109,9 @@ def _has_fixed_size(data_type: pa.DataType) -> bool:
 
 def _with_new_values(rows: pa.Table, mask: pa.BooleanArray, new: pa.Table) -> pa.Table:
     """Return the rows, with the new values of some columns in the rows that the mask chooses."""
-    places = np.arange(rows.num_rows)
-    places[mask.to_numpy(zero_copy_only=False)] = rows.num_rows + np.arange(new.num_rows)
     for name in new.column_names:
         at = rows.schema.get_field_index(name)
-        both = pa.concat_arrays([*rows[name].chunks, *new[name].chunks])
-        rows = rows.set_column(at, rows.schema.field(at), both.take(pa.array(places)))
+        old, values = rows[name].combine_chunks(), new[name].combine_chunks()
+        changed = pc.replace_with_mask(old, mask, values)
+        rows = rows.set_column(at, rows.schema.field(at), changed)
     return rows

@@ -15,15 +15,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.data.column_shape import conform_column, find_field, has_field_ids, nulls_of
+from optimist.core.data.column_shape import (
+    conform_column,
+    find_field,
+    has_field_ids,
+    is_text_dictionary,
+    nulls_of,
+)
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.leaf_columns import leaf_columns
+from optimist.core.data.parquet.text_dictionaries import stored_by_dictionary
 from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage.data_paths import DataPaths
@@ -35,7 +43,7 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
-from optimist.core.schema.types import StructField, StructType
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.values.column_chunks import ColumnChunks
 from optimist.core.values.legacy_calendar import LegacyCalendar
 
@@ -45,6 +53,8 @@ _RUN_BYTES = 128 << 20
 """The size, uncompressed, at which a run of row groups is not made longer."""
 _WORTH_THREADS = 8 << 20
 """The uncompressed size of a run below which a thread for each column costs more than it saves."""
+
+_TEXT = PrimitiveType("string")
 
 Positions = Callable[[], pa.Array]
 """Returns the positions of a batch's rows in their file, from 0 (int64)."""
@@ -63,7 +73,9 @@ class RowLayout:
         data_paths: The rules for paths of deletion vectors' files. None if no data file has a
             vector.
         by_id: Whether columns are found in files by their ids, not by their physical names.
-        arrow_schema: The schema of the batches.
+        keeps_dictionaries: Whether columns of texts come as numbers into a dictionary where the
+            file stores them so, for rows that go into another file.
+        arrow_schema: The schema of the batches, with all texts as such.
     """
 
     schema: StructType
@@ -73,6 +85,7 @@ class RowLayout:
     access: DataAccess | None = None
     data_paths: DataPaths | None = None
     by_id: bool = False
+    keeps_dictionaries: bool = False
     arrow_schema: pa.Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -104,12 +117,13 @@ def read_located_batches(
     constants = _constant_columns(part, layout)
     deleted = _read_vector(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
     done = 0  # rows of the file, up to the last one that was returned
     with _translating_errors(part.path):
         try:
             with _open(filesystem, path, part.path) as source:
                 for start, rows, found in _located_batches(
-                    source, part, layout, constants, deleted
+                    source, part, layout, constants, deleted, is_local=is_local
                 ):
                     yield from found
                     done = start + rows
@@ -118,7 +132,9 @@ def read_located_batches(
             if not may_be_cut(filesystem, error):
                 raise
         with whole_copy(part.path, layout.access) as copy:
-            for start, _, found in _located_batches(copy, part, layout, constants, deleted):
+            for start, _, found in _located_batches(
+                copy, part, layout, constants, deleted, is_local=True
+            ):
                 if start >= done:
                     yield from found
 
@@ -129,14 +145,15 @@ def _located_batches(
     layout: RowLayout,
     constants: dict[str, pa.Scalar],
     deleted: BitMap64 | None,
+    *,
+    is_local: bool,
 ) -> Iterator[tuple[int, int, list[tuple[pa.RecordBatch, Positions]]]]:
     """Yield the batches of an open file, each with its first row's position and row count.
 
     The batches are the same whenever the same file is read. The list is empty if no row of a batch
     is left, or else has one item.
     """
-    # INT96 in nanoseconds would end in 2262. Buffering ahead merges many requests into few.
-    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+    file = _open_parquet(source, layout, is_local=is_local)
     columns = _Columns.of(file, part, layout, constants)
     legacy = LegacyCalendar.of(file.metadata.metadata)
     if deleted is not None:
@@ -150,6 +167,18 @@ def _located_batches(
         kept = batch if mask is None else batch.filter(mask)
         located = (kept, partial(_live_positions, start, num_rows, mask))
         yield start, num_rows, [located] if kept.num_rows else []
+
+
+def _open_parquet(source: Any, layout: RowLayout, *, is_local: bool) -> pq.ParquetFile:
+    """Open a file, with a dictionary for each column that is wanted and stored so."""
+    # INT96 in nanoseconds would end in 2262. Buffering ahead merges many requests into few, but to
+    # wait for the threads that do it takes longer than to read a file of this machine.
+    settings = {"coerce_int96_timestamp_unit": "us", "pre_buffer": not is_local}
+    file = pq.ParquetFile(source, **settings)
+    texts = stored_by_dictionary(file) if layout.keeps_dictionaries else ()
+    if not texts:
+        return file
+    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=texts, **settings)
 
 
 def _read_vector(part: FilePart, layout: RowLayout) -> BitMap64 | None:
@@ -195,13 +224,15 @@ class _Columns:
 
     def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """Return the file's rows as the table's. The first is at position `start`."""
-        columns = []
-        for item in self.layout.schema:
+        columns, schema = [], self.arrow_schema
+        for index, item in enumerate(self.layout.schema):
             column = self._column(rows, item)
             if is_tracking_column(item):
                 column = self._fill_tracked(column, item, start)
+            if is_text_dictionary(column.type):
+                schema = schema.set(index, schema.field(index).with_type(column.type))
             columns.append(column)
-        return pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _column(self, rows: pa.RecordBatch, item: StructField) -> pa.Array:
         if item.name in self.constants:
@@ -209,6 +240,9 @@ class _Columns:
         if item.name not in self.names_in_file:
             return nulls_of(to_arrow_type(item.data_type), rows.num_rows)
         values = rows.column(rows.schema.get_field_index(self.names_in_file[item.name]))
+        is_kept = self.layout.keeps_dictionaries and item.data_type == _TEXT
+        if is_kept and is_text_dictionary(values.type):
+            return values
         return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
 
     def _fill_tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
@@ -346,18 +380,12 @@ def _decode_mask(deleted: BitMap64, start: int, end: int) -> pa.Array:
     # Use the numbers in memory: a Python object for each would take far longer.
     numbers = pa.Array.from_buffers(pa.uint64(), len(ends), [None, pa.py_buffer(ends.to_array())])
     run_ends = pc.subtract(numbers, pa.scalar(start, pa.uint64())).cast(pa.int32())
-    turns = pc.bit_wise_and(_positions(len(ends)), pa.scalar(1, pa.uint64()))
-    kept = pc.equal(turns, pa.scalar(int(start in deleted), pa.uint64()))
+    kept = pa.array(np.arange(len(ends)) % 2 == int(start in deleted))
     return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(run_ends, kept))
 
 
-def _positions(num_rows: int) -> pa.Array:
-    ones = pa.repeat(pa.scalar(1, pa.uint64()), num_rows)
-    return pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.uint64()))
-
-
 def _positions_from(start: int, num_rows: int) -> pa.Array:
-    return pc.add(_positions(num_rows).cast(pa.int64()), pa.scalar(start, pa.int64()))
+    return pa.array(np.arange(start, start + num_rows, dtype=np.int64))
 
 
 def _open(filesystem: fs.FileSystem, path: str, name: str) -> Any:

@@ -30,6 +30,7 @@ from optimist.core.data.parquet.parquet_format import (
     wanted_codec,
 )
 from optimist.core.data.parquet.partitioned_rows import rows_by_partition
+from optimist.core.data.parquet.text_dictionaries import joined_rows, rows_at_once
 from optimist.core.data.partition_values import (
     partition_directory,
     partition_schema,
@@ -282,7 +283,7 @@ class TaskFiles:
                 compression_level=packing.level,
                 data_page_size=packing.page_bytes,
                 dictionary_pagesize_limit=packing.dictionary_bytes,
-                write_batch_size=packing.batch_rows,
+                write_batch_size=packing.batch_rows or rows_at_once(first),
                 data_page_version=self._spec.data_page_version,
                 use_dictionary=columns_with_dictionary(first),
                 store_schema=False,
@@ -366,6 +367,7 @@ class _OpenFile:
         self._file = file
         self._new_writer = new_writer
         self._writer: pq.ParquetWriter | None = None
+        self._schema: pa.Schema | None = None
 
     def write(self, rows: pa.Table) -> None:
         while rows.num_rows:
@@ -402,11 +404,11 @@ class _OpenFile:
     def flush(self) -> None:
         if not self._kept:
             return
-        group = pa.concat_tables(self._kept)
+        group = joined_rows(self._kept, self._schema)
         found = nan_free_columns(group)
         self.nan_free = found if self.nan_free is None else self.nan_free & found
         if self._writer is None:
-            self._writer = self._new_writer(group, self._footers)
+            self._writer, self._schema = self._new_writer(group, self._footers), group.schema
         self._writer.write_table(group, row_group_size=self._row_group_rows)
         self._kept, self._kept_rows, self._kept_bytes = [], 0, 0
 

@@ -1,0 +1,134 @@
+"""Texts that a command copies from file to file as numbers into a dictionary.
+
+Where a file stores a column of texts by a dictionary, Arrow can read the numbers and the dictionary
+instead of each text. Rows that are only copied or left out need no more. To filter and to encode
+numbers takes a fraction of the time and memory, and the new files hold the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optimist.core.data.column_shape import is_text_dictionary
+from optimist.core.values.column_chunks import ColumnChunks
+
+__all__ = ["joined_rows", "rows_at_once", "stored_by_dictionary", "with_plain_texts"]
+
+_TEXT = pa.string()
+_ROWS_AT_ONCE = 1 << 13
+_BYTES_AT_ONCE = 256 << 10
+_SMALL_DICTIONARY = 4 << 10
+"""The compressed size of a dictionary that is worth it however short its column is."""
+
+
+def stored_by_dictionary(file: pq.ParquetFile) -> list[str]:
+    """Return the columns of texts, not in structs, whose dictionaries are small beside their rows.
+
+    Only the footer is looked at. If it is wrong, or a part of a column has no dictionary, Arrow
+    still reads the right values.
+    """
+    metadata, schema = file.metadata, file.schema
+    chunks = ColumnChunks(metadata)
+    indices = {schema.column(index).path: index for index in range(len(schema))}
+    return [
+        field.name
+        for field in file.schema_arrow
+        if field.type == _TEXT
+        and file.schema_arrow.names.count(field.name) == 1
+        and field.name in indices
+        and all(
+            _has_small_dictionary(chunks, group, indices[field.name])
+            for group in range(metadata.num_row_groups)
+        )
+    ]
+
+
+def _has_small_dictionary(chunks: ColumnChunks, group: int, column: int) -> bool:
+    try:
+        chunk = chunks.chunk(group, column)
+    except OSError:
+        return False
+    if not (chunk.has_dictionary_page and chunk.dictionary_page_offset):
+        return False
+    size = chunk.data_page_offset - chunk.dictionary_page_offset
+    return bool(0 < size <= max(_SMALL_DICTIONARY, chunk.total_compressed_size // 2))
+
+
+def with_plain_texts(rows: pa.Table) -> pa.Table:
+    """Return rows in which each text is there itself."""
+    for index, field in enumerate(rows.schema):
+        if is_text_dictionary(field.type):
+            rows = rows.set_column(index, field.with_type(_TEXT), _plain(rows.column(index)))
+    return rows
+
+
+def joined_rows(parts: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.Table:
+    """Return the rows of all parts, each column in one form.
+
+    Args:
+        parts: At least one table. They have the same columns, but texts of some may be numbers into
+            a dictionary where those of others are not.
+        schema: The columns of the result; None to choose the form of texts.
+    """
+    schemas = [part.schema for part in parts] + ([schema] if schema is not None else [])
+    mixed = [
+        index
+        for index in range(parts[0].num_columns)
+        if any(is_text_dictionary(each.field(index).type) for each in schemas)
+    ]
+    if not mixed:
+        return pa.concat_tables(parts)
+    found = schema or _chosen_schema(parts, mixed)
+    alike = [_as_in(part, found, mixed) for part in parts]
+    return pa.concat_tables(alike).unify_dictionaries()
+
+
+def rows_at_once(rows: pa.Table) -> int | None:
+    """Return how many rows Arrow should encode at a time; None for its own choice.
+
+    Each time it looks for the least and the greatest text of a dictionary, which costs more than to
+    encode a few numbers. But a page can't end within these rows, so wide ones must be few.
+    """
+    if not rows.num_rows or not any(map(is_text_dictionary, rows.schema.types)):
+        return None
+    widest = max(column.nbytes for column in rows.columns) // rows.num_rows + 1
+    count = min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // widest)
+    return count if count > _ROWS_AT_ONCE // 8 else None
+
+
+def _chosen_schema(parts: Sequence[pa.Table], mixed: Sequence[int]) -> pa.Schema:
+    """Return the columns, with dictionaries where the values of most rows repeat."""
+    schema = parts[0].schema
+    num_rows = sum(part.num_rows for part in parts)
+    for index in mixed:
+        chunks = [
+            chunk
+            for part in parts
+            if is_text_dictionary(part.schema.field(index).type)
+            for chunk in part.column(index).chunks
+        ]
+        is_worth_it = (
+            2 * sum(map(len, chunks)) >= num_rows
+            and 2 * sum(len(chunk.dictionary) for chunk in chunks) <= num_rows
+        )
+        chosen = pa.dictionary(pa.int32(), _TEXT) if is_worth_it else _TEXT
+        schema = schema.set(index, schema.field(index).with_type(chosen))
+    return schema
+
+
+def _as_in(rows: pa.Table, schema: pa.Schema, mixed: Sequence[int]) -> pa.Table:
+    for index in mixed:
+        field, values = schema.field(index), rows.column(index)
+        if values.type == field.type:
+            continue
+        is_wanted = is_text_dictionary(field.type)
+        changed = values.dictionary_encode() if is_wanted else _plain(values)
+        rows = rows.set_column(index, field, changed)
+    return rows
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.dictionary_decode() for chunk in values.chunks], _TEXT)
