@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
+from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.data.storage.reader_threads import reader_threads
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_text, flag, optional_whole
@@ -44,6 +45,11 @@ __all__ = [
 
 _BATCH_ROWS = 131_072
 _WINDOW = 256
+_RUN_BYTES = 4 << 20
+_RUN_FILES = 16
+"""The most files that one thread reads one by one, because to start a thread costs time."""
+_RUNS_OF_A_STREAM = 4
+"""The least number of runs for each thread, so that all have about as much to do."""
 
 
 def to_arrow(
@@ -169,11 +175,17 @@ def _read_ahead(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
     limits = read_ahead_limits(view.table_path, streams)
-    wanted = replace(request, predicate=scan.predicate)
+    read = part_reader(view, replace(request, predicate=scan.predicate), access)
     parts = _costed_parts(file_parts(view.data_paths, scan.files))
-    return stream_ahead(
-        part_reader(view, wanted, access), parts, size_of, limits, in_order=request.in_order
-    )
+    most = 1
+    if streams is None and request.limit is None and is_on_disk(view.table_path):
+        most = min(_RUN_FILES, scan.files.num_rows // (_RUNS_OF_A_STREAM * limits.streams))
+
+    def read_run(run: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
+        for part in run:
+            yield from read(part)
+
+    return stream_ahead(read_run, _runs_of(parts, most), size_of, limits, in_order=request.in_order)
 
 
 def read_ahead_limits(table_path: str, streams: int | None = None) -> AheadLimits:
@@ -211,6 +223,22 @@ def _costed_parts(files: pa.Table) -> Iterator[tuple[FilePart, int]]:
     for start in range(0, files.num_rows, _WINDOW):
         for part in parts_of(files.slice(start, _WINDOW)):
             yield part, max(0, part.file_size or 0)
+
+
+def _runs_of(
+    parts: Iterable[tuple[FilePart, int]], most: int
+) -> Iterator[tuple[Sequence[FilePart], int]]:
+    """Put small files together that one thread reads one by one, each run with its size."""
+    run: list[FilePart] = []
+    num_bytes = 0
+    for part, size in parts:
+        run.append(part)
+        num_bytes += size
+        if len(run) >= most or num_bytes >= _RUN_BYTES:
+            yield run, num_bytes
+            run, num_bytes = [], 0
+    if run:
+        yield run, num_bytes
 
 
 def size_of(batch: pa.RecordBatch) -> int:

@@ -45,6 +45,16 @@ def numbers(tmp_path):
     return log
 
 
+@pytest.fixture
+def small_files(tmp_path, monkeypatch):
+    """A table of ninety files of one row, which two threads read in runs."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    log = DeltaLog.for_path(str(tmp_path / "small"))
+    for number in range(90):
+        log.append(pa.table({"id": [number]}))
+    return log
+
+
 def no_reader_is_left():
     gc.collect()
     for thread in threading.enumerate():
@@ -162,6 +172,30 @@ def test_rows_come_in_the_order_of_the_files_where_asked(numbers):
 
 
 # What is read
+
+
+def test_many_small_files_are_read_in_runs_and_in_order(small_files):
+    assert small_files.to_arrow()["id"].to_pylist() == list(range(90))
+    found = small_files.scan("id % 2 = 0", ["id"]).to_arrow()
+    assert sorted(found["id"].to_pylist()) == list(range(0, 90, 2))
+    assert small_files.head(3)["id"].to_pylist() == [0, 1, 2]
+
+
+def test_rows_before_a_missing_file_of_a_run_come_before_its_error(small_files):
+    path = small_files.files("id = 40")["path"][0].as_py()
+    (Path(small_files.table_path) / path).unlink()
+    rows = small_files.scan(in_order=True).to_batches()
+    assert [next(rows)["id"][0].as_py() for _ in range(40)] == list(range(40))
+    with pytest.raises(TableError) as caught:
+        next(rows)
+    assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
+
+
+def test_a_reader_that_stops_within_a_run_leaves_no_thread(small_files):
+    rows = small_files.scan(in_order=True).to_batches()
+    next(rows)
+    rows.close()
+    assert no_reader_is_left()
 
 
 def test_files_that_cannot_match_are_not_opened(numbers, monkeypatch):
