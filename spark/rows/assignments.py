@@ -30,7 +30,7 @@ from optimist.spark.session.conf import is_on
 from optimist.spark.spark_schema import VOID, type_of_values
 from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["Assignments"]
+__all__ = ["Assignments", "is_default"]
 
 _Path = tuple[str, ...]
 _DEFAULT = "default"
@@ -242,9 +242,12 @@ def _not_a_struct(fields: list[StructField], name: str) -> UsageError:
 def _column_of_value(given: Column | str, field: StructField, sql: TableSql) -> Column:
     if not isinstance(given, str):
         return given
-    if given.strip().lower() == _DEFAULT and sql.schema.find(_DEFAULT) is None:
-        return sql.default(field)
-    return sf.expr(given)
+    return sql.default(field) if is_default(given, sql.schema) else sf.expr(given)
+
+
+def is_default(text: str, schema: StructType) -> bool:
+    """Return whether a value is the word DEFAULT, and no column of that name."""
+    return text.strip().lower() == _DEFAULT and schema.find(_DEFAULT) is None
 
 
 def _ensure_storable(

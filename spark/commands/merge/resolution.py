@@ -6,7 +6,7 @@ or the table's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
@@ -17,13 +17,14 @@ from pyspark.sql import functions as sf
 from optimist.core.commands.merge.all_columns import AllColumns
 from optimist.core.commands.merge.clauses import nested_insert
 from optimist.core.commands.merge.resolved import ResolvedClause, ResolvedMerge
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.identity_columns import (
     ensure_none_inserted,
     ensure_none_updated,
+    identity_columns,
 )
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.dml.target import Target
@@ -34,7 +35,7 @@ from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_
 from optimist.spark.conditions.fixed_now import FixedNow
 from optimist.spark.conditions.subquery_text import SubqueryText, reading_only
 from optimist.spark.planes.sources import of_fixed_versions
-from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.assignments import Assignments, is_default
 from optimist.spark.rows.row_shape import quoted as quoted_name
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.spark_schema import VOID, from_spark_schema
@@ -277,10 +278,12 @@ def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructTy
     _ = frame.select(*columns).schema
 
 
-def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | None) -> None:
-    """Refuse an INSERT into a field of a struct, or into one column twice."""
+def _ensure_insertable(
+    values: Mapping[str, Column | str], schema: StructType, alias: str | None
+) -> None:
+    """Refuse an INSERT into a field of a struct, or into one column twice, or of no number."""
     seen: set[str] = set()
-    for name in names:
+    for name, value in values.items():
         path = parse_column_path(name)
         is_qualified = len(path) > 1 and path[0].lower() == (alias or "").lower()
         if is_qualified and schema.find(path[1]) is not None:
@@ -295,3 +298,19 @@ def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | No
                 column=name,
             )
         seen.add(path[-1].lower())
+        if _is_number_left_to_table(value, schema, path[-1]):
+            raise SchemaError(
+                f"Cannot resolve DEFAULT in INSERT clause for {shown(name)}: the numbers of an "
+                "identity column are no default. Nothing was written. Leave the column out.",
+                kind="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                column=name,
+            )
+
+
+def _is_number_left_to_table(value: Column | str, schema: StructType, name: str) -> bool:
+    """Return whether a value is DEFAULT for an identity column that takes numbers of others."""
+    says_default = isinstance(value, str) and is_default(value, schema)
+    if not says_default:
+        return False
+    same = (item for item in identity_columns(schema) if item.name.lower() == name.lower())
+    return any(item.may_be_inserted for item in same)

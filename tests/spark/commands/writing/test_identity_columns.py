@@ -122,6 +122,23 @@ def test_numbers_are_not_the_users_to_choose(spark, table_path, table):
     assert table.snapshot().version == 0
 
 
+def test_default_is_no_number_of_a_merge(spark, table_path):
+    """It is none for delta-spark's MERGE either; it must not become a null."""
+    table = make_table(table_path, identity("id", by_default=True), field("x"))
+    data = spark.sql("SELECT 1L AS x")
+    target = DeltaTable.forPath(spark, table_path).alias("t")
+    merge = target.merge(data.alias("s"), "t.x = s.x")
+    with pytest.raises(SchemaError) as caught:
+        merge.whenNotMatchedInsert(values={"t.ID": " Default ", "x": "s.x"}).execute()
+    assert caught.value.kind == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    with pytest.raises(UsageError) as refused:
+        merge.whenMatchedUpdate(set={"id": "DEFAULT"}).execute()
+    assert refused.value.kind == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
+    assert table.snapshot().version == 0
+    merge.whenNotMatchedInsert(values={"x": "DEFAULT"}).execute()
+    assert [tuple(row) for row in read(spark, table_path).collect()] == [(1, None)]
+
+
 @pytest.mark.usefixtures("plane")
 def test_a_sequence_that_ends_refuses_more_rows(spark, table_path):
     log = make_table(table_path, identity("i.d", 2**63 - 4, 3), field("x"))
