@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 
 from optimist.core.expressions.plain_text import tokens_between
+from optimist.core.expressions.tokens import Token
 from optimist.spark.conditions.connect_expressions import messages
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
@@ -20,6 +21,16 @@ from optimist.spark.session.pyspark_versions import is_connect
 __all__ = ["FixedNow"]
 
 _MILLION = 1_000_000
+_DAYS: Mapping[str, int] = {"now": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
+"""Texts that Spark casts to times by the clock, and how many days from today they are."""
+_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+_CASTS: Mapping[str, str] = {
+    "date": "DATE",
+    "to_date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "to_timestamp": "TIMESTAMP",
+}
+"""Functions that cast a text, and the type that they cast it to."""
 _WORDS = ("current_timestamp", "current_date", "current_time", "localtimestamp")
 """Functions that need no parentheses, unless a column has the name."""
 _CALLS = (*_WORDS, "now", "curdate", "unix_timestamp")
@@ -80,6 +91,14 @@ class FixedNow:
         if name == "localtimestamp":
             return f"CAST({moment} AS TIMESTAMP_NTZ)"
         return f"{self.micros // _MILLION}L" if name == "unix_timestamp" else None
+
+    def _sql_of_text(self, cast: _CastOfText) -> str:
+        """Return SQL for what a text means that is cast to a date or a time."""
+        moment = f"timestamp_micros({self.micros}L)"
+        if cast.text == "now" and cast.data_type != "DATE":
+            return f"CAST({moment} AS {cast.data_type})"
+        day = f"date_add(CAST({moment} AS DATE), {_DAYS[cast.text]})"
+        return day if cast.data_type == "DATE" else f"CAST({day} AS {cast.data_type})"
 
     def _is_word(self, name: str) -> bool:
         return name.lower() in _WORDS and name.lower() not in self.columns
@@ -144,6 +163,14 @@ class FixedNow:
         pieces: list[str] = []
         end = 0
         for at, token in enumerate(tokens):
+            if token.start < end:
+                continue
+            cast = _cast_of_text(tokens[at : at + 6], tokens[at - 1].text if at else "")
+            if cast is not None:
+                last = tokens[at + cast.num_tokens - 1]
+                pieces += text[end : token.start], self._sql_of_text(cast)
+                end = last.end
+                continue
             is_name = token.kind == "word" and tokens[max(at - 1, 0)].text != "."
             if not is_name or token.text.lower() not in _CALLS:
                 continue
@@ -156,6 +183,45 @@ class FixedNow:
                 pieces += text[end : token.start], time_sql
                 end = last.end
         return "".join([*pieces, text[end:]])
+
+
+@dataclass(frozen=True, slots=True)
+class _CastOfText:
+    """A text such as `'now'` that an expression casts.
+
+    Attributes:
+        text: The text, in lower case.
+        data_type: The type that it is cast to.
+        num_tokens: How many tokens the cast has.
+    """
+
+    text: str
+    data_type: str
+    num_tokens: int
+
+
+def _cast_of_text(tokens: Sequence[Token], before: str) -> _CastOfText | None:
+    """Return the cast of a text by the clock that begins here, or None for anything else."""
+    words = [token.text.upper() for token in tokens]
+    if before == ".":
+        return None
+    if words[:1] and words[0] in _TYPES and len(words) > 1 and tokens[1].kind == "text":
+        return _cast(tokens[1], words[0], 2)  # TIMESTAMP 'now'
+    if words[0] in ("CAST", "TRY_CAST") and words[1:2] == ["("] and words[3:4] == ["AS"]:
+        is_whole = len(words) == 6 and words[5] == ")"
+        return _cast(tokens[2], words[4], 6) if is_whole else None
+    if tokens[0].kind == "text" and words[1:2] == ["::"] and len(words) > 2:
+        return _cast(tokens[0], words[2], 3)
+    target = _CASTS.get(words[0].lower())
+    if target is not None and words[1:2] == ["("] and words[3:4] == [")"]:
+        return _cast(tokens[2], target, 4)
+    return None
+
+
+def _cast(text: Token, data_type: str, num_tokens: int) -> _CastOfText | None:
+    said = text.text[1:-1].strip().lower()
+    is_by_clock = text.kind == "text" and said in _DAYS and data_type in _TYPES
+    return _CastOfText(said, data_type, num_tokens) if is_by_clock else None
 
 
 def _brackets(after: Sequence[str]) -> tuple[int, str | None]:

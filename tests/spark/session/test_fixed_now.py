@@ -62,6 +62,45 @@ def test_what_does_not_ask_for_the_time_stays_what_it_is(spark, text):
     assert FixedNow(spark, MICROS, names).fixed(column) is column
 
 
+CASTS = {
+    "TIMESTAMP 'now'": "CAST({now} AS TIMESTAMP)",
+    "id > 1 AND at < timestamp_ntz ' Now '": "id > 1 AND at < CAST({now} AS TIMESTAMP_NTZ)",
+    "DATE'now'": "date_add(CAST({now} AS DATE), 0)",
+    "CAST('today' AS timestamp) > at": ("CAST(date_add(CAST({now} AS DATE), 0) AS TIMESTAMP) > at"),
+    "try_cast('tomorrow' AS DATE)": "date_add(CAST({now} AS DATE), 1)",
+    "'yesterday'::date = day": "date_add(CAST({now} AS DATE), -1) = day",
+    "to_date('today') = date('now')": (
+        "date_add(CAST({now} AS DATE), 0) = date_add(CAST({now} AS DATE), 0)"
+    ),
+    "to_timestamp('now')": "CAST({now} AS TIMESTAMP)",
+    "now() > TIMESTAMP 'now'": "{now} > CAST({now} AS TIMESTAMP)",
+    "name = 'now' OR s.date('now') OR CAST('now' AS STRING) = 'x'": None,
+    "TIMESTAMP '2026-01-01' < at AND 'date' = 'today' AND DATE 'epoch' < day": None,
+    "to_date('now', 'yyyy') IS NULL AND CAST(concat('now') AS DATE) IS NULL": None,
+}
+
+
+@pytest.mark.parametrize("text", CASTS)
+def test_a_client_sends_one_time_for_texts_that_are_cast_by_the_clock(spark, text):
+    fixed_now = FixedNow(spark, MICROS, frozenset({"id", "at", "day", "name", "s"}))
+    expected = text if CASTS[text] is None else CASTS[text]
+    now = f"timestamp_micros({MICROS}L)"
+    assert fixed_now._replace_in_text(text) == expected.replace("{now}", now)
+
+
+def test_the_sent_times_are_those_of_spark(spark):
+    texts = [f"CAST('{word}' AS {kind})" for word in ("now", "today", "tomorrow", "yesterday")
+             for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")]  # fmt: skip
+    micros = spark.sql("SELECT unix_micros(now())").collect()[0][0]
+    fixed_now = FixedNow(spark, micros, frozenset())
+    pairs = ", ".join(
+        f"abs(unix_micros(CAST({text} AS TIMESTAMP)) - "
+        f"unix_micros(CAST({fixed_now._replace_in_text(text)} AS TIMESTAMP)))"
+        for text in texts
+    )
+    assert max(spark.sql(f"SELECT {pairs}").collect()[0]) < 600 * 1_000_000
+
+
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_all_rows_that_a_merge_writes_have_one_time(spark, table_path, vectors):
     log = DeltaLog.for_path(table_path, {VECTORS: vectors})
