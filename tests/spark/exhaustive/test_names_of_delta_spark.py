@@ -38,6 +38,11 @@ EXPECTED = {
     "properties of hives": _PROTOCOL,
     "gone": False,
 }
+BY_THE_JAR = {
+    **EXPECTED,
+    # It also shows the options that the entry has for its files.
+    "properties of files": [*EXPECTED["properties of files"], ["option.compression", "zstd"]],
+}
 
 pytestmark = pytest.mark.skipif(
     not (_ENVIRONMENT / "ready-with-delta").exists(),
@@ -72,4 +77,5 @@ def test_each_engine_reads_and_changes_what_the_other_has_made(tmp_path):
     assert run(tmp_path, _JAR, "make jar", "make jars") == {}
     assert run(tmp_path, "classic", "use jar", "make own") == {"jar": EXPECTED}
     assert run(tmp_path, "client", "use jars", "make clients") == {"jars": EXPECTED}
-    assert run(tmp_path, _JAR, "use own", "use clients") == {"own": EXPECTED, "clients": EXPECTED}
+    seen = run(tmp_path, _JAR, "use own", "use clients")
+    assert seen == {"own": BY_THE_JAR, "clients": BY_THE_JAR}
