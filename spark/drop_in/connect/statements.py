@@ -41,7 +41,10 @@ _MADE_OF_DELTA = {
 }
 """What names the format and no table that is there, and what to say instead."""
 _WITH_QUERIES = ("CREATE", "REPLACE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE")
-_MAY_HAVE_QUERIES = (("DESCRIBE", "QUERY"), ("DESC", "QUERY"), ("ALTER", "VIEW"))
+_DESCRIBED = frozenset(
+    (verb, word) for verb in ("DESCRIBE", "DESC") for word in ("QUERY", "SELECT", "WITH")
+)
+_MAY_HAVE_QUERIES = frozenset((*_DESCRIBED, ("ALTER", "VIEW")))
 _ABOUT_NAMES = (
     "DROP TABLE",
     "ALTER TABLE",
@@ -250,7 +253,7 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
         raise refused("TRUNCATE of a name that is not in the statement itself", way_out)
     reader = Reader(text)
     first = reader.peek().text.upper()
-    if first in _QUERIES:
+    if first in _QUERIES or (first, reader.peek(1).text.upper()) in _DESCRIBED:
         return
     if relations and first == "CACHE" and cached_query(text) is None:
         raise refused("CACHE TABLE of a path", "Cache rows: CACHE TABLE name AS SELECT ...")

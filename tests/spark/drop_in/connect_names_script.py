@@ -108,6 +108,8 @@ def tell_refused(spark: SparkSession, folder: Path) -> None:
         tell(f"refused: {case}", kind_of(lambda text=text: spark.sql(text).collect()))
     over = spark.range(1).write.format("parquet").mode("overwrite")
     tell("refused: another format", kind_of(lambda: over.saveAsTable("t")))
+    over = spark.range(1).write.format("delta").mode("overwrite")
+    tell("refused: over another", kind_of(lambda: over.saveAsTable("pq")))
     tell("kept its format", ids(spark.table("t")))
     spark.sql("CREATE TEMP VIEW kept AS SELECT t.id FROM t")
     spark.sql("CACHE TABLE cached AS SELECT id FROM t")

@@ -23,6 +23,7 @@ EXPECTED = {
             *("truncating script", "immediate into", "immediate using", "another format"),
         )
     },
+    "refused: over another": "UsageError DELTA_NOT_A_DELTA_TABLE",
     "kept its format": [1, 2, 3],
     "described": [
         *("bigint", "other", "u", "EXTERNAL", "file:/u", "delta"),

@@ -84,6 +84,8 @@ _READ = {
     "no table": "SELECT * FROM nothing",
     "no such database": "SELECT * FROM nowhere.t",
     "describe": "DESCRIBE t",
+    "describe a query": "DESCRIBE QUERY SELECT t.id, s AS name FROM t WHERE id = 1",
+    "describe a query of a name": "DESC WITH q AS (SELECT id FROM t) SELECT * FROM q",
     "like others, shown": "SHOW CREATE TABLE like_parts",
     "show columns": "SHOW COLUMNS IN other.u",
     "show create": "SHOW CREATE TABLE other.u",
