@@ -47,11 +47,13 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
     if answer is None:
         return None
     if isinstance(answer, bool):
-        # The answer is the same for every value, but null for null, like `column = column`.
-        return Comparison("=" if answer else "<>", leaf.column, leaf.column)
+        return _same_for_every_value(answer, leaf.column)
     if target == _DATE and str(data_type) in _TIMES:
         return _compare_day(answer, leaf.column, str(data_type), zone)
-    return Comparison(answer.op, leaf.column, Literal(answer.value, _literal_kind(target)))
+    found = Literal(answer.value, _literal_kind(target))
+    if found.kind == "timestamp" and data_type != target:
+        return _compare_in_own_type(answer.op, found, leaf.column, data_type, zone)
+    return Comparison(answer.op, leaf.column, found)
 
 
 def is_rewritten(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> bool:
@@ -113,6 +115,26 @@ def _literal_kind(target: DataType) -> LiteralKind:
         "boolean": "boolean",
     }
     return "integer" if name in INTEGER_DIGITS else kinds[name]
+
+
+def _same_for_every_value(answer: bool, column: Column) -> Predicate:
+    """Return a condition that has the answer for every value, but is null for null."""
+    return Comparison("=" if answer else "<>", column, column)
+
+
+def _compare_in_own_type(
+    op: ComparisonOp, moment: Literal, column: Column, data_type: DataType, zone: dt.tzinfo
+) -> Predicate | None:
+    """Compare a day or a wall-clock time with an instant, by a constant that needs no zone.
+
+    The zone of the cast is known here alone: whoever evaluates the comparison may have another.
+    """
+    answer = bind(op, moment, data_type, zone)
+    if answer is None:
+        return None
+    if isinstance(answer, bool):
+        return _same_for_every_value(answer, column)
+    return Comparison(answer.op, column, Literal(answer.value, _literal_kind(data_type)))
 
 
 def _compare_day(bound: Bound, column: Column, name: str, zone: dt.tzinfo) -> Predicate | None:

@@ -88,6 +88,8 @@ class ColumnSkipper:
         return pc.fill_null(pc.not_equal(self.statistics.null_count, self.num_records), True)
 
     def _may_match_comparison(self, leaf: Comparison) -> Mask:
+        if leaf.right == leaf.left:  # what is left of a cast whose answer is always the same
+            return leaf.op not in ("<>", "<", ">")
         if not isinstance(leaf.right, Literal) or leaf.right.value is None:
             return True
         data_type = self.statistics.column.data_type

@@ -66,6 +66,25 @@ def test_a_cast_is_judged_as_spark_does_or_not_at_all(sql, answer):
     assert (None if found is None else found.to_pylist()) == answer
 
 
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo", "+05:00"])
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("CAST(d AS TIMESTAMP) = TIMESTAMP '2024-01-01 00:00:00'", "date"),
+        ("CAST(d AS TIMESTAMP) > TIMESTAMP '2023-12-31 17:00:00'", "date"),
+        ("CAST(d AS TIMESTAMP) < TIMESTAMP '2024-01-01 20:00:00'", "date"),
+        ("CAST(c AS TIMESTAMP) = TIMESTAMP '2024-01-01 23:59:00'", "timestamp_ntz"),
+    ],
+)
+def test_a_condition_without_its_cast_means_the_same_in_every_zone(zone, sql, kind):
+    found = without_cast(Predicate.parse(sql), PrimitiveType(kind), session_zone(zone))
+    if found is None:
+        assert (kind, zone[0]) != ("timestamp_ntz", "+")  # only clocks that change lose the order
+        return
+    answers = [evaluate(found, ROWS, zone=other).to_pylist() for other in ("UTC", zone)]
+    assert answers[0] == answers[1] == evaluate(Predicate.parse(sql), ROWS, zone=zone).to_pylist()
+
+
 def test_the_day_of_an_instant_is_that_of_the_sessions_zone():
     late = Predicate.parse("CAST(t AS DATE) = DATE '2024-01-02'")
     assert evaluate(late, ROWS).to_pylist() == [False, False, None]
