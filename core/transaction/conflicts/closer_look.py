@@ -14,7 +14,10 @@ from dataclasses import replace
 
 from pyroaring import BitMap64
 
+from optimist.core.data.parquet.row_counts import rows_by_footer
+from optimist.core.data.statistics.stats_text import num_rows
 from optimist.core.data.storage.stored_files import try_remove_file
+from optimist.core.data.storage.unreadable_files import UNREADABLE
 from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vectors.deletion_vectors import deletion_vector_path, read_deletion_vectors
 from optimist.core.data.vectors.vector_writer import belongs_in_file, write_deletion_vectors
@@ -154,8 +157,25 @@ class CloserLook:
                 continue
             marked = rows[_vector_id(own[path].deletion_vector)] if path in own else BitMap64()
             lost = (needed[path] | (marked - before)) & deleted
-            found[path] = SharedFile(after, lost, len(deleted), marked | deleted)
+            united = marked | deleted
+            is_emptied = path in own and self._are_all_rows(own[path], united)
+            found[path] = SharedFile(after, lost, len(deleted), united, is_emptied)
         return found
+
+    def _are_all_rows(self, file: AddFile, rows: BitMap64) -> bool:
+        """Return whether these are all rows of a file, which its footer has to confirm.
+
+        A vector may name rows that the file does not have, and statistics may count too few.
+        """
+        counted = num_rows(file.stats)
+        if counted is None or rows.range_cardinality(0, counted) != counted:
+            return False
+        try:
+            path = self._table.data_paths.full_path(file.path)
+            stored = rows_by_footer(path, self._table.data_access())
+        except (OptimistError, *UNREADABLE):
+            return False  # the file stays, without a row
+        return rows.range_cardinality(0, stored) == stored
 
     def _find_moved_rows(self, ours: Ours, theirs: Theirs) -> MovedRows:
         """Find where rows that we need stand now, if the winner only rearranged them."""

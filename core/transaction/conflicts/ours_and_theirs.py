@@ -111,12 +111,14 @@ class SharedFile:
         lost: Rows that we need and that the winner deleted; empty if both commits fit together.
         num_deleted: How many rows the winner's vector deletes.
         united: The rows that are deleted once both commits are made.
+        is_emptied: Whether these are all rows of the file, by its footer.
     """
 
     after: AddFile
     lost: BitMap64
     num_deleted: int
     united: BitMap64
+    is_emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,9 @@ def _moved_action(action: Action, shared: Mapping[str, SharedFile]) -> Action | 
 
 def _with_united_vector(ours: AddFile, item: SharedFile) -> AddFile | None:
     """Return the file with the rows of both deleted, or None if no row is left."""
-    total = num_rows(ours.stats)
-    # A vector may name rows that the file does not have.
-    if total is not None and item.united.range_cardinality(0, total) == total:
+    if item.is_emptied:
         return None
+    total = num_rows(ours.stats)
     stats = item.after.stats
     if total is not None:
         stats = loosen_bounds(stats, num_rows=total, num_live=total - item.num_deleted)

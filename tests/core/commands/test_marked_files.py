@@ -137,6 +137,16 @@ def test_a_count_of_rows_that_is_too_low_takes_no_row_along(tmp_path, count):
     assert ids_of(log) == list(range(8, ROWS))
 
 
+@pytest.mark.parametrize("count", [8, 20])
+def test_two_deletes_at_once_take_no_row_along_that_is_not_counted(tmp_path, count):
+    log = with_other_count(make(tmp_path / "t"), count)
+    txn = log.start_transaction(log.snapshot())
+    delete(log, set(range(3)))
+    delete(log, set(range(3, count)), txn)
+    assert ids_of(log) == list(range(count, ROWS))
+    assert log.snapshot().num_files == (FILES if count < 20 else FILES - 1)
+
+
 def test_another_engine_reads_what_is_left(tmp_path, monkeypatch):
     log = make(tmp_path / "t")
     delete(log, {1, 2, 30})
