@@ -19,6 +19,7 @@ from functools import partial
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_outcome import CommitOutcome
@@ -80,6 +81,7 @@ class SeveralSteps:
         self._begun: list[_Begun] = []
         self._staged = _Staged(snapshot)
         self._is_closed = False
+        self._staging = ForkSafeLock()  # around each step's staging, and the end of it
         self._process = os.getpid()
 
     @property
@@ -125,8 +127,9 @@ class SeveralSteps:
         """
         self._ensure_open()
         try:
-            self._is_closed = True
-            steps = self._staged.steps
+            with self._staging:  # a step of another thread is in the commit, or is refused
+                self._is_closed = True
+                steps = self._staged.steps
             if not steps:
                 return None
             reads = self._reads_of_steps()
@@ -173,6 +176,10 @@ class SeveralSteps:
 
     def _stage_step(self, base: Snapshot, done: StagedStep) -> int:
         """Take a step that was begun on `base`, and return the version that will be tried first."""
+        with self._staging:
+            return self._stage_after(base, done)
+
+    def _stage_after(self, base: Snapshot, done: StagedStep) -> int:
         self._ensure_open()
         if base is not self._staged.snapshot:
             raise UsageError(

@@ -2,8 +2,8 @@
 
 Schema, partitioning and properties are exactly those of the older version. Values that keep numbers
 and ids unique never go back: the last values of identity columns, and the ids of mapped columns.
-In-commit timestamps that are on stay on, with the same first version. Versions that are protected
-from log cleanup stay protected.
+In-commit timestamps that are on in both versions keep their first version. Versions that are
+protected from log cleanup stay protected.
 """
 
 from __future__ import annotations

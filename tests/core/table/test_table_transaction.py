@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from threading import Event
 
 import deltalake
 import pyarrow as pa
@@ -23,6 +25,7 @@ from optimist.core.errors import (
 from optimist.core.log.names import commit_path
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
 from optimist.core.transaction.hooks import default_hooks
+from optimist.core.transaction.several import SeveralSteps
 from optimist.logstores import LocalLogStore
 
 _UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
@@ -360,6 +363,44 @@ def test_steps_that_did_not_see_each_other_are_refused(tmp_path):
         txn.append(rows(2))
         txn.start_transaction(old)
     assert kind_of(error) == "OPTIMIST_STEPS_OUT_OF_ORDER"
+
+
+def test_of_two_threads_that_stage_at_once_no_step_is_lost(tmp_path, monkeypatch):
+    log, seen = table(tmp_path / "t", 1), []
+
+    def let_the_other_stage(block, steps, after):
+        if not seen:
+            seen.append(threads.submit(other.commit, [], Operation("WRITE")))
+            wait(seen, timeout=0.5)
+        return look(block, steps, after)
+
+    look = SeveralSteps._ensure_feed_can_tell
+    with ThreadPoolExecutor(1) as threads, log.transaction() as txn:
+        other = txn.start_transaction()
+        monkeypatch.setattr(SeveralSteps, "_ensure_feed_can_tell", let_the_other_stage)
+        txn.append(rows(2))
+        error = seen[0].exception(timeout=60)
+    assert error is not None and error.kind == "OPTIMIST_STEPS_OUT_OF_ORDER"
+    assert ids_of(log) == [1, 2]
+
+
+def test_a_step_of_another_thread_is_in_the_commit_or_refused(tmp_path, monkeypatch):
+    log = table(tmp_path / "t", 1)
+
+    def let_the_block_end(block, steps, after):
+        is_looked_at.set()
+        has_ended.wait(timeout=0.5)
+        return look(block, steps, after)
+
+    look, is_looked_at, has_ended = SeveralSteps._ensure_feed_can_tell, Event(), Event()
+    with ThreadPoolExecutor(1) as threads:
+        with log.transaction() as txn:
+            monkeypatch.setattr(SeveralSteps, "_ensure_feed_can_tell", let_the_block_end)
+            step = threads.submit(txn.append, rows(2))
+            assert is_looked_at.wait(timeout=60)
+        has_ended.set()
+        is_told = step.exception(timeout=60) is None
+    assert ids_of(log) == ([1, 2] if is_told else [1])
 
 
 def test_rows_of_a_table_that_only_takes_appends_stay_whatever_the_block_unsets(tmp_path):
