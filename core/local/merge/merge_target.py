@@ -27,6 +27,7 @@ from optimist.core.commands.merge.run import RowsToMerge
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet.parquet_reader import Positions
+from optimist.core.data.parquet.text_dictionaries import with_plain_texts
 from optimist.core.local.merge.found_rows import FoundRows
 from optimist.core.local.merge.inserted_rows import InsertedRows, with_all_columns
 from optimist.core.local.merge.matches import find_matches
@@ -112,7 +113,9 @@ class LocalMergeTarget:
             written = self.writer.write(inserted) if has_new else WrittenFiles()
         elif chosen is None:
             files = found.touched.files
-            written = self.writer.rewrite(files, "MERGE", rows.all_rows, added=inserted)
+            written = self.writer.rewrite(
+                files, "MERGE", rows.all_rows, added=inserted, with_dictionaries=True
+            )
         else:
             written = self._write_updated(rows, found, chosen, inserted)
         numbered = inserted.numbered if inserted.num_rows else ()
@@ -215,7 +218,7 @@ class _ChangedRows:
             mask = None if wanted is None else is_among(positions, wanted)
             if mask is None or not mask.true_count:
                 continue
-            old = rows.filter(mask)
+            old = with_plain_texts(rows.filter(mask))
             if item.assignments is None:
                 yield DELETED, old
                 continue
