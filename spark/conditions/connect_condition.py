@@ -6,6 +6,7 @@ from the client's messages, and from the texts inside them.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from functools import reduce
 from operator import and_
@@ -15,7 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.predicates import Predicate
-from optimist.core.predicates.resolution import resolve_column
+from optimist.core.predicates.coercion import bind
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.predicates.tree import Literal, NullSafeEqual
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.condition_reading import UTC_NAMES, ConditionReading, opaque_where
 from optimist.spark.conditions.connect_expressions import SentExpressions
@@ -24,7 +27,7 @@ from optimist.spark.rows.row_values import may_be_drawn
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import conf_entries
 
-__all__ = ["opaque_in_other_zones", "read_sent_condition", "sent_message", "sure_predicate"]
+__all__ = ["known_in_session", "read_sent_condition", "sent_message", "sure_predicate"]
 
 _SHOWN = re.compile(r"^Column<'(?P<text>.*)'>$", re.DOTALL)
 
@@ -59,22 +62,25 @@ def read_sent_condition(
     if obstacle is None and not predicate.is_exact:
         column = sf.expr(condition) if isinstance(condition, str) else condition
         obstacle = "non-deterministic" if may_be_drawn(frame, column) else None
-    predicate = opaque_in_other_zones(frame.sparkSession, predicate, schema)
+    predicate = known_in_session(frame.sparkSession, predicate, schema)
     return ConditionReading(text, names, predicate, obstacle)
 
 
-def opaque_in_other_zones(
-    spark: SparkSession, predicate: Predicate, schema: StructType
-) -> Predicate:
-    """Make conjuncts with times opaque, if the session is not in UTC."""
+def known_in_session(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:
+    """Make the conjuncts opaque that may mean something else in this session.
+
+    These are conjuncts with times, if the session is not in UTC, and `<=>` with a constant that is
+    null after Spark's cast, if the session is not in ANSI mode.
+    """
+    found = opaque_where(predicate, lambda part: _may_equal_null(part, schema))
     if session_zone_name(spark) in UTC_NAMES:
-        return predicate
-    return opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
+        return found
+    return opaque_where(found, lambda part: _depends_on_zone(part, schema))
 
 
 def sure_predicate(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:
     """Return the conjuncts that are understood, and whose texts are understood, too."""
-    found = opaque_in_other_zones(spark, predicate, schema)
+    found = known_in_session(spark, predicate, schema)
     sure = [part for part in found.conjuncts() if _is_sure(part)]
     return reduce(and_, sure) if sure else Predicate.TRUE
 
@@ -94,6 +100,24 @@ def _readable_text(column: Column) -> str:
     """Return a column as people read it, which is not SQL: texts have no quotes."""
     match = _SHOWN.match(str(column))
     return match["text"] if match else str(column)
+
+
+def _may_equal_null(predicate: Predicate, schema: StructType) -> bool:
+    """Check whether a constant behind `<=>` may be null in the type of the comparison.
+
+    Without ANSI mode, `number <=> 'x'` is true where the number is null.
+    """
+    for leaf in predicate.walk():
+        if isinstance(leaf, NullSafeEqual) and isinstance(leaf.right, Literal):
+            column = resolve_column(leaf.left.path, schema)
+            is_null = leaf.right.value is None
+            if not is_null and (column is None or not _keeps_constant(leaf.right, column)):
+                return True
+    return False
+
+
+def _keeps_constant(constant: Literal, column: ResolvedColumn) -> bool:
+    return bind("=", constant, column.data_type, dt.timezone.utc) is not None
 
 
 def _depends_on_zone(predicate: Predicate, schema: StructType) -> bool:

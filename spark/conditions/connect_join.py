@@ -22,7 +22,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import map_columns, map_leaves, resolve_column
 from optimist.core.predicates.tree import Column, Comparison, NullSafeEqual, Opaque
 from optimist.core.schema.types import StructField, StructType
-from optimist.spark.conditions.connect_condition import opaque_in_other_zones, sent_message
+from optimist.spark.conditions.connect_condition import known_in_session, sent_message
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.conditions.join_reading import JoinReading
@@ -71,7 +71,7 @@ def read_sent_join(
         else:
             keys.extend(_keys(part, sides, source))
     found = reduce(and_, parts) if parts else Predicate.TRUE
-    return JoinReading(opaque_in_other_zones(target.sparkSession, found, schema), tuple(keys))
+    return JoinReading(known_in_session(target.sparkSession, found, schema), tuple(keys))
 
 
 @dataclass(frozen=True, slots=True)

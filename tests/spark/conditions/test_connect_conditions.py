@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 from pyspark.sql.connect import functions as sf
 
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from optimist.spark.conditions.connect_condition import known_in_session
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts, text_has_subquery
 from optimist.spark.conditions.fixed_now import FixedNow
@@ -197,6 +199,30 @@ def test_an_alias_in_a_message_comes_before_a_struct_of_its_name():
 def test_obstacles_in_messages(column, expected):
     reading, message = sent(column)
     assert reading.obstacle(message) == expected
+
+
+class UtcSession:
+    conf: ClassVar = {"spark.sql.session.timeZone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("id <=> 'x'", False),
+        ("NOT (id <=> '1.5')", False),
+        ("p = 'a' OR (st.id <=> '') = true", False),
+        ("money <=> 1234567890123456789012345678901234567.8", False),
+        ("money <=> 1.5", True),
+        ("id <=> ' 12 '", True),
+        ("id <=> NULL", True),
+        ("p <=> 'x'", True),
+        ("id = 'x'", True),
+    ],
+)
+def test_a_constant_that_a_cast_may_make_null_equals_null(text, is_known):
+    schema = StructType((*SCHEMA, StructField("money", DecimalType(10, 2))))
+    found = known_in_session(UtcSession(), SentTexts(schema, None, {}).predicate(text), schema)
+    assert found.is_exact == is_known
 
 
 @pytest.mark.parametrize(
