@@ -27,7 +27,13 @@ from optimist.spark.rows.row_values import may_be_drawn
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import conf_entries
 
-__all__ = ["known_in_session", "read_sent_condition", "sent_message", "sure_predicate"]
+__all__ = [
+    "known_in_session",
+    "known_in_zone",
+    "read_sent_condition",
+    "sent_message",
+    "sure_predicate",
+]
 
 _SHOWN = re.compile(r"^Column<'(?P<text>.*)'>$", re.DOTALL)
 
@@ -76,6 +82,19 @@ def known_in_session(spark: SparkSession, predicate: Predicate, schema: StructTy
     if session_zone_name(spark) in UTC_NAMES:
         return found
     return opaque_where(found, lambda part: _depends_on_zone(part, schema))
+
+
+def known_in_zone(spark: SparkSession, predicate: Predicate, zone: str) -> Predicate:
+    """Return the conjuncts that mean in a zone what they mean in the session now.
+
+    A frame keeps the zone in which it was made, and the server resolves its conditions anew in the
+    session's zone at each action. Constants of times are written in quotes.
+    """
+    parts = predicate.conjuncts()
+    rest = [part for part in parts if "'" not in str(part)]
+    if len(rest) == len(parts) or session_zone_name(spark) == zone:
+        return predicate
+    return reduce(and_, rest) if rest else Predicate.TRUE
 
 
 def sure_predicate(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.connect import functions as sf
 
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
-from optimist.spark.conditions.connect_condition import known_in_session
+from optimist.spark.conditions.connect_condition import known_in_session, known_in_zone
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts, text_has_subquery
 from optimist.spark.conditions.fixed_now import FixedNow
@@ -223,6 +223,18 @@ def test_a_constant_that_a_cast_may_make_null_equals_null(text, is_known):
     schema = StructType((*SCHEMA, StructField("money", DecimalType(10, 2))))
     found = known_in_session(UtcSession(), SentTexts(schema, None, {}).predicate(text), schema)
     assert found.is_exact == is_known
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [("UTC", "at >= '2024-01-01' AND id = 1"), ("America/Los_Angeles", "id = 1")],
+)
+def test_a_frame_of_another_zone_skips_no_files_by_times(zone, expected):
+    schema = StructType((*SCHEMA, StructField("at", PrimitiveType("timestamp"))))
+    given = SentTexts(schema, None, {}).predicate("at >= '2024-01-01' AND id = 1")
+    assert str(known_in_zone(UtcSession(), given, zone)) == expected
+    times = given.conjuncts()[0]
+    assert (known_in_zone(UtcSession(), times, zone) == times) == (zone == "UTC")
 
 
 @pytest.mark.parametrize(
