@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connect_process import kind_of, started, tell
+from connect_process import another_session, kind_of, started, tell
 from named_statements import named_answers
 from optimist.spark import DeltaTable, enable, write
 from read_back import ids
@@ -62,7 +62,7 @@ def tell_leftovers(spark: SparkSession, folder: Path) -> None:
 
 def tell_sessions(spark: SparkSession) -> None:
     """Two clients that make, rename and drop the same names."""
-    other = enable(spark.newSession())
+    other = enable(another_session(spark))
     other.sql("USE names")
     other.sql("CREATE TABLE shared USING delta AS SELECT 1L AS id")
     frame = spark.table("shared")
@@ -75,7 +75,7 @@ def tell_sessions(spark: SparkSession) -> None:
     other.sql("ALTER TABLE shared RENAME TO elsewhere")
     spark.sql("CREATE TABLE shared USING delta AS SELECT 3L AS id")
     tell("shared: renamed", [ids(spark.table("elsewhere")), ids(other.table("shared"))])
-    last = enable(spark.newSession())  # which has not met the format
+    last = enable(another_session(spark))  # which has not met the format
     last.sql("DROP TABLE names.elsewhere")
     tell("shared: dropped", spark.catalog.tableExists("names.elsewhere"))
     for each in (other, last):  # else they ask a server that is gone, when the process ends

@@ -23,7 +23,7 @@ from unittest.mock import patch
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from connect_process import kind_of, started, tell
+from connect_process import another_session, kind_of, started, tell
 from optimist.core.errors import UsageError
 from optimist.spark import enable
 from optimist.spark.commands.catalog import named_tables, server_entries
@@ -97,7 +97,7 @@ _MEANWHILE = {
 
 def tell_drops(spark: SparkSession, folder: Path) -> None:
     """Drop a table right before another client writes to it or replaces it."""
-    other = enable(spark.newSession())
+    other = enable(another_session(spark))
     other.sql("USE shared")
     spark.sql(f"CREATE TABLE source {_MADE}")
     for what in _MEANWHILE:
@@ -263,7 +263,7 @@ def outcome(call: Callable[[], object]) -> str:
 
 def tell_clients(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE TABLE quiet USING delta AS SELECT explode(array(7L, 8L)) AS id")
-    sessions = [enable(spark.newSession()) for _ in range(2)]
+    sessions = [enable(another_session(spark)) for _ in range(2)]
     for session in sessions:
         session.sql("USE shared")
     start = Barrier(len(sessions))

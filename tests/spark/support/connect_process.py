@@ -10,7 +10,7 @@ from pathlib import Path
 
 from optimist.core.errors import OptimistError
 
-__all__ = ["environment", "kind_of", "results_of", "started", "tell"]
+__all__ = ["another_session", "environment", "kind_of", "results_of", "started", "tell"]
 
 _MARK = "RESULT "
 _TOO_BUSY = (
@@ -50,6 +50,14 @@ def results_of(script: Path, folder: Path, *more: str, timeout_s: float = 840) -
     results = dict(json.loads(line.partition(_MARK)[2]) for line in lines)
     assert done.returncode == 0, (results, done.stderr[-3000:])
     return results
+
+
+def another_session(spark):
+    """Return another session of a client's server: before PySpark 4.3 only a builder makes one."""
+    make = getattr(spark, "newSession", None)
+    if make is not None:
+        return make()
+    return type(spark).builder.remote(f"sc://{spark.client._builder.endpoint}").create()
 
 
 def started(start):
