@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.data.column_shape import is_text_dictionary
@@ -22,6 +24,8 @@ _ROWS_AT_ONCE = 1 << 13
 _BYTES_AT_ONCE = 256 << 10
 _SMALL_DICTIONARY = 4 << 10
 """The compressed size of a dictionary that is worth it however short its column is."""
+_READ_AS_NUMBERS = frozenset({"BIT_PACKED", "PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY"})
+"""The encodings from which Arrow reads numbers. After a dictionary, some engines write others."""
 
 
 def stored_by_dictionary(file: pq.ParquetFile) -> list[str]:
@@ -53,6 +57,8 @@ def _has_small_dictionary(chunks: ColumnChunks, group: int, column: int) -> bool
         return False
     if not (chunk.has_dictionary_page and chunk.dictionary_page_offset):
         return False
+    if not _READ_AS_NUMBERS.issuperset(chunk.encodings):
+        return False
     size = chunk.data_page_offset - chunk.dictionary_page_offset
     return bool(0 < size <= max(_SMALL_DICTIONARY, chunk.total_compressed_size // 2))
 
@@ -66,7 +72,7 @@ def with_plain_texts(rows: pa.Table) -> pa.Table:
 
 
 def joined_rows(parts: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.Table:
-    """Return the rows of all parts, each column in one form.
+    """Return the rows of all parts, each column in one form, without texts that no row has.
 
     Args:
         parts: At least one table. They have the same columns, but texts of some may be numbers into
@@ -83,7 +89,12 @@ def joined_rows(parts: Sequence[pa.Table], schema: pa.Schema | None = None) -> p
         return pa.concat_tables(parts)
     found = schema or _chosen_schema(parts, mixed)
     alike = [_as_in(part, found, mixed) for part in parts]
-    return pa.concat_tables(alike).unify_dictionaries()
+    joined = pa.concat_tables(alike).unify_dictionaries()
+    for index in mixed:
+        if is_text_dictionary(found.field(index).type):
+            used = _with_used_texts(joined.column(index))
+            joined = joined.set_column(index, found.field(index), used)
+    return joined
 
 
 def rows_at_once(rows: pa.Table) -> int | None:
@@ -97,6 +108,28 @@ def rows_at_once(rows: pa.Table) -> int | None:
     widest = max(column.nbytes for column in rows.columns) // rows.num_rows + 1
     count = min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // widest)
     return count if count > _ROWS_AT_ONCE // 8 else None
+
+
+def _with_used_texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values without the texts of their one dictionary that no row has.
+
+    Arrow's writer would store those, so that a deleted text stayed in the file. Where rows are
+    null, it would also take one for the least or the greatest text.
+    """
+    if not values.num_chunks:
+        return values
+    texts = values.chunk(0).dictionary
+    is_used = np.zeros(len(texts), np.bool_)
+    for chunk in values.chunks:
+        is_used[chunk.indices.drop_null().to_numpy()] = True
+    if is_used.all():
+        return values
+    kept = texts.filter(pa.array(is_used))
+    numbers = pa.array(np.cumsum(is_used, dtype=np.int32) - 1, pa.int32())
+    return pa.chunked_array(
+        pa.DictionaryArray.from_arrays(pc.take(numbers, chunk.indices), kept)
+        for chunk in values.chunks
+    )
 
 
 def _chosen_schema(parts: Sequence[pa.Table], mixed: Sequence[int]) -> pa.Schema:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +31,28 @@ UNIQUE = pa.array([f"no two are the same, not even {number}" for number in range
 NUMBERS = pa.array(range(len(REPEATED)))
 TABLE = pa.table({"n": NUMBERS, "repeated": REPEATED, "unique": UNIQUE})
 TEXTS = ("repeated", "unique")
+OF_TWO_ENCODINGS = base64.b64decode(
+    """
+    UEFSMRUEFQoVMhXv8p7zCzwVAhUAAAAfiwgAAAAAAAAAY2RgYCgDAKQKJEIFAAAAFQYVBhUuFdSQy9ELTBXIARUAFcgBFR
+    AVABUAEQAAH4sIAAAAAAAAAGM4wQgAwrRliwMAAAAVBhUGFS4V1JDL0QtMFcgBFQAVyAEVEBUAFQARAAAfiwgAAAAAAAAA
+    YzjBCADCtGWLAwAAABUGFaADFfQBFcbKgdMMTBXIARUAFcgBFQ4VABUAEQAAH4sIAAAAAAAAAGtgZElhYGRmYmL0maTSOE
+    nFc4GKp5BGqGhYaCISwc7AwNAAVMnByszMzHRjW+7ibbm3V+TeNsu6va33FjauPQMElBsZGBgaGZuYmplbWBoimEYIpjGC
+    aYJgmiKYZgimOYJpgWBaIpgAC0Lan9AAAAAVBhWgAxX0ARWXt4bBDUwVyAEVABXIARUOFQAVABEAAB+LCAAAAAAAAABrYG
+    RJYWBkZmJi9Jmk0jhJxXOBiqeQRqhoWGgiEsHOwMDQAFTJwcrMzMx0Y1vu4m25t1fk3jbLur2t9xY2rj0DBJQbGxgYGhmb
+    mJqZW1gaIphGCKYxgmmCYJoimGYIpjmCaYFgWiKYAKWSZAnQAAAAGUECAgICGUgBdgF2BHcyMDAEdzMwMBlIAXYBdgR3Mj
+    k5BHczOTkVAhlGAAAAAAAZTBZgFWoWAAAWygEVahbIAQAWtAIVtAIWkAMAFugEFbQCFtgEABlGyAHIAaAGoAYAFQIZLEgM
+    c3Bhcmtfc2NoZW1hFQIAFQwlABgBdCUATBwAAAAWoAYZHBkcJgAcFQwZNQAQDhkYAXQVBBagBhb0CBaUByZgJggcNgAoBH
+    czOTkYAXYAGTwVBBUAFQIAFQYVEBUEABUGFQ4VBAA8FtAPAAAW+gcVYhacBxVeABb0CBagBiYIFpQHFAAAGSwYGG9yZy5h
+    cGFjaGUuc3BhcmsudmVyc2lvbhgFNC4zLjAAGClvcmcuYXBhY2hlLnNwYXJrLnNxbC5wYXJxdWV0LnJvdy5tZXRhZGF0YR
+    hYeyJ0eXBlIjoic3RydWN0IiwiZmllbGRzIjpbeyJuYW1lIjoidCIsInR5cGUiOiJzdHJpbmciLCJudWxsYWJsZSI6ZmFs
+    c2UsIm1ldGFkYXRhIjp7fX1dfQAYSnBhcnF1ZXQtbXIgdmVyc2lvbiAxLjE3LjAgKGJ1aWxkIGZhYzBjNzQ2NTMyZTEzM2
+    JlYjkyOGE3ZjZhN2U1N2I1MTBiNDc3YTEpGRwcAAAAhgEAAFBBUjE=
+    """
+)
+"""A file of Spark with `parquet.writer.version` v2.
+
+It has 200 times `v` by a dictionary, then w200 to w399 as DELTA_BYTE_ARRAY.
+"""
 
 
 def test_only_texts_whose_dictionary_is_small_are_read_as_numbers():
@@ -36,6 +61,16 @@ def test_only_texts_whose_dictionary_is_small_are_read_as_numbers():
     inside = pa.table({"s": pa.StructArray.from_arrays([REPEATED], ["repeated"]), "s.x": REPEATED})
     assert stored_by_dictionary(_file(inside)) == ["s.x"]
     assert stored_by_dictionary(_file(pa.table({"b": REPEATED.cast(pa.binary())}))) == []
+
+
+def test_texts_in_an_encoding_that_arrow_reads_only_as_such_are_read_as_such(tmp_path):
+    path = tmp_path / "f.parquet"
+    path.write_bytes(OF_TWO_ENCODINGS)
+    assert stored_by_dictionary(pq.ParquetFile(path)) == []
+    schema = StructType((StructField("t", PrimitiveType("string")),))
+    layout = RowLayout(schema, keeps_dictionaries=True)
+    found = pa.Table.from_batches(read_batches(FilePart(str(path)), layout))
+    assert found["t"].to_pylist() == ["v"] * 200 + [f"w{number}" for number in range(200, 400)]
 
 
 @pytest.mark.parametrize("batch_rows", [7, 1000, 1 << 20])
@@ -67,6 +102,36 @@ def test_values_that_do_not_repeat_are_written_as_texts():
     found = joined_rows([_in_form(TABLE, "numbers")])
     assert found.schema.field("unique").type == pa.string()
     assert is_text_dictionary(found.schema.field("repeated").type)
+
+
+@pytest.mark.parametrize("numbers", [[], [None], [None, 1], [3, 1, None], [0, 1, 2, 3], [1, 1]])
+def test_joined_rows_have_a_dictionary_of_their_own_texts(numbers):
+    texts = pa.array(["a", "b", "c", "d"])
+    values = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), texts)
+    rows = pa.table({"t": pa.chunked_array([values, values[:1]])})
+    found = joined_rows([rows], rows.schema)
+    assert found["t"].to_pylist() == rows["t"].to_pylist()
+    assert {*found["t"].chunk(0).dictionary.to_pylist()} == {*rows["t"].to_pylist()} - {None}
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "UPDATE", "REORG"])
+def test_a_text_that_no_row_has_any_more_is_in_no_new_file(tmp_path, operation):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    vectors = {"delta.enableDeletionVectors": "true"} if operation == "REORG" else {}
+    log.create([("n", "bigint"), ("t", "string")], properties=vectors)
+    texts = ["Deleted" if number == 7 else "a" if number % 2 else None for number in range(1000)]
+    log.append(pa.table({"n": range(1000), "t": texts}))
+    if operation == "DELETE":
+        log.delete("n = 7")
+    elif operation == "UPDATE":
+        log.update(set={"t": "'b'"}, predicate="n = 7")
+    else:
+        log.delete("n = 7")
+        log.purge()
+    [file] = log.files().to_pylist()
+    stats = json.loads(file["stats"])
+    assert (stats["minValues"]["t"], stats["nullCount"]["t"]) == ("a", 500)
+    assert b"Deleted" not in Path(log.table_path, file["path"]).read_bytes()
 
 
 def test_arrow_encodes_few_rows_at_a_time_where_a_row_is_wide():
