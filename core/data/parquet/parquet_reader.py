@@ -31,7 +31,7 @@ from optimist.core.data.column_shape import (
 )
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.leaf_columns import leaf_columns
-from optimist.core.data.parquet.text_dictionaries import stored_by_dictionary
+from optimist.core.data.parquet.text_dictionaries import in_plain_pieces, stored_by_dictionary
 from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage.data_paths import DataPaths
@@ -307,9 +307,10 @@ def _raw_batches(
     """Yield batches of those columns, each with the position of its first row in the file."""
     for start, groups, size in _runs(file.metadata, _row_groups(file.metadata, part)):
         threaded = size >= _WORTH_THREADS
-        for rows in _read_groups(file, groups, names, batch_rows, use_threads=threaded):
-            yield start, rows
-            start += rows.num_rows
+        for batch in _read_groups(file, groups, names, batch_rows, use_threads=threaded):
+            for rows in in_plain_pieces(batch):
+                yield start, rows
+                start += rows.num_rows
 
 
 def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int], int]]:

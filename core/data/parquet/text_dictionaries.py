@@ -7,7 +7,7 @@ numbers takes a fraction of the time and memory, and the new files hold the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,21 @@ import pyarrow.parquet as pq
 from optimist.core.data.column_shape import is_text_dictionary
 from optimist.core.values.column_chunks import ColumnChunks
 
-__all__ = ["joined_rows", "rows_at_once", "stored_by_dictionary", "with_plain_texts"]
+__all__ = [
+    "in_plain_pieces",
+    "joined_rows",
+    "rows_at_once",
+    "stored_by_dictionary",
+    "with_plain_texts",
+]
 
 _TEXT = pa.string()
 _ROWS_AT_ONCE = 1 << 13
 _BYTES_AT_ONCE = 256 << 10
 _SMALL_DICTIONARY = 4 << 10
 """The compressed size of a dictionary that is worth it however short its column is."""
+_MOST_PLAIN_BYTES = 1 << 30
+"""The most bytes of texts as such. An array of Arrow holds less than 2 GiB."""
 _READ_AS_NUMBERS = frozenset({"BIT_PACKED", "PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY"})
 """The encodings from which Arrow reads numbers. After a dictionary, some engines write others."""
 
@@ -69,6 +77,19 @@ def with_plain_texts(rows: pa.Table) -> pa.Table:
         if is_text_dictionary(field.type):
             rows = rows.set_column(index, field.with_type(_TEXT), _plain(rows.column(index)))
     return rows
+
+
+def in_plain_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in pieces whose texts, each as such, fit into arrays of Arrow."""
+    longest = 1
+    for values in rows.columns:
+        if is_text_dictionary(values.type):
+            texts = values.dictionary
+            if texts.nbytes * len(values) > _MOST_PLAIN_BYTES:
+                longest = max(longest, pc.max(pc.binary_length(texts)).as_py())
+    size = max(1, _MOST_PLAIN_BYTES // longest)
+    for start in range(0, rows.num_rows, size):
+        yield rows.slice(start, size)
 
 
 def joined_rows(parts: Sequence[pa.Table], schema: pa.Schema | None = None) -> pa.Table:

@@ -15,6 +15,7 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.data.column_shape import is_text_dictionary
 from optimist.core.data.file_parts import FilePart
+from optimist.core.data.parquet import text_dictionaries
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.parquet.text_dictionaries import (
     joined_rows,
@@ -22,7 +23,7 @@ from optimist.core.data.parquet.text_dictionaries import (
     stored_by_dictionary,
     with_plain_texts,
 )
-from optimist.core.local import row_writer
+from optimist.core.local import row_writer, update
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 ODD = ["", " ", None, "a", "A", "é", "e\u0301", "\U0001f600", "a\x00b", "z" * 300]
@@ -171,6 +172,17 @@ def test_files_of_several_forms_are_written_again_by_several_writers(
     assert log.files().num_rows == 2
 
 
+def test_an_update_reads_few_rows_at_a_time_where_long_texts_repeat(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_dictionaries, "_MOST_PLAIN_BYTES", 1 << 14)
+    monkeypatch.setattr(update, "with_plain_texts", _with_short_arrays)
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(TABLE)
+    log.update(set={"n": "n + 1"})
+    log.update(set={"n": "n + 1"}, predicate="n > 100")
+    expected = TABLE["repeated"].to_pylist()
+    assert [row["repeated"] for row in _sorted(log.to_arrow().to_pylist())] == expected
+
+
 def test_texts_with_a_declared_length_are_checked_where_rows_are_written_again(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "t"))
     log.create([("n", "bigint"), ("t", "char(3)")])
@@ -181,6 +193,12 @@ def test_texts_with_a_declared_length_are_checked_where_rows_are_written_again(t
         {"n": 3, "t": "b  "},
         {"n": 4, "t": "a  "},
     ]
+
+
+def _with_short_arrays(rows: pa.Table) -> pa.Table:
+    found = with_plain_texts(rows)
+    assert all(chunk.nbytes <= 1 << 15 for chunk in found["repeated"].chunks)
+    return found
 
 
 def _file(rows: pa.Table, **settings: object) -> pq.ParquetFile:
