@@ -125,10 +125,11 @@ class SeveralSteps:
         Returns:
             The commit; None where there is no step.
         """
-        self._ensure_open()
+        is_ours = False
         try:
             with self._staging:  # a step of another thread is in the commit, or is refused
-                self._is_closed = True
+                self._ensure_open()
+                is_ours = self._is_closed = True
                 steps = self._staged.steps
             if not steps:
                 return None
@@ -141,11 +142,11 @@ class SeveralSteps:
                 txn.register_post_commit_hook(hook)
             return txn.commit(folded_actions(steps), whole_operation(steps, user_metadata), tags)
         except BaseException:
-            if self._committer.outcome is CommitOutcome.NOT_COMMITTED:
+            if is_ours and self._committer.outcome is CommitOutcome.NOT_COMMITTED:
                 self.give_up()
             raise
         finally:
-            if self._committer.outcome is CommitOutcome.COMMITTED:
+            if is_ours and self._committer.outcome is CommitOutcome.COMMITTED:
                 self._release_files()
 
     def give_up(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
-from threading import Event
+from contextlib import ExitStack, suppress
+from threading import Barrier, BrokenBarrierError, Event
 
 import deltalake
 import pyarrow as pa
@@ -401,6 +401,30 @@ def test_a_step_of_another_thread_is_in_the_commit_or_refused(tmp_path, monkeypa
         has_ended.set()
         is_told = step.exception(timeout=60) is None
     assert ids_of(log) == ([1, 2] if is_told else [1])
+
+
+def test_of_two_threads_that_commit_one_block_at_once_one_does(tmp_path, monkeypatch):
+    log, ensure_open, meet = table(tmp_path / "t", 1), SeveralSteps._ensure_open, Barrier(2)
+
+    def look_together(block):
+        ensure_open(block)
+        with suppress(BrokenBarrierError):
+            meet.wait(timeout=0.5)
+
+    def try_commit(block):
+        try:
+            return block.commit_steps().version
+        except UsageError as error:
+            return error.kind
+
+    txn = ExitStack().enter_context(log.transaction())
+    txn.append(rows(2))
+    monkeypatch.setattr(SeveralSteps, "_ensure_open", look_together)
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(try_commit, [txn._open_txn] * 2))
+    assert done.count(1) == 1
+    assert [each.version for each in log.history()] == [1, 0]
+    assert ids_of(log) == [1, 2]
 
 
 def test_rows_of_a_table_that_only_takes_appends_stay_whatever_the_block_unsets(tmp_path):
