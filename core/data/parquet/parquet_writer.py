@@ -30,7 +30,7 @@ from optimist.core.data.parquet.parquet_format import (
     wanted_codec,
 )
 from optimist.core.data.parquet.partitioned_rows import rows_by_partition
-from optimist.core.data.parquet.text_dictionaries import joined_rows, rows_at_once
+from optimist.core.data.parquet.text_dictionaries import joined_rows, rows_at_once, with_texts_of
 from optimist.core.data.partition_values import (
     partition_directory,
     partition_schema,
@@ -373,6 +373,8 @@ class _OpenFile:
         while rows.num_rows:
             part = rows.slice(0, ROW_GROUP_ROWS - self._kept_rows)
             rows = rows.slice(part.num_rows)
+            if self._schema is not None:
+                part = with_texts_of(self._schema, part)
             self._kept.append(part)
             self.num_rows += part.num_rows
             self._kept_rows += part.num_rows

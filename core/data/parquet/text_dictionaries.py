@@ -23,6 +23,7 @@ __all__ = [
     "rows_at_once",
     "stored_by_dictionary",
     "with_plain_texts",
+    "with_texts_of",
 ]
 
 _TEXT = pa.string()
@@ -73,8 +74,16 @@ def _has_small_dictionary(chunks: ColumnChunks, group: int, column: int) -> bool
 
 def with_plain_texts(rows: pa.Table) -> pa.Table:
     """Return rows in which each text is there itself."""
+    return with_texts_of(None, rows)
+
+
+def with_texts_of(schema: pa.Schema | None, rows: pa.Table) -> pa.Table:
+    """Return rows in which each text is there itself, unless it is a number in the schema, too.
+
+    Their size in memory is then the size with which they are written.
+    """
     for index, field in enumerate(rows.schema):
-        if is_text_dictionary(field.type):
+        if is_text_dictionary(field.type) and (schema is None or field.type != schema.types[index]):
             rows = rows.set_column(index, field.with_type(_TEXT), _plain(rows.column(index)))
     return rows
 

@@ -23,7 +23,7 @@ from optimist.core.data.parquet.text_dictionaries import (
     stored_by_dictionary,
     with_plain_texts,
 )
-from optimist.core.local import row_writer, update
+from optimist.core.local import row_writer, target, update
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 ODD = ["", " ", None, "a", "A", "é", "e\u0301", "\U0001f600", "a\x00b", "z" * 300]
@@ -181,6 +181,20 @@ def test_an_update_reads_few_rows_at_a_time_where_long_texts_repeat(tmp_path, mo
     log.update(set={"n": "n + 1"}, predicate="n > 100")
     expected = TABLE["repeated"].to_pylist()
     assert [row["repeated"] for row in _sorted(log.to_arrow().to_pylist())] == expected
+
+
+def test_row_groups_stay_small_where_long_texts_repeat_in_a_later_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_writer, "_GROUP_BYTES", 1 << 17)
+    monkeypatch.setattr(target, "_BATCH_ROWS", 1000)
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"n": NUMBERS, "t": UNIQUE}))
+    log.append(pa.table({"n": range(10_000), "t": ["x" * 1000, "y" * 1000] * 5000}))
+    log.delete("n = 1")
+    [file] = log.files().to_pylist()
+    footer = pq.read_metadata(Path(log.table_path, file["path"]))
+    sizes = [footer.row_group(at).total_byte_size for at in range(footer.num_row_groups)]
+    assert max(sizes) < 2 << 20
+    assert log.count("t >= 'x'") == 9999
 
 
 def test_texts_with_a_declared_length_are_checked_where_rows_are_written_again(tmp_path):
