@@ -89,11 +89,17 @@ def with_texts_of(schema: pa.Schema | None, rows: pa.Table) -> pa.Table:
 
 
 def in_plain_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in pieces whose texts, each as such, fit into arrays of Arrow."""
+    """Yield the rows in pieces whose texts, each as such, fit into arrays of Arrow.
+
+    Raises:
+        pa.ArrowInvalid: A number has no text, as in a damaged file.
+    """
     longest = 1
     for values in rows.columns:
         if is_text_dictionary(values.type):
             texts = values.dictionary
+            if (pc.max(values.indices).as_py() or 0) >= max(1, len(texts)):
+                raise pa.ArrowInvalid("a text is a number that its dictionary does not have")
             if texts.nbytes * len(values) > _MOST_PLAIN_BYTES:
                 longest = max(longest, pc.max(pc.binary_length(texts)).as_py())
     size = max(1, _MOST_PLAIN_BYTES // longest)

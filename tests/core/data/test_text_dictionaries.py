@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from optimist.core.data.parquet.text_dictionaries import (
     stored_by_dictionary,
     with_plain_texts,
 )
+from optimist.core.errors import TableError
 from optimist.core.local import row_writer, target, update
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
@@ -72,6 +74,17 @@ def test_texts_in_an_encoding_that_arrow_reads_only_as_such_are_read_as_such(tmp
     layout = RowLayout(schema, keeps_dictionaries=True)
     found = pa.Table.from_batches(read_batches(FilePart(str(path)), layout))
     assert found["t"].to_pylist() == ["v"] * 200 + [f"w{number}" for number in range(200, 400)]
+
+
+def test_a_number_beyond_its_dictionary_is_refused(tmp_path):
+    path = tmp_path / "f.parquet"
+    settings = {"compression": "none", "write_statistics": False, "store_schema": False}
+    pq.write_table(pa.table({"t": ["first", "other", "third"] * 9}), path, **settings)
+    path.write_bytes(path.read_bytes().replace(b"other", b"first"))  # Arrow keeps one of the two
+    layout = RowLayout(StructType((StructField("t", PrimitiveType("string")),)))
+    with pytest.raises(TableError) as caught:
+        list(read_batches(FilePart(str(path)), replace(layout, keeps_dictionaries=True)))
+    assert caught.value.kind == "OPTIMIST_UNREADABLE_DATA_FILE"
 
 
 @pytest.mark.parametrize("batch_rows", [7, 1000, 1 << 20])
