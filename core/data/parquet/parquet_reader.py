@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,11 @@ from optimist.core.data.column_shape import (
 )
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet.leaf_columns import leaf_columns
-from optimist.core.data.parquet.text_dictionaries import in_plain_pieces, stored_by_dictionary
+from optimist.core.data.parquet.text_dictionaries import (
+    StoredDictionaries,
+    UnfitDictionaryError,
+    in_plain_pieces,
+)
 from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage.data_paths import DataPaths
@@ -73,8 +77,8 @@ class RowLayout:
         data_paths: The rules for paths of deletion vectors' files. None if no data file has a
             vector.
         by_id: Whether columns are found in files by their ids, not by their physical names.
-        keeps_dictionaries: Whether columns of texts come as numbers into a dictionary where the
-            file stores them so, for rows that go into another file.
+        keeps_dictionaries: Whether columns of texts come as numbers into a dictionary where a file
+            of this machine stores them so, for rows that go into another file.
         arrow_schema: The schema of the batches, with all texts as such.
     """
 
@@ -114,71 +118,96 @@ def read_located_batches(
     part: FilePart, layout: RowLayout
 ) -> Iterator[tuple[pa.RecordBatch, Positions]]:
     """Yield batches like `read_batches`, each with a function for its rows' positions."""
-    constants = _constant_columns(part, layout)
-    deleted = _read_vector(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
     is_local = isinstance(filesystem, fs.LocalFileSystem)
-    done = 0  # rows of the file, up to the last one that was returned
+    constants, deleted = _constant_columns(part, layout), _read_vector(part, layout)
+    reading = _Reading(part, layout, constants, deleted, is_local)
+    plain = replace(reading, layout=replace(layout, keeps_dictionaries=False))
+    done = 0  # the position behind the last row that was returned
     with _translating_errors(part.path):
-        try:
-            with _open(filesystem, path, part.path) as source:
-                for start, rows, found in _located_batches(
-                    source, part, layout, constants, deleted, is_local=is_local
-                ):
-                    yield from found
-                    done = start + rows
-                return
-        except UNREADABLE as error:
-            if not may_be_cut(filesystem, error):
-                raise
+        for each in (reading, plain) if layout.keeps_dictionaries else (plain,):
+            try:
+                with _open(filesystem, path, part.path) as source:
+                    for end, found in _located_batches(source, each, done):
+                        yield from found
+                        done = end
+                    return
+            except UnfitDictionaryError:
+                continue
+            except UNREADABLE as error:
+                if not may_be_cut(filesystem, error):
+                    raise
+                break
         with whole_copy(part.path, layout.access) as copy:
-            for start, _, found in _located_batches(
-                copy, part, layout, constants, deleted, is_local=True
-            ):
-                if start >= done:
-                    yield from found
+            for _, found in _located_batches(copy, plain, done):
+                yield from found
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a file, or a part of it, is read.
+
+    Attributes:
+        part: The file.
+        layout: The columns.
+        constants: The values of partition columns.
+        deleted: The positions that the deletion vector has; None without one.
+        is_local: Whether the file is on a disk of this machine.
+    """
+
+    part: FilePart
+    layout: RowLayout
+    constants: dict[str, pa.Scalar]
+    deleted: BitMap64 | None
+    is_local: bool
 
 
 def _located_batches(
-    source: Any,
-    part: FilePart,
-    layout: RowLayout,
-    constants: dict[str, pa.Scalar],
-    deleted: BitMap64 | None,
-    *,
-    is_local: bool,
-) -> Iterator[tuple[int, int, list[tuple[pa.RecordBatch, Positions]]]]:
-    """Yield the batches of an open file, each with its first row's position and row count.
+    source: pa.NativeFile, reading: _Reading, first: int
+) -> Iterator[tuple[int, list[tuple[pa.RecordBatch, Positions]]]]:
+    """Yield the batches of an open file from a row on, each with the position behind its rows.
 
-    The batches are the same whenever the same file is read. The list is empty if no row of a batch
-    is left, or else has one item.
+    The list is empty if no row of a batch is left, or else has one item.
+
+    Raises:
+        UnfitDictionaryError: Texts of the next rows can't come as numbers.
     """
-    file = _open_parquet(source, layout, is_local=is_local)
-    columns = _Columns.of(file, part, layout, constants)
+    part, layout, deleted = reading.part, reading.layout, reading.deleted
+    file, dictionaries = _open_parquet(source, layout, is_local=reading.is_local)
+    columns = _Columns.of(file, part, layout, reading.constants)
     legacy = LegacyCalendar.of(file.metadata.metadata)
     if deleted is not None:
         ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
-    for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
+    names, batch_rows = columns.stored_names, layout.batch_rows
+    for found, read in _raw_batches(file, dictionaries, part, names, batch_rows):
+        start, rows = max(found, first), read.slice(max(0, first - found))
+        num_rows = rows.num_rows
+        if not num_rows:
+            continue
         if legacy is not None:
             legacy.ensure_not_met(rows, part.path)
         batch = columns.batch(rows, start)
-        num_rows = batch.num_rows
         mask = None if deleted is None else _live_mask(deleted, start, num_rows)
         kept = batch if mask is None else batch.filter(mask)
         located = (kept, partial(_live_positions, start, num_rows, mask))
-        yield start, num_rows, [located] if kept.num_rows else []
+        yield start + num_rows, [located] if kept.num_rows else []
 
 
-def _open_parquet(source: Any, layout: RowLayout, *, is_local: bool) -> pq.ParquetFile:
-    """Open a file, with a dictionary for each column that is wanted and stored so."""
+def _open_parquet(
+    source: pa.NativeFile, layout: RowLayout, *, is_local: bool
+) -> tuple[pq.ParquetFile, StoredDictionaries | None]:
+    """Open a file, and return it with the dictionaries by which texts are read, if any are."""
     # INT96 in nanoseconds would end in 2262. Buffering ahead merges many requests into few, but to
     # wait for the threads that do it takes longer than to read a file of this machine.
     settings = {"coerce_int96_timestamp_unit": "us", "pre_buffer": not is_local}
     file = pq.ParquetFile(source, **settings)
-    texts = stored_by_dictionary(file) if layout.keeps_dictionaries else ()
-    if not texts:
-        return file
-    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=texts, **settings)
+    if not (layout.keeps_dictionaries and is_local):  # to look at each would be a request
+        return file, None
+    stored = StoredDictionaries.of(file, source)
+    if not stored.counts:
+        return file, None
+    names = list(stored.counts)
+    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=names, **settings), stored
 
 
 def _read_vector(part: FilePart, layout: RowLayout) -> BitMap64 | None:
@@ -302,12 +331,18 @@ def _first_byte(chunks: ColumnChunks, number: int) -> int:
 
 
 def _raw_batches(
-    file: pq.ParquetFile, part: FilePart, names: list[str], batch_rows: int
+    file: pq.ParquetFile,
+    dictionaries: StoredDictionaries | None,
+    part: FilePart,
+    names: list[str],
+    batch_rows: int,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield batches of those columns, each with the position of its first row in the file."""
     for start, groups, size in _runs(file.metadata, _row_groups(file.metadata, part)):
         threaded = size >= _WORTH_THREADS
         for batch in _read_groups(file, groups, names, batch_rows, use_threads=threaded):
+            if dictionaries is not None:
+                dictionaries.ensure_fit(batch, start)
             for rows in in_plain_pieces(batch):
                 yield start, rows
                 start += rows.num_rows

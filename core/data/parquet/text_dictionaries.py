@@ -7,7 +7,10 @@ numbers takes a fraction of the time and memory, and the new files hold the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +19,14 @@ import pyarrow.parquet as pq
 
 from optimist.core.data.column_shape import is_text_dictionary
 from optimist.core.values.column_chunks import ColumnChunks
+from optimist.core.values.thrift_values import read_struct
 
 __all__ = [
+    "StoredDictionaries",
+    "UnfitDictionaryError",
     "in_plain_pieces",
     "joined_rows",
     "rows_at_once",
-    "stored_by_dictionary",
     "with_plain_texts",
     "with_texts_of",
 ]
@@ -33,43 +38,96 @@ _SMALL_DICTIONARY = 4 << 10
 """The compressed size of a dictionary that is worth it however short its column is."""
 _MOST_PLAIN_BYTES = 1 << 30
 """The most bytes of texts as such. An array of Arrow holds less than 2 GiB."""
+_HEADER_BYTES = 256
+"""More bytes than the header of a dictionary's page has."""
+_DICTIONARY_HEADER, _NUM_VALUES = 7, 1
+"""The numbers of fields in Parquet's `parquet.thrift`."""
 _READ_AS_NUMBERS = frozenset({"BIT_PACKED", "PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY"})
 """The encodings from which Arrow reads numbers. After a dictionary, some engines write others."""
 
 
-def stored_by_dictionary(file: pq.ParquetFile) -> list[str]:
-    """Return the columns of texts, not in structs, whose dictionaries are small beside their rows.
+class UnfitDictionaryError(Exception):
+    """Texts can't be read as numbers: their dictionary has a text twice, or lacks some texts."""
 
-    Only the footer is looked at. If it is wrong, or a part of a column has no dictionary, Arrow
-    still reads the right values.
+
+@dataclass(frozen=True, slots=True)
+class StoredDictionaries:
+    """The columns of one file that store all their texts by small dictionaries.
+
+    Attributes:
+        counts: For each column that can be read as numbers, how many texts the dictionary of each
+            row group has.
+        ends: The position behind the last row of each row group.
     """
-    metadata, schema = file.metadata, file.schema
-    chunks = ColumnChunks(metadata)
-    indices = {schema.column(index).path: index for index in range(len(schema))}
-    return [
-        field.name
-        for field in file.schema_arrow
-        if field.type == _TEXT
-        and file.schema_arrow.names.count(field.name) == 1
-        and field.name in indices
-        and all(
-            _has_small_dictionary(chunks, group, indices[field.name])
-            for group in range(metadata.num_row_groups)
-        )
-    ]
+
+    counts: Mapping[str, Sequence[int]]
+    ends: Sequence[int]
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile, source: pa.NativeFile) -> StoredDictionaries:
+        """Return the columns of texts, not in structs, whose dictionaries are small.
+
+        Only the footer and the first bytes of the dictionaries are looked at.
+
+        Args:
+            file: The file, open with any settings.
+            source: Its bytes.
+        """
+        metadata, schema = file.metadata, file.schema
+        groups = range(metadata.num_row_groups)
+        chunks = ColumnChunks(metadata)
+        indices = {schema.column(index).path: index for index in range(len(schema))}
+        counts: dict[str, list[int]] = {}
+        for field in file.schema_arrow:
+            is_one = file.schema_arrow.names.count(field.name) == 1 and field.name in indices
+            if field.type == _TEXT and is_one:
+                column = indices[field.name]
+                found = [_count_texts(chunks, group, column, source) for group in groups]
+                if all(found):
+                    counts[field.name] = found
+        ends = accumulate(metadata.row_group(group).num_rows for group in groups)
+        return cls(counts, list(ends))
+
+    def ensure_fit(self, rows: pa.RecordBatch, start: int) -> None:
+        """Check that the dictionaries of a batch are those of the file.
+
+        Arrow keeps one of two texts that are the same, and does not change the numbers. If some
+        texts of a row group are stored as such, it adds them to the dictionary, at a high cost.
+
+        Args:
+            rows: A batch, as Arrow has read it.
+            start: The position of its first row in the file.
+
+        Raises:
+            UnfitDictionaryError: One of them is not.
+        """
+        group = bisect_right(self.ends, start)
+        for name, values in zip(rows.schema.names, rows.columns, strict=True):
+            if not is_text_dictionary(values.type) or values.null_count == len(values):
+                continue
+            counts = self.counts.get(name)
+            if counts is None or len(values.dictionary) != counts[group]:
+                raise UnfitDictionaryError
 
 
-def _has_small_dictionary(chunks: ColumnChunks, group: int, column: int) -> bool:
+def _count_texts(chunks: ColumnChunks, group: int, column: int, source: pa.NativeFile) -> int:
+    """Return how many texts the dictionary of a chunk has, or 0 if its texts are read as such."""
     try:
         chunk = chunks.chunk(group, column)
     except OSError:
-        return False
+        return 0
     if not (chunk.has_dictionary_page and chunk.dictionary_page_offset):
-        return False
+        return 0
     if not _READ_AS_NUMBERS.issuperset(chunk.encodings):
-        return False
+        return 0
     size = chunk.data_page_offset - chunk.dictionary_page_offset
-    return bool(0 < size <= max(_SMALL_DICTIONARY, chunk.total_compressed_size // 2))
+    if not 0 < size <= max(_SMALL_DICTIONARY, chunk.total_compressed_size // 2):
+        return 0
+    try:
+        header, _ = read_struct(source.read_at(_HEADER_BYTES, chunk.dictionary_page_offset))
+        return int(header[_DICTIONARY_HEADER][1][_NUM_VALUES][1])
+    except (LookupError, TypeError, ValueError):
+        return 0
 
 
 def with_plain_texts(rows: pa.Table) -> pa.Table:

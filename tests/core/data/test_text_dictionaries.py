@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet import text_dictionaries
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.parquet.text_dictionaries import (
+    StoredDictionaries,
+    in_plain_pieces,
     joined_rows,
     rows_at_once,
-    stored_by_dictionary,
     with_plain_texts,
 )
-from optimist.core.errors import TableError
 from optimist.core.local import row_writer, target, update
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
@@ -59,32 +58,43 @@ It has 200 times `v` by a dictionary, then w200 to w399 as DELTA_BYTE_ARRAY.
 
 
 def test_only_texts_whose_dictionary_is_small_are_read_as_numbers():
-    assert stored_by_dictionary(_file(TABLE)) == ["repeated"]
-    assert stored_by_dictionary(_file(TABLE, use_dictionary=False)) == []
+    assert _stored_by_dictionary(TABLE) == {"repeated": [len(ODD) - 1]}
+    assert _stored_by_dictionary(TABLE, use_dictionary=False) == {}
     inside = pa.table({"s": pa.StructArray.from_arrays([REPEATED], ["repeated"]), "s.x": REPEATED})
-    assert stored_by_dictionary(_file(inside)) == ["s.x"]
-    assert stored_by_dictionary(_file(pa.table({"b": REPEATED.cast(pa.binary())}))) == []
+    assert list(_stored_by_dictionary(inside)) == ["s.x"]
+    assert _stored_by_dictionary(pa.table({"b": REPEATED.cast(pa.binary())})) == {}
 
 
 def test_texts_in_an_encoding_that_arrow_reads_only_as_such_are_read_as_such(tmp_path):
     path = tmp_path / "f.parquet"
     path.write_bytes(OF_TWO_ENCODINGS)
-    assert stored_by_dictionary(pq.ParquetFile(path)) == []
+    assert _counts_in(pa.py_buffer(OF_TWO_ENCODINGS)) == {}
     schema = StructType((StructField("t", PrimitiveType("string")),))
     layout = RowLayout(schema, keeps_dictionaries=True)
     found = pa.Table.from_batches(read_batches(FilePart(str(path)), layout))
     assert found["t"].to_pylist() == ["v"] * 200 + [f"w{number}" for number in range(200, 400)]
 
 
-def test_a_number_beyond_its_dictionary_is_refused(tmp_path):
+@pytest.mark.parametrize("batch_rows", [4, 1000])
+def test_a_text_that_a_dictionary_has_twice_is_read_as_such(tmp_path, batch_rows):
     path = tmp_path / "f.parquet"
     settings = {"compression": "none", "write_statistics": False, "store_schema": False}
-    pq.write_table(pa.table({"t": ["first", "other", "third"] * 9}), path, **settings)
+    rows = ["first", "third"] * 5 + ["first", "other", "last!"] * 9
+    pq.write_table(pa.table({"t": rows}), path, row_group_size=10, **settings)
     path.write_bytes(path.read_bytes().replace(b"other", b"first"))  # Arrow keeps one of the two
     layout = RowLayout(StructType((StructField("t", PrimitiveType("string")),)))
-    with pytest.raises(TableError) as caught:
-        list(read_batches(FilePart(str(path)), replace(layout, keeps_dictionaries=True)))
-    assert caught.value.kind == "OPTIMIST_UNREADABLE_DATA_FILE"
+    layout = replace(layout, batch_rows=batch_rows, keeps_dictionaries=True)
+    found = [pa.Table.from_batches([each]) for each in read_batches(FilePart(str(path)), layout)]
+    forms = [is_text_dictionary(each.schema.field("t").type) for each in found]
+    assert (forms[0], forms[-1]) == (True, False)
+    texts = with_plain_texts(joined_rows(found))["t"].to_pylist()
+    assert texts == [text.replace("other", "first") for text in rows]
+
+
+def test_a_number_beyond_its_dictionary_is_refused():
+    beyond = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), ["a"], safe=False)
+    with pytest.raises(pa.ArrowInvalid):
+        list(in_plain_pieces(pa.record_batch({"t": beyond})))
 
 
 @pytest.mark.parametrize("batch_rows", [7, 1000, 1 << 20])
@@ -98,6 +108,20 @@ def test_rows_read_with_dictionaries_are_the_rows(tmp_path, batch_rows, limit):
     found = [pa.Table.from_batches([batch]) for batch in read_batches(FilePart(path), layout)]
     assert with_plain_texts(joined_rows(found)).combine_chunks() == TABLE
     assert {is_text_dictionary(each.schema.field("repeated").type) for each in found} == {True}
+
+
+@pytest.mark.parametrize("batch_rows", [7, 1000, 1 << 20])
+def test_texts_beyond_a_full_dictionary_are_read_as_such(tmp_path, batch_rows):
+    path = tmp_path / "f.parquet"
+    texts = ["repeated"] * 4000 + [f"text {number}" for number in range(4000)]
+    settings = {"dictionary_pagesize_limit": 500, "write_batch_size": 10}
+    pq.write_table(pa.table({"t": texts}), path, **settings)
+    layout = RowLayout(StructType((StructField("t", PrimitiveType("string")),)))
+    layout = replace(layout, batch_rows=batch_rows, keeps_dictionaries=True)
+    assert list(_counts_in(pa.py_buffer(path.read_bytes()))) == ["t"]
+    found = [pa.Table.from_batches([each]) for each in read_batches(FilePart(str(path)), layout)]
+    assert not is_text_dictionary(found[-1].schema.field("t").type)
+    assert with_plain_texts(joined_rows(found))["t"].to_pylist() == texts
 
 
 @pytest.mark.parametrize(
@@ -228,10 +252,15 @@ def _with_short_arrays(rows: pa.Table) -> pa.Table:
     return found
 
 
-def _file(rows: pa.Table, **settings: object) -> pq.ParquetFile:
-    sink = io.BytesIO()
+def _stored_by_dictionary(rows: pa.Table, **settings: object) -> Mapping[str, Sequence[int]]:
+    sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, **settings)
-    return pq.ParquetFile(sink)
+    return _counts_in(sink.getvalue())
+
+
+def _counts_in(data: pa.Buffer) -> Mapping[str, Sequence[int]]:
+    source = pa.BufferReader(data)
+    return StoredDictionaries.of(pq.ParquetFile(source), source).counts
 
 
 def _with_type(schema: pa.Schema, chosen: pa.DataType) -> pa.Schema:
