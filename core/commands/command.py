@@ -22,6 +22,7 @@ from optimist.core.commands.idempotence import conf_txn, is_replay, progress
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.row_counts import NO_ROWS, RowCounts
 from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -43,6 +44,7 @@ class Changes:
             no rows records none.
         balance: The number of rows that the actions may add, compared with the removed files.
         counts: The number of changed rows, for a command that returns it.
+        files: The removed files, if they are columns and not among the actions.
     """
 
     actions: tuple[Action, ...]
@@ -51,6 +53,7 @@ class Changes:
     is_progress: bool = True
     balance: RowBalance = RowBalance.ANY
     counts: RowCounts = NO_ROWS
+    files: ManyFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,11 @@ def run_command(
     txn.ensure_writable()
     with UncommittedFiles(txn) as files:
         changes = work(files)
-        ensure_balanced(changes.actions, changes.balance, changes.operation.name)
+        ensure_balanced(changes.actions, changes.balance, changes.operation.name, changes.files)
         recorded = progress(txn, app_txn) if changes.is_progress else ()
         commit = files.commit if changes.must_land else files.commit_if_needed
-        result = commit(txn, (*recorded, *changes.actions), _with_reruns(changes.operation, txn))
+        actions, operation = (*recorded, *changes.actions), _with_reruns(changes.operation, txn)
+        result = commit(txn, actions, operation, changes.files)
         return Done(result, changes.counts)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimist.core.commands.marked_files import MarkedFile
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.statistics.stats_text import num_live_rows_in
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile
 
 __all__ = ["Rewrite"]
@@ -25,7 +26,7 @@ class Rewrite:
         marked: The files that stay, with fewer live rows by a new vector.
     """
 
-    removed: tuple[AddFile, ...]
+    removed: RemovedFiles
     written: WrittenFiles
     num_matching: int | None
     marked: tuple[MarkedFile, ...] = ()
@@ -41,7 +42,7 @@ class Rewrite:
 
         None if a file has no such statistics.
         """
-        return num_live_rows_in(self.removed) if self.num_matching is None else self.num_matching
+        return self.removed.num_live_rows if self.num_matching is None else self.num_matching
 
     @property
     def num_vectors_updated(self) -> int:
@@ -51,13 +52,22 @@ class Rewrite:
     @property
     def num_vectors_removed(self) -> int:
         """The number of vectors that are gone, including those that were replaced."""
-        return _num_vectors(self.removed) + self.num_vectors_updated
+        return self.removed.num_vectors + self.num_vectors_updated
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """Return the removes, then the adds, then the change files."""
-        removed = (*self.removed, *(file.before for file in self.marked))
+        return (*self.removed.actions(now_ms), *self._other_actions(now_ms))
+
+    def changes(self, now_ms: int) -> tuple[tuple[Action, ...], ManyFiles | None]:
+        """Return `actions`, but with the removed files as columns if there are many."""
+        if self.marked:  # whose rows were read, which costs far more than their values
+            return self.actions(now_ms), None
+        removes, files = self.removed.removes(now_ms)
+        return (*removes, *self._other_actions(now_ms)), files
+
+    def _other_actions(self, now_ms: int) -> tuple[Action, ...]:
         return (
-            *(add.remove(now_ms) for add in removed),
+            *(file.before.remove(now_ms) for file in self.marked),
             *(file.after for file in self.marked),
             *self.written.actions,
         )
@@ -76,7 +86,7 @@ class Rewrite:
             "numDeletionVectorsRemoved": self.num_vectors_removed,
             "numDeletionVectorsUpdated": self.num_vectors_updated,
             "numAddedChangeFiles": len(self.written.changes),
-            "numRemovedBytes": sum(add.size for add in self.removed),
+            "numRemovedBytes": self.removed.size_bytes,
             "numAddedBytes": self.written.size_bytes,
         }
 

@@ -30,9 +30,11 @@ def changes_of_delete(
         metrics["numDeletedRows"] = num_deleted
         metrics["numCopiedRows"] = num_copied
     operation = Operation.delete(["true" if predicate is None else predicate])
+    actions, files = rewrite.changes(table.clock.now_ms())
     return Changes(
-        rewrite.actions(table.clock.now_ms()),
+        actions,
         operation.with_metrics(metrics),
+        files=files,
         is_progress=not rewrite.is_empty,
         balance=RowBalance.NO_MORE,
         counts=RowCounts(

@@ -16,7 +16,8 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from optimist.core.commands.marked_files import ChosenRows, MarkedFiles
+from optimist.core.commands.marked_files import ChosenRows, MarkedFile, MarkedFiles
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.touched_files import TouchedFiles
@@ -84,10 +85,10 @@ def rewrite_rows(
     watch.lap("scanTimeMs")
     chosen = touched.choose_rows(txn.table) if with_rows else None
     written = rows.write(touched, chosen)
-    files = marked_or_removed(txn, touched, chosen, pending)
+    removed, marked = marked_or_removed(txn, touched, chosen, pending)
     txn.need_only(touched.files, touched.rows)
     watch.lap("rewriteTimeMs")
-    return Rewrite(files.emptied, written, touched.num_matching, files.marked)
+    return Rewrite(removed, written, touched.num_matching, marked)
 
 
 def marks_rows(txn: OptimisticTransaction, command: RowCommand) -> bool:
@@ -110,12 +111,13 @@ def marked_or_removed(
     touched: TouchedFiles,
     chosen: Sequence[ChosenRows] | None,
     pending: UncommittedFiles,
-) -> MarkedFiles:
+) -> tuple[RemovedFiles, tuple[MarkedFile, ...]]:
     """Give vectors to the touched files with chosen rows, or remove the whole files.
 
     Raises:
         StorageError: A file of vectors can't be written.
     """
     if chosen is None:
-        return MarkedFiles(emptied=touched.adds)
-    return MarkedFiles.write(txn.table, chosen, pending)
+        return RemovedFiles(touched.files), ()
+    found = MarkedFiles.write(txn.table, chosen, pending)
+    return RemovedFiles.of(found.emptied), found.marked

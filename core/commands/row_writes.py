@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimist.core.commands.removed_files import NOT_REMOVED, RemovedFiles
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
-from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.protocol.actions import Action
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = [
@@ -33,7 +35,7 @@ class WriteOutcome:
     """
 
     written: WrittenFiles
-    removed: tuple[AddFile, ...] = ()
+    removed: RemovedFiles = NOT_REMOVED
     deletion: Rewrite | None = None
 
     @property
@@ -44,7 +46,15 @@ class WriteOutcome:
         """Return the actions to commit."""
         if self.deletion is not None:
             return (*self.deletion.actions(now_ms), *self.written.actions)
-        return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
+        return (*self.removed.actions(now_ms), *self.written.adds)
+
+    def changes(self, now_ms: int) -> tuple[tuple[Action, ...], ManyFiles | None]:
+        """Return `actions`, but with the removed files as columns if there are many."""
+        if self.deletion is not None:
+            actions, files = self.deletion.changes(now_ms)
+            return (*actions, *self.written.actions), files
+        removes, files = self.removed.removes(now_ms)
+        return (*removes, *self.written.adds), files
 
     def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
         """Return the metrics for the history."""
@@ -56,7 +66,7 @@ class WriteOutcome:
         }
         if is_overwrite:
             metrics["numRemovedFiles"] = len(self.removed)
-            metrics["numRemovedBytes"] = sum(add.size for add in self.removed)
+            metrics["numRemovedBytes"] = self.removed.size_bytes
         num_deleted = self.deletion.num_matching_rows if self.deletion else None
         if num_deleted is not None:
             metrics["numDeletedRows"] = num_deleted

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.log.file_table import add_files
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -28,13 +28,14 @@ def truncate(txn: OptimisticTransaction) -> CommitResult | None:
     watch = Stopwatch(txn.table.clock)
 
     def work(_: UncommittedFiles) -> Changes:
-        removed = add_files(txn.filter_files())
+        removed = RemovedFiles(txn.filter_files())
         metrics = {"numRemovedFiles": len(removed), **watch.metrics()}
-        now_ms = txn.table.clock.now_ms()
+        actions, files = removed.removes(txn.table.clock.now_ms())
         return Changes(
-            tuple(add.remove(now_ms) for add in removed),
+            actions,
             Operation.truncate().with_metrics(metrics),
             is_progress=bool(removed),
+            files=files,
         )
 
     return run_command(txn, work).commit

@@ -33,18 +33,26 @@ class UncommittedFiles(CommitFiles):
         self._txn: OptimisticTransaction | None = None
 
     def commit(
-        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+        self,
+        txn: OptimisticTransaction,
+        actions: Sequence[Action],
+        operation: Operation,
+        files: ManyFiles | None = None,
     ) -> CommitResult:
         """Call `txn.commit`; from here on the files may be part of the table."""
         self._txn = txn
-        return txn.commit(actions, operation, written=self)
+        return txn.commit(actions, operation, files=files, written=self)
 
     def commit_if_needed(
-        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+        self,
+        txn: OptimisticTransaction,
+        actions: Sequence[Action],
+        operation: Operation,
+        files: ManyFiles | None = None,
     ) -> CommitResult | None:
         """Call `txn.commit_if_needed`; from here on the files may be part of the table."""
         self._txn = txn
-        return txn.commit_if_needed(actions, operation, written=self)
+        return txn.commit_if_needed(actions, operation, files=files, written=self)
 
     def commit_large(
         self,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.new_files import new_files
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.replaced_partitions import replaced_files
 from optimist.core.commands.row_rewrite import rewrite_rows
 from optimist.core.commands.row_writes import (
@@ -37,7 +38,6 @@ from optimist.core.local.row_pieces import row_pieces
 from optimist.core.local.row_writer import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.write_request import LocalWrite
-from optimist.core.log.file_table import add_files
 from optimist.core.paths import join
 from optimist.core.predicates.functions.wall_clocks import TIMESTAMP, UTC
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
@@ -157,7 +157,8 @@ class _Write:
         outcome = self._write_and_remove(rows, condition, pending)
         operation = self._operation(outcome, condition)
         now_ms = self.txn.table.clock.now_ms()
-        return Changes(outcome.actions(now_ms), operation, must_land=True)
+        actions, files = outcome.changes(now_ms)
+        return Changes(actions, operation, must_land=True, files=files)
 
     def _resolve_condition(self) -> LocalCondition | None:
         """Return the condition by which rows are replaced, resolved against the table."""
@@ -187,7 +188,7 @@ class _Write:
         if self.txn.read_version < 0:
             self.txn.read_whole_table()  # not a blind append, although nothing was overwritten
             return WriteOutcome(written)
-        return WriteOutcome(written, add_files(self._find_replaced_files(written)))
+        return WriteOutcome(written, RemovedFiles(self._find_replaced_files(written)))
 
     def _find_replaced_files(self, written: WrittenFiles) -> pa.Table:
         """Return all files, or those in the partitions that are written."""

@@ -21,6 +21,7 @@ from optimist.core.values.text_bytes import bytes_of
 
 __all__ = [
     "add_lines",
+    "distinct_map_keys",
     "distinct_partition_columns",
     "distinct_partitions",
     "numbered_partitions",
@@ -112,9 +113,15 @@ def distinct_partition_columns(files: pa.Table) -> list[list[str]]:
 
     A column occurs twice if a file has two values for it.
     """
-    chunks = files["partitionValues"].chunks
+    return distinct_map_keys(files["partitionValues"])
+
+
+def distinct_map_keys(maps: pa.ChunkedArray) -> list[list[str]]:
+    """Return the keys of maps of texts, each combination once, as often as a map repeats them."""
     texts = [
-        pc.unique(_join_per_map(chunk, _to_json_texts(_entries(chunk)[0]))) for chunk in chunks
+        pc.unique(_join_per_map(chunk, _to_json_texts(_entries(chunk)[0])))
+        for chunk in maps.chunks
+        if chunk.null_count < len(chunk)
     ]
     return [json.loads(f"[{text}]") for text in _distinct_texts(texts)]
 

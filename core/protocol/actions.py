@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -326,7 +326,7 @@ def action_to_dict(action: Action) -> dict[str, object]:
     return {action.KEY: _encode(action)}
 
 
-def actions_to_bytes(actions: tuple[Action, ...] | list[Action]) -> bytes:
+def actions_to_bytes(actions: Sequence[Action]) -> bytes:
     """Return the content of a commit file with these actions.
 
     Raises:

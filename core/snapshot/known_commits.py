@@ -25,7 +25,7 @@ class KnownCommit:
         version: Its version.
         actions: All of its actions.
         status: Its file.
-        files: Its files, if these are columns and not among the actions.
+        files: Its files, or all that it removes, if these are columns and not among the actions.
         read: What its transaction has read, of the version before all commits that are told of
             together with it; None for nothing.
     """
@@ -50,12 +50,12 @@ def file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
     """
     waiting: list[AddFile | RemoveFile] = []
     for commit in commits:
-        waiting += [each for each in commit.actions if isinstance(each, AddFile | RemoveFile)]
-        if commit.files:
+        if commit.files:  # before the files that actions add, as in the commit
             if waiting:
                 yield file_actions_batch(waiting)
             waiting = []
             yield from commit.files.batches()
+        waiting += [each for each in commit.actions if isinstance(each, AddFile | RemoveFile)]
     if waiting:
         yield file_actions_batch(waiting)
 
@@ -63,7 +63,9 @@ def file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
 def file_changes(
     commits: Sequence[KnownCommit], batches: Sequence[pa.RecordBatch], before: FileSet
 ) -> FileChanges | None:
-    """Return what commits without files as columns change in the sums of a version's files.
+    """Return what commits change in the sums of a version's files.
+
+    None of the commits has all of its files as columns.
 
     Args:
         commits: The commits.
@@ -73,8 +75,9 @@ def file_changes(
     Returns:
         None if the sums do not follow from these alone.
     """
-    actions = batches[0] if batches else file_actions_batch(())
-    if all(only_adds_new_files(commit.actions) for commit in commits):
+    tables = [pa.Table.from_batches([batch]) for batch in batches or [file_actions_batch(())]]
+    (actions,) = pa.concat_tables(tables).combine_chunks().to_batches() or [file_actions_batch(())]
+    if all(not commit.files and only_adds_new_files(commit.actions) for commit in commits):
         return FileChanges.of(actions, before, only_new=True)
     new = [add for commit in commits for add in new_adds(commit.actions, commit.read)]
     read = next((commit.read for commit in commits if commit.read), None)

@@ -190,7 +190,8 @@ class Snapshot(VersionRows):
         self, commits: Sequence[KnownCommit], batches: Sequence[pa.RecordBatch], state: LogState
     ) -> VersionChecksum | None:
         options = self._context.options
-        if options.write_checksum_enabled and any(commit.files for commit in commits):
+        is_anew = any(commit.files and commit.files.are_all for commit in commits)
+        if options.write_checksum_enabled and is_anew:
             return checksum_of_files(state.files.table(), state=state.table, options=options)
         previous = self.checksum if options.write_checksum_enabled else None
         if not options.write_checksum_enabled or (previous is None and self.version >= 0):

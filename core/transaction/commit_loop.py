@@ -41,6 +41,7 @@ from optimist.core.errors import (
     TableError,
 )
 from optimist.core.errors.foreign_text import shown
+from optimist.core.log.many_files import split_at_files
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
@@ -233,7 +234,7 @@ class CommitLoop:
         _LOG.debug(
             "Attempting to commit version %d with %d actions with %s isolation level",
             ours.attempt_version,
-            len(ours.actions),
+            _num_actions(ours),
             ours.isolation_level.value,
         )
         file = self.file_of(ours)
@@ -358,6 +359,8 @@ class CommitLoop:
             DeltaConcurrentModificationException: One of them stands in the way.
         """
         winners = self.read_winners(ours)
+        if winners:  # only now does a file that is removed need a value of its own
+            ours = ours.without_columns()
         rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
             rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours, winners))
@@ -457,8 +460,15 @@ def _actions_to_write(ours: Ours) -> tuple[Action, ...]:
 
 def _bytes_to_write(ours: Ours) -> bytes:
     """Encode the commit's file: a reader must know the schema before it meets files."""
-    head = actions_to_bytes(_actions_to_write(ours))
-    return head if ours.files is None else b"".join((head, *ours.files.lines()))
+    actions = _actions_to_write(ours)
+    if ours.files is None:
+        return actions_to_bytes(actions)
+    first, rest = map(actions_to_bytes, split_at_files(actions))
+    return b"".join((first, *ours.files.lines(), rest))
+
+
+def _num_actions(ours: Ours) -> int:
+    return len(ours.actions) + (0 if ours.files is None else len(ours.files))
 
 
 def _has_commit_info(ours: Ours) -> bool:
@@ -479,13 +489,13 @@ def _attempts_exceeded(
     return MaxCommitAttemptsExceededError(
         f"This commit has failed as it has been tried {attempts} times but did not succeed. It "
         f"started at version {start_version} of {ours.table_path}, and after {elapsed_ms} ms it "
-        f"failed at version {ours.attempt_version} with {len(ours.actions)} actions. Nothing was "
+        f"failed at version {ours.attempt_version} with {_num_actions(ours)} actions. Nothing was "
         "committed. Run the operation again when fewer writers are active, or raise "
         "spark.databricks.delta.maxCommitAttempts or optimist.commit.retry.budgetSeconds.",
         kind="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         attempts=attempts,
         start_version=start_version,
         failed_version=ours.attempt_version,
-        num_actions=len(ours.actions),
+        num_actions=_num_actions(ours),
         elapsed_ms=elapsed_ms,
     )

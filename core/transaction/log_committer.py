@@ -175,4 +175,5 @@ class LogCommitter:
         # operation says that it changes data, and such a commit is recorded.
         skippable = (IsolationLevel.SNAPSHOT_ISOLATION, IsolationLevel.SERIALIZABLE)
         enabled = self._table.options.skip_recording_empty_commits
-        return not ours.actions and enabled and ours.isolation_level in skippable
+        is_empty = not (ours.actions or ours.files)
+        return is_empty and enabled and ours.isolation_level in skippable

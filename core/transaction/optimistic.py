@@ -335,6 +335,7 @@ class OptimisticTransaction:
         operation: Operation,
         tags: Mapping[str, str] | None = None,
         *,
+        files: ManyFiles | None = None,
         written: CommitFiles | None = None,
     ) -> CommitResult:
         """Commit the actions as the next version, even if there are none.
@@ -343,6 +344,7 @@ class OptimisticTransaction:
             actions: What it writes.
             operation: What it is recorded as.
             tags: For commitInfo.
+            files: Files that it removes whole, as columns; no others are removed by the actions.
             written: The new files that the actions name, where the caller looks after them.
 
         Returns:
@@ -361,7 +363,8 @@ class OptimisticTransaction:
         ensure_kind(actions, "actions", Iterable, "a list of actions")
         ensure_kind(operation, "operation", Operation, "an Operation")
         self._close()
-        return self._committer.commit(self._request(actions, operation, tags, written=written))
+        request = self._request(actions, operation, tags, files=files, written=written)
+        return self._committer.commit(request)
 
     @one_operation
     def commit_if_needed(
@@ -370,6 +373,7 @@ class OptimisticTransaction:
         operation: Operation,
         tags: Mapping[str, str] | None = None,
         *,
+        files: ManyFiles | None = None,
         written: CommitFiles | None = None,
     ) -> CommitResult | None:
         """Commit as `commit` does, but skip an empty commit where the level allows it (spec 1.5).
@@ -378,7 +382,7 @@ class OptimisticTransaction:
             The result, or None when nothing was written.
         """
         self._close()
-        request = self._request(actions, operation, tags, written=written)
+        request = self._request(actions, operation, tags, files=files, written=written)
         return self._committer.commit_if_needed(request)
 
     @one_operation

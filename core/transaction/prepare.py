@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -53,6 +53,7 @@ from optimist.core.transaction.conflicts.operations import (
 from optimist.core.transaction.prepare_many import (
     doubled_paths,
     odd_partitioning,
+    removed_among,
     replaced_in_part,
     warn_of_empty_files,
 )
@@ -121,7 +122,8 @@ class Draft:
         metadata: The table's metadata as this commit leaves it; None for a new table to which the
             commit brings none.
         protocol: The table's protocol as this commit leaves it.
-        files: Its files, if the caller passed them as columns and not among the actions.
+        files: Its files, or all that it removes, if the caller passed them as columns and not among
+            the actions.
     """
 
     table: TableRef
@@ -184,8 +186,8 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
     prepared = (*first, *second, *_removed_strays(draft), *rest)
     ensure_consistent_files(prepared, draft.options)
-    if draft.files and draft.options.duplicate_action_check_enabled:
-        _refuse_doubled(doubled_paths(draft.files))
+    if draft.files:
+        _ensure_consistent_columns(draft.files, prepared, draft.options)
     return prepared
 
 
@@ -223,8 +225,12 @@ def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -
     """
     if options.duplicate_action_check_enabled:
         _check_duplicates(actions)
-    mode = options.consistent_data_change_mode
     flags = {a.data_change for a in actions if isinstance(a, AddFile | RemoveFile)}
+    _ensure_one_data_change(flags, options)
+
+
+def _ensure_one_data_change(flags: Collection[bool], options: EngineOptions) -> None:
+    mode = options.consistent_data_change_mode
     if mode == "off" or len(flags) < 2:
         return
     message = "The commit mixes file actions with dataChange true and false."
@@ -234,6 +240,17 @@ def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -
             kind="DELTA_INCONSISTENT_DATA_CHANGE",
         )
     _LOG.warning(message)
+
+
+def _ensure_consistent_columns(
+    files: ManyFiles, actions: Sequence[Action], options: EngineOptions
+) -> None:
+    """Check files as columns as `ensure_consistent_files` does, and with the added ones beside."""
+    adds = [a for a in actions if isinstance(a, AddFile)]
+    if options.duplicate_action_check_enabled:
+        _refuse_doubled(doubled_paths(files, adds))
+    if files.removed.num_rows:  # each of which changes data
+        _ensure_one_data_change({True, *(a.data_change for a in adds)}, options)
 
 
 def ensure_table_writable(table_path: str, snapshot: Snapshot, *, to_alter: bool = False) -> None:
@@ -410,10 +427,12 @@ def _check_replaced_vectors(draft: Draft) -> None:
     files = [a for a in draft.actions if isinstance(a, AddFile | RemoveFile)]
     removed = {canonical_path(a.path) for a in files if isinstance(a, RemoveFile)}
     keys = {_file_key(a) for a in files if isinstance(a, AddFile) and a.deletion_vector}
+    if draft.files and keys:
+        removed.update(removed_among([path for path, _ in keys], draft.files))
     vectors = {path: vector for path, vector in keys if path not in removed}
     if not draft.options.duplicate_action_check_enabled:
         return
-    if draft.files:
+    if draft.files and draft.files.added.num_rows:
         _refuse_replaced_in_part(replaced_in_part(draft.files, draft.snapshot.files))
     if not vectors:
         return

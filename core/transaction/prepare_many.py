@@ -1,23 +1,30 @@
 """Checks files that are passed as columns as `prepare` does, without a value per file.
 
-Files are passed this way by RESTORE and CLONE only (`ManyFiles`), which take them over as they are:
-with the vectors and the statistics that they had before.
+RESTORE and CLONE pass all files this way (`ManyFiles`), and take them over as they are: with the
+vectors and the statistics that they had before. Other commands pass only files that they remove.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_lines import distinct_partition_columns
-from optimist.core.log.file_table import canonical_paths, table_keys
+from optimist.core.log.file_table import canonical_paths, file_actions_batch, table_keys
 from optimist.core.log.many_files import ManyFiles
+from optimist.core.protocol.actions import AddFile
 
-__all__ = ["doubled_paths", "odd_partitioning", "replaced_in_part", "warn_of_empty_files"]
+__all__ = [
+    "doubled_paths",
+    "odd_partitioning",
+    "removed_among",
+    "replaced_in_part",
+    "warn_of_empty_files",
+]
 
 _LOG = logging.getLogger(__name__)
 _NAMED_FILES = 10
@@ -42,9 +49,17 @@ def _row_with(files: pa.Table, columns: list[str]) -> int:
     )
 
 
-def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
-    """Find files that are added twice, removed twice, or both added and removed."""
+def doubled_paths(files: ManyFiles, adds: Sequence[AddFile] = ()) -> tuple[str, ...]:
+    """Find files that are added twice, removed twice, or both added and removed.
+
+    Args:
+        files: The files.
+        adds: Others that the commit adds, already compared with each other.
+    """
     hits = []
+    if adds and files.removed.num_rows:
+        others = pa.Table.from_batches([file_actions_batch(adds)])
+        hits.append((others, pc.is_in(table_keys(others), value_set=table_keys(files.removed))))
     if files.added.num_rows and files.removed.num_rows:
         both = pc.is_in(table_keys(files.added), value_set=table_keys(files.removed))
         hits.append((files.added, both))
@@ -56,6 +71,13 @@ def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
         if len(found):
             return tuple(found.to_pylist())
     return ()
+
+
+def removed_among(paths: Sequence[str], files: ManyFiles) -> list[str]:
+    """Return those of some canonical paths whose files are removed."""
+    given = pa.array(paths, pa.string())
+    is_removed = pc.is_in(given, value_set=canonical_paths(files.removed["path"]))
+    return [str(path) for path in given.filter(is_removed).to_pylist()]
 
 
 def _find_repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -53,7 +53,7 @@ def prepared_commit(
     snapshot, options = draft.snapshot, draft.options
     now_ms = draft.table.clock.now_ms()
     level = get_isolation_level_to_use(draft, prepared)
-    appends_blindly = is_blind_append(prepared, reads)
+    appends_blindly = not draft.files and is_blind_append(prepared, reads)
     info = build_commit_info(
         draft.operation,
         prepared,
@@ -92,7 +92,10 @@ def prepared_commit(
 
 def get_isolation_level_to_use(draft: Draft, prepared: Sequence[Action]) -> IsolationLevel:
     """Return the table's level, or snapshot isolation for a commit without new data (spec 1.8)."""
-    return isolation_level_for(prepared, draft.operation, draft.properties.isolation_level)
+    level = draft.properties.isolation_level
+    if draft.files:  # which change data
+        return level
+    return isolation_level_for(prepared, draft.operation, level)
 
 
 def is_blind_append(prepared: Sequence[Action], reads: Reads) -> bool:
@@ -121,7 +124,7 @@ def _with_preserved_rows(
 
 def _with_row_ids(ours: Ours) -> Ours:
     if ours.files is not None:
-        return with_numbered_files(ours, ours.files)
+        ours = with_numbered_files(ours, ours.files)
     given = without_row_ids_if_suspended(ours.actions, ours.metadata)
     has_adds = any(isinstance(a, AddFile) for a in given)
     if not has_adds or not is_row_tracking_on(ours.protocol, ours.metadata):

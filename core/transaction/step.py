@@ -7,6 +7,7 @@ commit is checked as always; then it is not written, but staged.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
@@ -110,6 +111,8 @@ class StepCommitter:
 
 def _check_step(request: CommitRequest) -> StagedStep:
     draft = request.draft
+    if draft.files:  # later steps may replace each of them
+        draft = replace(draft, actions=draft.files.among(draft.actions), files=None)
     prepared = prepare_commit(draft)
     perform_cdc_metadata_check(draft)
     recorded = draft.read_version >= 0 and draft.snapshot.properties.enable_change_data_feed

@@ -129,11 +129,11 @@ def merge_rows(
         watch.lap("scanTimeMs")
         chosen = touched.choose_rows(txn.table) if marks_rows(txn, "MERGE") else None
         written, num_inserted = rows.write(found, chosen)
-        files = marked_or_removed(txn, touched, chosen, pending)
+        removed, marked = marked_or_removed(txn, touched, chosen, pending)
         watch.lap("rewriteTimeMs")
     num_copied = written.num_rows - found.counts.all_updated - num_inserted
     return MergedRows(
-        Rewrite(files.emptied, written, None, files.marked),
+        Rewrite(removed, written, None, marked),
         replace(found.counts, copied=num_copied, inserted=num_inserted),
         rows.num_source_rows,
     )
@@ -165,7 +165,7 @@ def changes_of_merge(
         "numTargetFilesAdded": len(rewrite.written.adds),
         "numTargetFilesRemoved": len(rewrite.removed),
         "numTargetBytesAdded": rewrite.written.size_bytes,
-        "numTargetBytesRemoved": sum(add.size for add in rewrite.removed),
+        "numTargetBytesRemoved": rewrite.removed.size_bytes,
         "numTargetChangeFilesAdded": len(rewrite.written.changes),
         "numTargetDeletionVectorsAdded": len(rewrite.marked),
         "numTargetDeletionVectorsRemoved": rewrite.num_vectors_removed,

@@ -65,8 +65,8 @@ class Ours:
         last_seen: The newest commit of that log that a listing has shown, at most the one before
             `attempt_version`, or at first that version, if the one before is gone; None where there
             is nothing to compare with.
-        files: The files of a commit that can't be rebased, if it brings them as columns; then there
-            are none among `actions`.
+        files: All files of a commit that can't be rebased, or all that another commit removes, if
+            it brings them as columns; then there are none of them among `actions`.
     """
 
     table_path: str
@@ -95,6 +95,12 @@ class Ours:
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
         """Return the pending actions of one type, in order."""
         return tuple(action for action in self.actions if isinstance(action, kind))
+
+    def without_columns(self) -> Ours:
+        """Return this transaction with the files that it removes as actions, for a rebase."""
+        if self.files is None:
+            return self
+        return replace(self, actions=self.files.among(self.actions), files=None)
 
     def with_tag(self, name: str, value: str) -> Ours:
         """Return this transaction with one more tag in its commitInfo."""

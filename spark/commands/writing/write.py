@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create.create import table_parameters
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.replaced_partitions import replaced_files
 from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.row_writes import (
@@ -25,7 +26,6 @@ from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
-from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, RemoveFile
@@ -286,18 +286,20 @@ class _Write:
         """Write the rows, and remove the rows that they replace."""
         condition = self._resolve_replace_condition()
         outcome = self._write_and_remove(condition, pending)
-        actions = outcome.actions(self.txn.table.clock.now_ms())
+        now_ms = self.txn.table.clock.now_ms()
         operation = self._operation(outcome, condition)
         if self.request.is_rearrangement:
             # As many rows as are removed: this is the only possible check of equal rows.
             same = tuple(
                 replace(action, data_change=False)
-                for action in actions
+                for action in outcome.actions(now_ms)
                 if isinstance(action, AddFile | RemoveFile)
             )
             return Changes(same, operation, balance=RowBalance.EQUAL)
         # A batch without rows is recorded, too, or else it would come again.
-        return Changes(actions, operation, must_land=self.request.batch is not None)
+        actions, files = outcome.changes(now_ms)
+        must_land = self.request.batch is not None
+        return Changes(actions, operation, must_land=must_land, files=files)
 
     @property
     def target(self) -> Target:
@@ -322,7 +324,7 @@ class _Write:
             return WriteOutcome(written)
         removed = self._find_replaced_files(written) if self.replaces_partitions else None
         return WriteOutcome(
-            written, add_files(self.txn.filter_files() if removed is None else removed)
+            written, RemovedFiles(self.txn.filter_files() if removed is None else removed)
         )
 
     def _find_replaced_files(self, written: WrittenFiles) -> pa.Table:

@@ -18,6 +18,7 @@ from numbered_rows import vector_files
 from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, choose_rows, only_chosen
+from optimist.core.commands.removed_files import RemovedFiles
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
@@ -67,7 +68,7 @@ def delete(log, ids, txn=None):
                 rows.append(here)
         txn.need_only(files_table(files), rows)
         found = MarkedFiles.write(txn.table, choose_rows(txn.table, files, rows), pending)
-        rewrite = Rewrite(found.emptied, WrittenFiles(), len(ids), found.marked)
+        rewrite = Rewrite(RemovedFiles.of(found.emptied), WrittenFiles(), len(ids), found.marked)
         operation = Operation.delete(["…"]).with_metrics(rewrite.metrics())
         return Changes(rewrite.actions(txn.table.clock.now_ms()), operation)
 

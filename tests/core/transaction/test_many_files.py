@@ -22,11 +22,14 @@ from optimist.core.protocol.actions import (
     DeletionVectorDescriptor,
     DomainMetadata,
     Protocol,
+    SetTransaction,
     actions_to_bytes,
 )
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores import MemoryLogStore
 
 RESTORE = Operation("RESTORE")
+WRITE = Operation.write("Overwrite")
 REMOVED_MS = 1_700_000_000_123
 TRACKED = Protocol(3, 7, ("deletionVectors",), ("deletionVectors", "domainMetadata", "rowTracking"))
 MARK = 500
@@ -73,6 +76,15 @@ def adds(*, may_be_wrong: bool) -> st.SearchStrategy[AddFile]:
         default_row_commit_version=st.none() | longs,
         clustering_provider=st.none() | odd_texts,
     )
+
+
+class Repeats(MemoryLogStore):
+    """A store whose client sends each commit twice, and tells only the second answer."""
+
+    def put_if_absent(self, path, data):
+        if path.endswith(".json"):
+            super().put_if_absent(path, data)
+        return super().put_if_absent(path, data)
 
 
 def key(add: AddFile) -> tuple[str, str | None]:
@@ -192,3 +204,54 @@ def test_a_commit_is_the_same_with_columns_as_with_a_value_for_each_file(
         made(), lambda txn: txn.commit_large((), RESTORE, files=many(added, removed)).version
     )
     assert by_columns == by_values
+
+
+OTHERS = ["nobody", "an append", "a removal of one of the files", "itself"]
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("winner", OTHERS)
+@pytest.mark.parametrize("is_tracked", [False, True])
+@settings(
+    max_examples=25,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_files_are_removed_as_columns_as_by_a_value_for_each(data, is_tracked, winner, make_table):
+    live = data.draw(st.lists(adds(may_be_wrong=False), min_size=1, max_size=4, unique_by=key))
+    removed = data.draw(st.lists(st.sampled_from(live), min_size=1, unique_by=key))
+    added = data.draw(st.lists(adds(may_be_wrong=True), max_size=3, unique_by=key))
+    added = [replace(add, data_change=data.draw(st.booleans())) for add in added]
+    mode = data.draw(st.sampled_from(["off", "fatal"]))
+    level = data.draw(st.sampled_from(["Serializable", "WriteSerializable"]))
+    append_only = data.draw(st.sampled_from(["false", "false", "false", "true"]))
+    configuration = {"delta.isolationLevel": level, "delta.appendOnly": append_only}
+    domain = DomainMetadata("delta.rowTracking", json.dumps({"rowIdHighWaterMark": MARK}))
+    progress = SetTransaction("app", 7)
+
+    def landed(*, as_columns):
+        store = Repeats() if winner == "itself" else None
+        options = {"spark.databricks.delta.commitValidation.consistentDataChange.mode": mode}
+        protocol = TRACKED if is_tracked else None
+        table = make_table(
+            store=store, protocol=protocol, configuration=configuration, options=options
+        )
+        table.create(*((domain,) if is_tracked else ()), *live)
+
+        def commit(txn):
+            txn.filter_files()
+            other = table.handle().start_transaction()
+            if winner == "an append":
+                other.commit([], Operation("OPTIMIZE"))
+            elif winner == OTHERS[2]:
+                other.commit([removed[0].remove(1)], Operation("DELETE"))
+            removes = [add.remove(REMOVED_MS) for add in removed]
+            if not as_columns:
+                return txn.commit((progress, *removes, *added), WRITE).version
+            files = replace(many([], removed), are_all=False)
+            return txn.commit((progress, *added), WRITE, files=files).version
+
+        return outcome(table, commit)
+
+    assert landed(as_columns=True) == landed(as_columns=False)
