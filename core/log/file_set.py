@@ -155,8 +155,8 @@ class FileSet:
             return None
         merged = waiting.reconciled()
         touched = _keys_of_each(merged, base)
-        chunks = [chunk.only(keys).without(touched) for chunk in base.chunks()]
-        chunks += [chunk.only(keys) for chunk in self._files_entering(merged, touched)]
+        chunks = [chunk.without(touched) for chunk in _only(base.chunks(), keys)]
+        chunks += _only(tuple(self._files_entering(merged, touched)), keys)
         return pa.Table.from_batches([chunk.batch for chunk in chunks], schema=self._schema)
 
     def stream(self) -> Iterator[pa.RecordBatch]:
@@ -210,18 +210,33 @@ class _Chunk:
         self.batch = batch
         self._keys: pa.Array | None = None
 
-    def only(self, wanted: pa.Array) -> _Chunk:
-        """Return the files with these keys."""
+    def keys(self) -> pa.Array:
+        """Return the keys of the files."""
         if self._keys is None:
             self._keys = file_keys(self.batch)
-        return _Chunk(self.batch.filter(pc.is_in(self._keys, value_set=wanted)))
+        return self._keys
 
     def without(self, touched: Sequence[pa.Array]) -> _Chunk:
         """Return the chunk without the files with these keys, uncopied if it has none of them."""
-        if self._keys is None and touched:
-            self._keys = file_keys(self.batch)
-        remaining = _remove_keys(self.batch, self._keys, touched)
+        if not touched:
+            return self
+        remaining = _remove_keys(self.batch, self.keys(), touched)
         return self if remaining is self.batch else _Chunk(remaining)
+
+
+def _only(chunks: Sequence[_Chunk], wanted: pa.Array) -> list[_Chunk]:
+    """Return the files with these keys of each chunk.
+
+    Arrow hashes the wanted keys once in each call, so all chunks are asked in one.
+    """
+    keys = pa.chunked_array([chunk.keys() for chunk in chunks], pa.string())
+    is_wanted = pc.is_in(keys, value_set=wanted).combine_chunks()
+    found, start = [], 0
+    for chunk in chunks:
+        length = chunk.batch.num_rows
+        found.append(_Chunk(chunk.batch.filter(is_wanted.slice(start, length))))
+        start += length
+    return found
 
 
 class _Base:

@@ -2,6 +2,7 @@
 
 from random import Random  # noqa: TID251 - a history is its seed
 
+import pyarrow as pa
 import pytest
 
 from optimist.core.log import file_set, replay
@@ -32,6 +33,10 @@ def test_many_large_batches_leave_the_last_action_of_each_file(monkeypatch, seed
                 live.pop(name, None)
                 gone[name] = step
         state = with_files(state, file_actions_batch(actions))
+        wanted = [f"f{number}" for number in range(chance.randint(0, 15))]
+        some = state.files.rows_in_memory(pa.array(wanted, pa.string()))
+        sizes = dict(zip(some["path"].to_pylist(), some["size"].to_pylist(), strict=True))
+        assert sizes == {name: live[name] for name in wanted if name in live}
         if chance.random() < 0.2:
             state.files.table()
     files, tombstones = state.files.table(), state.tombstones.table()
