@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -185,9 +185,7 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
         second = [draft.protocol]
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
     prepared = (*first, *second, *_removed_strays(draft), *rest)
-    ensure_consistent_files(prepared, draft.options)
-    if draft.files:
-        _ensure_consistent_columns(draft.files, prepared, draft.options)
+    ensure_consistent_files(prepared, draft.options, draft.files)
     return prepared
 
 
@@ -215,22 +213,30 @@ def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
     return tuple(out)
 
 
-def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -> None:
+def ensure_consistent_files(
+    actions: Sequence[Action], options: EngineOptions, files: ManyFiles | None = None
+) -> None:
     """Refuse a file named twice, and a mix of `dataChange` true and false (spec 1.6.7, 1.6.8).
 
     Each check obeys its option. Both run again after a rebase, because it rewrites actions.
+
+    Args:
+        actions: The actions of the commit.
+        options: The engine's options.
+        files: The files that the commit has as columns.
 
     Raises:
         UsageError: One of the checks failed. Nothing was written.
     """
     if options.duplicate_action_check_enabled:
         _check_duplicates(actions)
-    flags = {a.data_change for a in actions if isinstance(a, AddFile | RemoveFile)}
-    _ensure_one_data_change(flags, options)
-
-
-def _ensure_one_data_change(flags: Collection[bool], options: EngineOptions) -> None:
+        if files:
+            adds = [a for a in actions if isinstance(a, AddFile)]
+            _refuse_doubled(doubled_paths(files, adds))
     mode = options.consistent_data_change_mode
+    flags = {a.data_change for a in actions if isinstance(a, AddFile | RemoveFile)}
+    if files and files.removed.num_rows:
+        flags.add(True)  # whatever they were when they were added
     if mode == "off" or len(flags) < 2:
         return
     message = "The commit mixes file actions with dataChange true and false."
@@ -240,17 +246,6 @@ def _ensure_one_data_change(flags: Collection[bool], options: EngineOptions) -> 
             kind="DELTA_INCONSISTENT_DATA_CHANGE",
         )
     _LOG.warning(message)
-
-
-def _ensure_consistent_columns(
-    files: ManyFiles, actions: Sequence[Action], options: EngineOptions
-) -> None:
-    """Check files as columns as `ensure_consistent_files` does, and with the added ones beside."""
-    adds = [a for a in actions if isinstance(a, AddFile)]
-    if options.duplicate_action_check_enabled:
-        _refuse_doubled(doubled_paths(files, adds))
-    if files.removed.num_rows:  # each of which changes data
-        _ensure_one_data_change({True, *(a.data_change for a in adds)}, options)
 
 
 def ensure_table_writable(table_path: str, snapshot: Snapshot, *, to_alter: bool = False) -> None:
