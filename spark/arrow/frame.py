@@ -46,11 +46,13 @@ class Needed:
     Attributes:
         columns: See `RowPlane.scan`.
         predicate: The needed rows.
+        without: See `ScanOptions`.
         limit: How many rows are enough, whichever; None for all.
     """
 
     columns: Collection[Path] | None = None
     predicate: Predicate = Predicate.TRUE
+    without: tuple[str, ...] = ()
     limit: int | None = None
 
     @property
@@ -93,6 +95,7 @@ def arrow_frame(
         is_time_travel=is_time_travel,
         outside=snapshot.data_paths.outside,
         predicate=str(needed.predicate),
+        without=needed.without,
         limit=needed.limit,
         counts_only=needed.counts_only,
     )
@@ -129,6 +132,7 @@ def narrow_sent_scan(spark: SparkSession, source: Any, snapshot: Snapshot, neede
     narrowed = replace(
         options,
         predicate=str(needed.predicate),
+        without=needed.without,
         limit=needed.limit,
         counts_only=needed.counts_only,
     )

@@ -60,6 +60,8 @@ class ScanOptions:
         is_time_travel: The user chose the version, by number or time.
         outside: Which files outside the table may be read; see `DataPaths`.
         predicate: Which rows are needed, as SQL that our own parser reads.
+        without: Keys of the conf that would give the text of the predicate another meaning, if they
+            were true; see `known_without`.
         limit: How many rows are enough; None for all.
         follows: The client reads the table's newest version at each action.
         counts_only: Nobody looks at the values of the columns, only at the number of rows.
@@ -74,6 +76,7 @@ class ScanOptions:
     is_time_travel: bool = False
     outside: str = SAME_STORE
     predicate: str = str(Predicate.TRUE)
+    without: tuple[str, ...] = ()
     limit: int | None = None
     follows: bool = False
     counts_only: bool = False
@@ -92,6 +95,7 @@ class ScanOptions:
             "isTimeTravel": str(self.is_time_travel).lower(),
             "outside": self.outside,
             "predicate": self.predicate,
+            "without": " ".join(self.without),
             "limit": "" if self.limit is None else str(self.limit),
             "follows": str(self.follows).lower(),
             "countsOnly": str(self.counts_only).lower(),
@@ -118,6 +122,7 @@ class ScanOptions:
             is_time_travel=folded["istimetravel"] == "true",
             outside=folded["outside"],
             predicate=folded["predicate"],
+            without=tuple(folded["without"].split()),
             limit=int(folded["limit"]) if folded["limit"] else None,
             follows=folded["follows"] == "true",
             counts_only=folded["countsonly"] == "true",

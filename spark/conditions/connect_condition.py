@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -30,6 +31,7 @@ from optimist.spark.session.jvm import conf_entries
 __all__ = [
     "known_in_session",
     "known_in_zone",
+    "known_without",
     "read_sent_condition",
     "sent_message",
     "sure_predicate",
@@ -95,6 +97,16 @@ def known_in_zone(spark: SparkSession, predicate: Predicate, zone: str) -> Predi
     if len(rest) == len(parts) or session_zone_name(spark) == zone:
         return predicate
     return reduce(and_, rest) if rest else Predicate.TRUE
+
+
+def known_without(confs: Mapping[str, str], predicate: Predicate, keys: Sequence[str]) -> Predicate:
+    """Return a predicate that was read from a text while some keys of the conf were not true.
+
+    The server parses the text of a query anew at each action, by the conf of that time. If a key is
+    true by now, nothing is known.
+    """
+    is_read_alike = not any(confs.get(key, "").strip().lower() == "true" for key in keys)
+    return predicate if is_read_alike else Predicate.TRUE
 
 
 def sure_predicate(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:

@@ -21,7 +21,7 @@ from optimist.core.predicates.tree import Column, Opaque
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.condition_reading import Obstacle
 
-__all__ = ["SentTexts", "text_has_subquery"]
+__all__ = ["SentTexts", "changing_confs", "text_has_subquery"]
 
 _CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC)})\s*\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
@@ -122,11 +122,12 @@ class SentTexts:
 
     def _is_read_in_another_way(self, text: str) -> bool:
         """Check whether a conf makes Spark read the text differently from our parser."""
-        return (
-            bool(_COMPUTED_NAME.search(text))
-            or any(self._is_on(key) for key in _CHANGING_ALL)
-            or any(mark in text and self._is_on(key) for mark, key in _CHANGING_MARKS)
-        )
+        return bool(_COMPUTED_NAME.search(text)) or any(map(self._is_on, changing_confs(text)))
+
+
+def changing_confs(text: str) -> tuple[str, ...]:
+    """Return the keys of the conf that make Spark read this text differently, if they are true."""
+    return tuple(dict.fromkeys(key for mark, key in _CHANGING if mark.search(text)))
 
 
 def text_has_subquery(text: str) -> bool:
@@ -161,12 +162,11 @@ def _remove_quoted(text: str) -> str:
     return " ".join("''" if token.kind in ("text", "name") else token.text for token in tokens)
 
 
-_CHANGING_ALL = (
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
-    "spark.sql.legacy.typeCoercion.datetimeToString.enabled",
+_CHANGING = (
+    (re.compile(r"[0-9.][eE]"), "spark.sql.legacy.exponentLiteralAsDecimal.enabled"),
+    (re.compile("['\"]"), "spark.sql.legacy.typeCoercion.datetimeToString.enabled"),
+    (re.compile('"'), "spark.sql.ansi.doubleQuotedIdentifiers"),
+    (re.compile(r"""\\|[rR]['"]"""), "spark.sql.parser.escapedStringLiterals"),
+    (re.compile("`"), "spark.sql.parser.quotedRegexColumnNames"),
 )
-_CHANGING_MARKS = (
-    ('"', "spark.sql.ansi.doubleQuotedIdentifiers"),
-    *((mark, "spark.sql.parser.escapedStringLiterals") for mark in ("\\", "r'", "R'", 'r"', 'R"')),
-    ("`", "spark.sql.parser.quotedRegexColumnNames"),
-)
+"""What a text holds if a key of the conf can change its meaning."""

@@ -36,7 +36,7 @@ from optimist.spark.arrow.frame import Needed, narrow_sent_scan
 from optimist.spark.arrow.row_metadata import METADATA
 from optimist.spark.arrow.sent_scans import NewestVersions, is_scan, known_scan
 from optimist.spark.arrow.source import ScanOptions
-from optimist.spark.conditions.connect_condition import known_in_zone, sure_predicate
+from optimist.spark.conditions.connect_condition import known_in_zone, known_without, sure_predicate
 from optimist.spark.conditions.connect_expressions import SentExpressions, messages
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.drop_in.connect.sent_needs import (
@@ -108,7 +108,7 @@ class SentPlans:
             self._narrow(scan, snapshot, needs, names)
         for item in _relations(relation):
             if is_scan(item):
-                self._fit_zone(item.read.data_source)
+                self._fit_session(item.read.data_source)
             _name_version(item)
 
     def _is_kept(self, relation: Any) -> bool:
@@ -129,16 +129,18 @@ class SentPlans:
             hidden = ((METADATA,),) if names.has(METADATA) else ()
             columns = (*names.paths(snapshot.schema), *hidden)
         predicate = _predicate(spark, needs, snapshot)
-        needed = Needed(columns, predicate, needs.limit)
+        needed = Needed(columns, predicate, limit=needs.limit)
         narrow_sent_scan(spark, relation.read.data_source, snapshot, needed)
 
-    def _fit_zone(self, source: Any) -> None:
-        """Let a scan skip no files by times that it reads in another zone than the session's."""
+    def _fit_session(self, source: Any) -> None:
+        """Let a scan skip no files by what the session's conf gives another meaning by now."""
         spark, sent = self._spark(), ScanOptions.from_options(dict(source.options))
         if spark is None:
             return
         predicate = Predicate.parse(sent.predicate)
         known = known_in_zone(spark, predicate, sent.zone)
+        if sent.without and known != Predicate.TRUE:
+            known = known_without(conf_entries(spark), known, sent.without)
         if known != predicate:
             source.options.update(replace(sent, predicate=str(known)).to_options())
 

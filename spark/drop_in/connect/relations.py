@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,7 @@ from optimist.spark.commands.reading.read import (
     read,
 )
 from optimist.spark.conditions.connect_condition import sure_predicate
-from optimist.spark.conditions.connect_text import SentTexts
+from optimist.spark.conditions.connect_text import SentTexts, changing_confs
 from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.jvm import conf_entries
@@ -73,7 +73,7 @@ class RelationFrames:
         columns = self._columns(snapshot)
         if columns is not None:
             columns = (*columns, *version.partition_paths)
-        needed = Needed(columns, self._predicate(rows, snapshot), limit)
+        needed = replace(self._needed_rows(rows, snapshot), columns=columns, limit=limit)
         frame = plane.scan_needed(snapshot, needed, is_time_travel=version.is_time_travel)
         return version.in_partition(frame)
 
@@ -105,16 +105,19 @@ class RelationFrames:
         hidden = ((_METADATA,),) if mentions.has(_METADATA) else ()
         return (*mentions.paths(snapshot.schema), *hidden)
 
-    def _predicate(self, rows: RowNeeds, snapshot: Snapshot) -> Predicate:
+    def _needed_rows(self, rows: RowNeeds, snapshot: Snapshot) -> Needed:
         """Return the parts of the condition that have one clear meaning."""
         if rows.where is None:
-            return Predicate.TRUE
+            return Needed()
         texts = SentTexts(snapshot.schema, rows.alias, self._confs)
         try:
             found = texts.predicate(rows.where.sql)
         except SchemaError:
-            return Predicate.TRUE  # a column of another table, of a query around this one
-        return sure_predicate(self.spark, found, snapshot.schema)
+            return Needed()  # a column of another table, of a query around this one
+        predicate = sure_predicate(self.spark, found, snapshot.schema)
+        is_whole = predicate == Predicate.TRUE
+        without = () if is_whole else changing_confs(rows.where.sql)
+        return Needed(predicate=predicate, without=without)
 
     @cached_property
     def _confs(self) -> Mapping[str, str]:

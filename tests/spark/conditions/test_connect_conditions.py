@@ -8,10 +8,15 @@ from typing import ClassVar
 import pytest
 from pyspark.sql.connect import functions as sf
 
+from optimist.core.predicates import Predicate
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
-from optimist.spark.conditions.connect_condition import known_in_session, known_in_zone
+from optimist.spark.conditions.connect_condition import (
+    known_in_session,
+    known_in_zone,
+    known_without,
+)
 from optimist.spark.conditions.connect_expressions import SentExpressions
-from optimist.spark.conditions.connect_text import SentTexts, text_has_subquery
+from optimist.spark.conditions.connect_text import SentTexts, changing_confs, text_has_subquery
 from optimist.spark.conditions.fixed_now import FixedNow
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
@@ -223,6 +228,31 @@ def test_a_constant_that_a_cast_may_make_null_equals_null(text, is_known):
     schema = StructType((*SCHEMA, StructField("money", DecimalType(10, 2))))
     found = known_in_session(UtcSession(), SentTexts(schema, None, {}).predicate(text), schema)
     assert found.is_exact == is_known
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('p = "a"', "spark.sql.ansi.doubleQuotedIdentifiers"),
+        (r"p = 'a\tb'", "spark.sql.parser.escapedStringLiterals"),
+        ("p = r'a'", "spark.sql.parser.escapedStringLiterals"),
+        ("`p` = 'a'", "spark.sql.parser.quotedRegexColumnNames"),
+        ("id > 1e0", "spark.sql.legacy.exponentLiteralAsDecimal.enabled"),
+        ("p > '2024'", "spark.sql.legacy.typeCoercion.datetimeToString.enabled"),
+    ],
+)
+def test_a_kept_query_skips_no_files_by_a_text_that_is_read_otherwise_by_now(text, key):
+    texts, keys = SentTexts(SCHEMA, None, {}), changing_confs(text)
+    given = texts.predicate(text)
+    assert given.is_exact
+    assert known_without({}, given, keys) == given
+    assert known_without({key: "FALSE", "spark.sql.ansi.enabled": "true"}, given, keys) == given
+    assert known_without({key: "True "}, given, keys) == Predicate.TRUE
+    assert not SentTexts(SCHEMA, None, {key: "true"}).predicate(text).is_exact
+
+
+def test_a_text_that_all_settings_read_alike_names_no_key():
+    assert changing_confs("p <=> 1 AND id IN (2, 3.5) OR id IS NULL") == ()
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def tell_named(spark: SparkSession, folder: str) -> None:
 
 
 def tell_changed_conf(spark: SparkSession, folder: str) -> None:
-    """Another thread changes the zone once the rows are found."""
+    """The zone changes once rows are found, and the meaning of a text before it is queried."""
     path, matching = f"{folder}/changed_conf", Target.search
     spark.sql(
         f"CREATE TABLE delta.`{path}` AS SELECT id, timestamp_seconds(id) AS at FROM range(9)"
@@ -221,6 +221,13 @@ def tell_changed_conf(spark: SparkSession, folder: str) -> None:
     Target.search = matching
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     tell("changed conf left", spark.table(f"delta.`{path}`").count())
+    names = f"{folder}/names"
+    made = spark.sql("VALUES (1, 'x', 'x'), (2, 'a', 'b')").toDF("id", "p", "a")
+    write(made, names, partitionBy="p")
+    kept = spark.sql(f'SELECT id FROM delta.`{names}` WHERE p = "a"')
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    tell("changed quotes", rows(kept))
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "false")
 
 
 def tell_far_filters(spark: SparkSession, folder: str) -> None:

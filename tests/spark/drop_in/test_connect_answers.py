@@ -70,6 +70,7 @@ EXPECTED = {
     "a version: afterwards": [[7], False],
     "changed conf": "ConfigError OPTIMIST_SESSION_CHANGED",
     "changed conf left": 9,
+    "changed quotes": [[1]],
     "far filters that lose rows": [],
     "far filters without rows": [],
     "far filters that skip nothing": [],
