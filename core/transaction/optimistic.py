@@ -18,6 +18,7 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -96,7 +97,7 @@ class OptimisticTransaction:
         self._reads = reads or ReadTracker()
         self._pending = pending or PendingMetadata(table, snapshot)
         self._hooks: list[PostCommitHook] = []
-        self._uses_left = ["its one commit"]
+        self._commit_once = threading.Lock()  # taken by the one commit, never given back
         self._process = os.getpid()
 
     @property
@@ -460,13 +461,11 @@ class OptimisticTransaction:
     def _ensure_open(self) -> None:
         if self._process != os.getpid():
             raise forked_transaction()
-        if not self._uses_left:
+        if self._commit_once.locked():
             raise ended_transaction(self._committer)
 
     def _close(self) -> None:
         """Close the transaction, which is used only once, whether or not its commit succeeds."""
         self._ensure_open()
-        try:
-            self._uses_left.pop()  # one step, so that of two threads only one gets it
-        except IndexError:
-            raise ended_transaction(self._committer) from None
+        if not self._commit_once.acquire(blocking=False):  # of two threads only one gets it
+            raise ended_transaction(self._committer)

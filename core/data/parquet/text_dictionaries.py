@@ -8,6 +8,7 @@ numbers takes a fraction of the time and memory, and the new files hold the same
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -73,13 +74,14 @@ class StoredDictionaries:
             file: The file, open with any settings.
             source: Its bytes.
         """
-        metadata, schema = file.metadata, file.schema
+        metadata, schema, fields = file.metadata, file.schema, file.schema_arrow
         groups = range(metadata.num_row_groups)
         chunks = ColumnChunks(metadata)
         indices = {schema.column(index).path: index for index in range(len(schema))}
+        occurrences = Counter(fields.names)
         counts: dict[str, list[int]] = {}
-        for field in file.schema_arrow:
-            is_one = file.schema_arrow.names.count(field.name) == 1 and field.name in indices
+        for field in fields:
+            is_one = occurrences[field.name] == 1 and field.name in indices
             if field.type == _TEXT and is_one:
                 column = indices[field.name]
                 found = [_count_texts(chunks, group, column, source) for group in groups]

@@ -29,7 +29,7 @@ from optimist.core.paths import name_of, strip_file_scheme
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["HeededIntents", "RemovedFiles"]
+__all__ = ["HeededIntents", "RecordedRemovals"]
 
 _HOUR_MS = 60 * 60 * 1000
 _MARGIN_MS = 5 * 60 * 1000
@@ -82,7 +82,7 @@ class HeededIntents:
         return cls(len(live), since_ms, tuple(stale))
 
 
-class RemovedFiles:
+class RecordedRemovals:
     """The files that a version records as removed, which no writer can still be about to commit.
 
     Args:

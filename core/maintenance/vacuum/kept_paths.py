@@ -83,8 +83,7 @@ def read_streamed(snapshot: Snapshot, read: Callable[[], _Result]) -> _Result:
     except TableError as error:
         if error.kind not in UNREADABLE_CHECKPOINT:
             raise
-        for _ in (snapshot.files, snapshot.tombstones):
-            pass
+        _ = snapshot.files, snapshot.tombstones  # kept in memory from now on
         return read()
 
 

@@ -31,7 +31,7 @@ from optimist.core.errors.html_repr import field_html
 from optimist.core.errors.kinds import NO_SPACE
 from optimist.core.maintenance.vacuum.dead_files import DeadFiles
 from optimist.core.maintenance.vacuum.file_deletion import DeleteFiles, Deletion, delete_here
-from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, RemovedFiles
+from optimist.core.maintenance.vacuum.heeded_intents import HeededIntents, RecordedRemovals
 from optimist.core.maintenance.vacuum.hidden_names import HiddenNames
 from optimist.core.maintenance.vacuum.inventory import inventory_pages
 from optimist.core.maintenance.vacuum.kept_paths import KeptPaths
@@ -252,7 +252,7 @@ class _Vacuum:
         """Return the files that no writer's intent may protect: old files, and removed files."""
         if intents.since_ms is None or self._is_lite:
             return found
-        removed = RemovedFiles(self._start().snapshot, intents.since_ms)
+        removed = RecordedRemovals(self._start().snapshot, intents.since_ms)
         for page in found.batches():
             is_old = pc.less(page.column("modified_ms"), intents.since_ms)
             is_free = pc.or_(is_old, removed.are_named(page.column("path")))

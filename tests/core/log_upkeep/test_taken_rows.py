@@ -173,19 +173,25 @@ def test_files_that_the_checkpoint_has_and_the_version_not_are_seen(tmp_path, pa
     ensure_as_texts(clone)
 
 
-def test_typed_columns_of_another_text_are_not_taken(tmp_path, parsed, monkeypatch):
-    """As if the source's checkpoint were forged, or replaced since the files were read."""
-    log = source_of(tmp_path)
-    real = TypedFile.adds_of
+def forge_last_text(monkeypatch, reader):
+    """Let a method of `TypedFile` that reads rows give the last file of each batch other texts."""
+    real = getattr(TypedFile, reader)
 
     def forged(self, *given):
         for batch in real(self, *given):
             columns = {name: batch.column(name) for name in batch.schema.names}
-            texts = columns["stats"].to_pylist()
-            columns["stats"] = pa.array([*texts[:-1], '{"numRecords":77}'], pa.string())
+            if "stats" in columns:
+                texts = columns["stats"].to_pylist()
+                columns["stats"] = pa.array([*texts[:-1], '{"numRecords":77}'], pa.string())
             yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
-    monkeypatch.setattr(TypedFile, "adds_of", forged)
+    monkeypatch.setattr(TypedFile, reader, forged)
+
+
+def test_typed_columns_of_another_text_are_not_taken(tmp_path, parsed, monkeypatch):
+    """As if the source's checkpoint were forged, or replaced since the files were read."""
+    log = source_of(tmp_path)
+    forge_last_text(monkeypatch, "adds_of")
     parsed[0] = 0
     clone = cloned(log, tmp_path)
     assert parsed[0] >= clone.snapshot().num_files
@@ -298,17 +304,7 @@ def test_a_restored_version_takes_them_from_its_own_sidecars(tmp_path, parsed):
 
 def test_rows_of_sidecars_with_another_text_are_not_taken(tmp_path, parsed, monkeypatch):
     log = source_of(tmp_path, properties=V2)
-    real = TypedFile.rows
-
-    def forged(self, *given):
-        for batch in real(self, *given):
-            columns = {name: batch.column(name) for name in batch.schema.names}
-            if "stats" in columns:
-                texts = columns["stats"].to_pylist()
-                columns["stats"] = pa.array([*texts[:-1], '{"numRecords":77}'], pa.string())
-            yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
-
-    monkeypatch.setattr(TypedFile, "rows", forged)
+    forge_last_text(monkeypatch, "rows")
     parsed[0] = 0
     clone = cloned(log, tmp_path)
     assert parsed[0] >= clone.snapshot().num_files
