@@ -165,12 +165,13 @@ def _left_out(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:
     So what is the first case of many tests, such as a kind of store, is not always the one. The
     tests of one script of Connect are drawn together, since its minutes are spent for one of them.
     """
-    return {item for item in items if crc32(_drawn_by(item.nodeid).encode()) % one_in}
+    return {item for item in items if crc32(_drawn_by(item).encode()) % one_in}
 
 
-def _drawn_by(nodeid: str) -> str:
-    file = _file_of(nodeid)
-    return file if file.endswith(_CONNECT) else nodeid
+def _drawn_by(item: pytest.Item) -> str:
+    file = _file_of(item.nodeid)
+    together = file.endswith(_CONNECT) and not item.get_closest_marker("alone")
+    return file if together else item.nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -31,7 +31,7 @@ from optimist.core.transaction.result import CommitResult
 from optimist.spark import enable
 
 LOST, MIDWAY = "OPTIMIST_SPARK_SERVER_LOST", "OPTIMIST_SPARK_SERVER_LOST_MIDWAY"
-_LONGEST, _STEPS = 2, 100
+_LONGEST, _STEPS = 2, 50
 _CONFS = {
     "spark.optimist.spark.driverShortcut.maxBytes": "0",
     "spark.sql.shuffle.partitions": "2",
@@ -114,6 +114,7 @@ class Case:
         shutil.copytree(self.folder / "before", self.folder / name)
         wire = Wire(self.server, then)
         spark = client_of(wire)
+        self.command.begin(spark, str(self.folder / name))
         wire.arm(*cut or (None,))
         told = how_it_ends(self.command, spark, self.folder / name)
         wire.cut()

@@ -13,6 +13,7 @@ import pytest
 from connect_process import results_of
 from cut_commands import GROUPS
 
+pytestmark = pytest.mark.alone
 SCRIPT = Path(__file__).with_name("connect_cut_script.py")
 LOST, MIDWAY = "OPTIMIST_SPARK_SERVER_LOST", "OPTIMIST_SPARK_SERVER_LOST_MIDWAY"
 ENDED = "SparkConnectGrpcException"

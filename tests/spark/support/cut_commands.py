@@ -38,6 +38,7 @@ class Command:
         options: Of the table `t`, which has two files with the ids 0 to 2 and 3 to 5.
         is_query: The server runs it by itself; where its end is unknown, it is run again.
         keeps_copies: Files that it has copied stay, and its next try uses them.
+        begin: What the client has done before, on a wire that is not cut.
     """
 
     run: Callable[[object, str], object]
@@ -45,6 +46,7 @@ class Command:
     options: Mapping[str, str] = field(default_factory=dict)
     is_query: bool = False
     keeps_copies: bool = False
+    begin: Callable[[object, str], object] = lambda spark, folder: None
 
     def make(self, folder: Path) -> None:
         """Make what the command finds."""
@@ -152,9 +154,8 @@ def from_itself(spark, folder):
     return write(frame, f"{folder}/t", mode="overwrite")
 
 
-def from_its_view(spark, folder):
+def view_of_it(spark, folder):
     read(spark, f"{folder}/t").createOrReplaceTempView("own_rows")
-    spark.sql(f"INSERT OVERWRITE delta.`{folder}/t` SELECT * FROM own_rows WHERE id > 1")
 
 
 def block(spark, folder):
@@ -214,7 +215,9 @@ GROUPS = {
     "overwrites": {
         "overwrite": Command(saved("overwrite")),
         "overwrite from itself": Command(from_itself),
-        "overwrite from a view": Command(from_its_view),
+        "overwrite from a view": Command(
+            sql("INSERT OVERWRITE {t} SELECT * FROM own_rows WHERE id > 1"), begin=view_of_it
+        ),
         "replaceWhere": Command(saved("overwrite", replaceWhere="id > 3")),
         "replaceWhere of a feed": Command(saved("overwrite", replaceWhere="id > 3"), options=_FED),
         "replaceUsing": Command(saved("overwrite", replaceUsing="id")),
