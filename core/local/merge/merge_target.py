@@ -136,9 +136,10 @@ class LocalMergeTarget:
         if writer.records_changes:
             return writer.rewrite(only_chosen(chosen), "MERGE", rows.changed_rows, added=inserted)
         needed, added = self.merge.columns_for_update(self._schema), iter(inserted)
-        if needed or writer.target.snapshot.has_active("rowTracking"):
-            before = writer.target.snapshot.schema
-            columns = StructType(tuple(item for item in before if item.name in needed))
+        # No file has the columns that the MERGE adds to the table.
+        before = writer.target.snapshot.schema
+        columns = StructType(tuple(item for item in before if item.name in needed))
+        if columns.fields or writer.target.snapshot.has_active("rowTracking"):
             files = only_chosen(chosen)
         else:  # the new values are made of the source alone
             columns, files = self._schema, files_table([])

@@ -38,6 +38,22 @@ def test_new_columns_and_fields_of_the_source_become_the_tables(tmp_path, has_ve
     assert by_id(log) == expected
 
 
+@pytest.mark.parametrize("matching", [[0, 1, 2], [1]])
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_updates_of_all_old_columns_keep_their_rows_beside_a_new_column(
+    tmp_path, has_vectors, matching
+):
+    log = opened(tmp_path / "t", has_vectors=has_vectors)
+    log.append(OLD.select(["id", "v"]))
+    ids = [*matching, 7]
+    new = pa.table({"id": ids, "v": [f"new{k}" for k in ids], "extra": ids})
+    merge = log.merge(new, ["id"]).when_matched_update({"id": "s.id", "v": "s.v"})
+    done = merge.when_not_matched_insert_all().with_schema_evolution().execute()
+    assert (done.num_updated, done.num_inserted) == (len(matching), 1)
+    expected = [(k, f"new{k}" if k in matching else f"v{k}", None) for k in range(3)]
+    assert [tuple(row.values()) for row in by_id(log)] == [*expected, (7, "new7", 7)]
+
+
 def test_without_evolution_the_table_keeps_its_columns(tmp_path):
     log = opened(tmp_path / "t", has_vectors=True)
     log.append(OLD)
