@@ -158,7 +158,8 @@ def in_plain_pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for values in rows.columns:
         if is_text_dictionary(values.type):
             texts = values.dictionary
-            if (pc.max(values.indices).as_py() or 0) >= max(1, len(texts)):
+            ends = pc.min_max(values.indices).as_py()
+            if (ends["min"] or 0) < 0 or (ends["max"] or 0) >= max(1, len(texts)):
                 raise pa.ArrowInvalid("a text is a number that its dictionary does not have")
             if texts.nbytes * len(values) > _MOST_PLAIN_BYTES:
                 longest = max(longest, pc.max(pc.binary_length(texts)).as_py())

@@ -91,8 +91,9 @@ def test_a_text_that_a_dictionary_has_twice_is_read_as_such(tmp_path, batch_rows
     assert texts == [text.replace("other", "first") for text in rows]
 
 
-def test_a_number_beyond_its_dictionary_is_refused():
-    beyond = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), ["a"], safe=False)
+@pytest.mark.parametrize("number", [1, -1])
+def test_a_number_beyond_its_dictionary_is_refused(number):
+    beyond = pa.DictionaryArray.from_arrays(pa.array([0, number], pa.int32()), ["a"], safe=False)
     with pytest.raises(pa.ArrowInvalid):
         list(in_plain_pieces(pa.record_batch({"t": beyond})))
 
