@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.storage.data_paths import DataPaths, split_at_last_slash
 from optimist.core.data.storage.storage_errors import storage_errors
-from optimist.core.errors import TableError
+from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.system_causes import NO_SUCH_FILE
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.log.replay import UNREADABLE_CHECKPOINT
@@ -68,23 +68,26 @@ class KeptPaths:
 def read_streamed(snapshot: Snapshot, read: Callable[[], _Result]) -> _Result:
     """Return what a function reads of a version's files batch by batch.
 
-    If the checkpoint turns out to be damaged, they are read into memory, from what may replace it,
-    and the function is called again.
+    If the checkpoint turns out to be damaged or gone, they are read into memory, from what may
+    replace it, and the function is called again.
 
     Args:
         snapshot: The version.
         read: Reads `iter_files` and `iter_tombstones`, and keeps nothing after an error.
 
     Raises:
-        TableError: The checkpoint is damaged, and nothing replaces it.
+        TableError, LogFileNotFoundError: The checkpoint is damaged or gone, and nothing replaces
+            it.
     """
     try:
         return read()
+    except LogFileNotFoundError:
+        pass
     except TableError as error:
         if error.kind not in UNREADABLE_CHECKPOINT:
             raise
-        _ = snapshot.files, snapshot.tombstones  # kept in memory from now on
-        return read()
+    _ = snapshot.files, snapshot.tombstones  # kept in memory from now on
+    return read()
 
 
 def relative_paths(references: pa.Array, paths: DataPaths) -> pa.Array:

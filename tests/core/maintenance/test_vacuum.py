@@ -422,6 +422,20 @@ def test_a_damaged_checkpoint_is_replaced_by_the_commits(tmp_path, part, has_int
     assert table.ids() == [number for number in range(20) if number not in (3, 5)]
 
 
+def test_a_checkpoint_that_is_gone_is_replaced_by_the_commits(tmp_path):
+    table = Aged(tmp_path, properties={"delta.checkpointInterval": "1000"})
+    for number in range(4):
+        table.log.append(rows(number, number + 1))
+    table.log.delete("id = 3")
+    table.log.checkpoint()
+    table.pass_hours(24 * 8)
+    opened = DeltaLog(str(table.path), LocalLogStore({}), table.options, clock=table.clock)
+    opened.snapshot()
+    next(Path(opened.log_path).glob("*.checkpoint.parquet")).unlink()
+    assert opened.vacuum(0).num_files == 1
+    assert table.ids() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("mode", ["FULL", "LITE"])
 def test_more_hours_than_the_property_keep_what_was_removed_since(tmp_path, mode):
     ignored = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
