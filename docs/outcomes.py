@@ -190,7 +190,7 @@ def _dynamodb_rows() -> Iterable[Row]:
     ]
     samples.append(("every other 4xx", _dynamodb_answer("", 400)))
     samples.append(("no connection", EndpointConnectionError(endpoint_url="")))
-    samples.append(("every other 5xx, or no answer", _dynamodb_answer("", 500)))
+    samples.append(("408, every other 5xx, or no clear answer", _dynamodb_answer("", 500)))
     for shown, sample in samples:
         meaning = "`UNKNOWN`" if dynamodb_table.is_unanswered(sample) else "error"
         yield shown, meaning, *_judged(dynamodb_table.dynamodb_error(sample, doing=_DOING))

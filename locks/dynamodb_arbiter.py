@@ -133,7 +133,7 @@ class DynamoDBArbiter(Arbiter):
 
         It reads one item, strongly consistent.
         """
-        answer = self._table.ask(
+        items = self._table.ask(
             lambda client: client.query(
                 TableName=self._table.shape.name,
                 KeyConditionExpression="tablePath = :table",
@@ -141,10 +141,10 @@ class DynamoDBArbiter(Arbiter):
                 ScanIndexForward=False,
                 Limit=1,
                 ConsistentRead=True,
-            ),
+            )["Items"],
             doing=f"read the newest entry of {table_path}",
         )
-        for item in answer["Items"]:
+        for item in items:
             return self._entry_of(item, table_path, str(plain_value(item.get("fileName"))))
         return None
 

@@ -7,6 +7,7 @@ unknown.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,6 +102,8 @@ CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
     ),
 }
 
+_NO_ANSWER_IN_TIME = 408
+"""A proxy may send it after it has passed the request on."""
 _NOT_SENT = (ConnectTimeoutError, EndpointConnectionError)
 _NO_CREDENTIALS = (
     CredentialRetrievalError,
@@ -155,7 +158,7 @@ class DynamoDBTable:
     ) -> None:
         self.shape = shape
         self._clients = PerTimeout(
-            lambda limit_s: _with_whole_answers(client or _new_client(options, limit_s)), _TIMEOUT_S
+            lambda limit_s: _with_clear_answers(client or _new_client(options, limit_s)), _TIMEOUT_S
         )
         self._clock = clock
         self._creates = options.creates_tables
@@ -355,7 +358,9 @@ def dynamodb_error(error: Exception, *, doing: str, outcome: str = "") -> Storag
 def is_unanswered(error: Exception) -> bool:
     """Check whether the request may have succeeded although it failed."""
     if isinstance(error, ClientError):
-        return _status_of(error) >= 500 and code_of(error) not in CAUSES_BY_CODE
+        status = _status_of(error)
+        is_open = status >= 500 or status == _NO_ANSWER_IN_TIME
+        return is_open and code_of(error) not in CAUSES_BY_CODE
     return not (_was_not_sent(error) or isinstance(error, _NO_CREDENTIALS))
 
 
@@ -378,22 +383,35 @@ def plain_value(attribute: object) -> object:
     return value if name in ("S", "N", "BOOL") else ()
 
 
-def _with_whole_answers(client: DynamoDBClient) -> DynamoDBClient:
+class _UnclearAnswerError(Exception):
+    """An answer that looks like success but is not DynamoDB's."""
+
+
+def _with_clear_answers(client: DynamoDBClient) -> DynamoDBClient:
     client.meta.events.register(
-        "before-parse.dynamodb", _ensure_whole, unique_id="optimist-whole-answers"
+        "before-parse.dynamodb", _ensure_clear, unique_id="optimist-clear-answers"
     )
     return client
 
 
-def _ensure_whole(response_dict: Mapping[str, Any], **_: object) -> None:
-    """Refuse an answer that was cut off.
+def _ensure_clear(response_dict: Mapping[str, Any], **_: object) -> None:
+    """Refuse an answer that was cut off, and a success without a JSON object.
 
-    The SDK reads half a `GetItem` as "no such item". DynamoDB's own checksum would show it, but the
-    SDK checks it only if it may retry.
+    The SDK reads half a `GetItem` as "no such item", and the page of a proxy as a successful put.
+    DynamoDB's own checksum would show it, but the SDK checks it only if it may retry.
     """
-    received = len(response_dict["body"] or b"")
-    if not is_whole(response_dict["headers"], received):
-        raise IncompleteReadError(actual_bytes=received, expected_bytes=-1)
+    body = response_dict["body"] or b""
+    if not is_whole(response_dict["headers"], len(body)):
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=-1)
+    if response_dict["status_code"] < 300 and not _is_object(body):
+        raise _UnclearAnswerError
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _status_of(error: Exception) -> int:

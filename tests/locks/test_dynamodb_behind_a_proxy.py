@@ -20,8 +20,11 @@ class Table(ScriptedService):
     def __init__(self):
         super().__init__()
         self.items = []
+        self.answer = None
 
     def work(self, request):
+        if self.answer is not None:
+            return self.answer
         if request.headers["X-Amz-Target"].endswith(".PutItem"):
             self.items.append(json.loads(request.body)["Item"])
             return Reply(200, b"{}")
@@ -55,6 +58,36 @@ def test_entry_whose_answer_the_proxy_loses_has_no_known_outcome(table, arbiter)
     table.script = [LOST]
     assert arbiter.create(entry_of("s3://b/t", 1)) is PutOutcome.UNKNOWN
     assert len(table.items) == 2
+
+
+@pytest.mark.parametrize("page", [b"<html>Sign in</html>", b"", b"[]", b"\xff"])
+def test_page_of_the_proxy_is_no_answer(table, arbiter, page):
+    arbiter.get("s3://b/t", "0")
+    table.answer = Reply(200, page)
+    assert arbiter.create(entry_of("s3://b/t", 0)) is PutOutcome.UNKNOWN
+    questions = (
+        lambda: arbiter.get("s3://b/t", "0"),
+        lambda: arbiter.latest("s3://b/t"),
+        lambda: arbiter.complete(entry_of("s3://b/t", 0).completed(1)),
+    )
+    for ask in questions:
+        with pytest.raises(StorageError) as caught:
+            ask()
+        assert caught.value.kind == "OPTIMIST_STORE_NO_ANSWER"
+
+
+def test_query_without_items_is_no_answer(table, arbiter):
+    arbiter.get("s3://b/t", "0")
+    table.answer = Reply(200, b"{}")
+    with pytest.raises(StorageError) as caught:
+        arbiter.latest("s3://b/t")
+    assert caught.value.kind == "OPTIMIST_STORE_NO_ANSWER"
+
+
+def test_entry_is_unknown_if_the_proxy_waits_too_long(table, arbiter):
+    arbiter.get("s3://b/t", "0")
+    table.answer = Reply(408, b"")
+    assert arbiter.create(entry_of("s3://b/t", 0)) is PutOutcome.UNKNOWN
 
 
 def test_proxy_that_can_not_be_reached_is_told(table, arbiter):
