@@ -29,6 +29,14 @@ AZURE_ANSWERS = AnswerTable(
         "the file exists already",
         "Run the operation again.",
     ),
+    # A shared access signature that may create files and not write them gives this answer instead.
+    AnswerRow(
+        ("403 UnauthorizedBlobOverwrite",),
+        PutMeaning.EXISTS,
+        "OPTIMIST_PERMISSION_DENIED",
+        "the file exists already, and the credentials for {service} may only create files",
+        "Give them the permission write, too.",
+    ),
     # A directory of a hierarchical account has the file's name.
     AnswerRow(
         ("409 ResourceTypeMismatch",),

@@ -59,6 +59,7 @@ def test_a_service_that_refuses_tells_no_time(kind, service, store):
     ("kind", "answer", "outcome"),
     [
         (AZURE, (409, "BlobAlreadyExists"), PutOutcome.EXISTS),
+        (AZURE, (403, "UnauthorizedBlobOverwrite"), PutOutcome.EXISTS),
         (AZURE, (412, "ConditionNotMet"), PutOutcome.EXISTS),
         (AZURE, (412, "LeaseIdMissing"), PutOutcome.EXISTS),
         (AZURE, (409, "SnapshotsPresent"), PutOutcome.UNKNOWN),
