@@ -76,7 +76,7 @@ class S3Bucket:
 
     def abort_uploads(self, directory: S3Location) -> None:
         """Abort unfinished uploads below a directory (see `LogStore.abort_uploads`)."""
-        abort_uploads(self._clients.client(), directory)
+        abort_uploads(self._clients.client(), directory, self.options)
 
     def create(
         self, key: str, data: bytes | BinaryIO, *, path: str, is_conditional: bool = True

@@ -16,7 +16,7 @@ import boto3
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
-from optimist.core.errors import ConfigError, StorageError
+from optimist.core.errors import ConfigError
 from optimist.core.options.fields import own_values
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
@@ -96,23 +96,23 @@ def s3_data_access(
     )
 
 
-def abort_uploads(client: S3Client, location: S3Location) -> None:
+def abort_uploads(client: S3Client, location: S3Location, options: S3Options) -> None:
     """Abort unfinished uploads below a directory, and only log failures."""
-    prefix = location.key.rstrip("/") + "/"
+    target: dict[str, Any] = {"Bucket": location.bucket, **options.request_parameters}
     marks = PageTokens(location.url)
     try:
         pages = client.get_paginator("list_multipart_uploads").paginate(
-            Bucket=location.bucket, Prefix=prefix
+            **target, Prefix=location.key.rstrip("/") + "/"
         )
         for page in pages:
             for upload in page.get("Uploads", []):
                 with contextlib.suppress(client.exceptions.NoSuchUpload):
                     client.abort_multipart_upload(
-                        Bucket=location.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                        **target, Key=upload["Key"], UploadId=upload["UploadId"]
                     )
             if page.get("IsTruncated"):
                 marks.follow(f"{page.get('NextKeyMarker')}?{page.get('NextUploadIdMarker')}")
-    except (BotoCoreError, ClientError, StorageError) as error:
+    except Exception as error:  # noqa: BLE001 - an SDK raises anything on an answer cut off
         _LOG.warning(
             "Unfinished uploads below %s may be left (%s). A lifecycle rule of the bucket "
             "(AbortIncompleteMultipartUpload) removes them.",

@@ -63,6 +63,36 @@ class EndlessUploads(ScriptedService):
         return Reply(200, page.encode(), {"Content-Type": "application/xml"})
 
 
+class OneUpload(ScriptedService):
+    """Lists one upload, or answers with a page of a proxy."""
+
+    def __init__(self, page=None):
+        super().__init__()
+        self._page = page
+
+    def work(self, request):
+        if request.method == "DELETE":
+            return Reply(204)
+        upload = "<Upload><Key>t/1</Key><UploadId>u</UploadId></Upload>"
+        whole = f"<ListMultipartUploadsResult>{upload}</ListMultipartUploadsResult>".encode()
+        return Reply(200, self._page or whole, {"Content-Type": "application/xml"})
+
+
+@pytest.mark.parametrize("page", [b"<html>Sign in</html>", b"<ListMultipartUploadsResult><a"])
+def test_a_page_of_a_proxy_leaves_uploads_with_a_warning(caplog, page):
+    with OneUpload(page) as service:
+        S3LogStore({"fs.s3a.endpoint": service.endpoint}).abort_uploads("s3://tables/t")
+    assert "AbortIncompleteMultipartUpload" in caplog.text
+
+
+def test_the_payer_of_requests_pays_for_aborting_uploads():
+    with OneUpload() as service:
+        given = {"fs.s3a.endpoint": service.endpoint, "fs.s3a.requester.pays.enabled": "true"}
+        S3LogStore(given).abort_uploads("s3://tables/t")
+        payers = [each.headers.get("x-amz-request-payer") for each in service.requests]
+    assert payers == ["requester", "requester"]
+
+
 @pytest.mark.parametrize("marks", ["a", "ab", "abc"])
 def test_uploads_that_are_listed_in_circles_are_left_with_a_warning(caplog, marks):
     with EndlessUploads(marks) as service:
