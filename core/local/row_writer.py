@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
@@ -36,6 +35,7 @@ from optimist.core.data.storage.filesystem import filesystem_for, make_durable
 from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
+from optimist.core.runtime.processors import count_processors
 from optimist.core.runtime.progress import FileProgress
 from optimist.core.runtime.read_ahead import read_ahead
 from optimist.core.runtime.streamed_ahead import AheadLimits, stream_ahead
@@ -389,7 +389,7 @@ def _split_into_runs(
 
 def _processors() -> int:
     """Return how many writers keep all processors at work."""
-    return min(_WRITERS, os.cpu_count() or 1)
+    return min(_WRITERS, count_processors())
 
 
 def _with_no_ids(rows: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import AddFile
 from optimist.core.runtime.clock import Clock
+from optimist.core.runtime.processors import count_processors
 
 __all__ = ["SplitRows", "StreamFiles", "StreamLimits"]
 
@@ -87,7 +87,7 @@ class StreamLimits:
         group_bytes = 32 << 20
         if spec.target_bytes is not None:
             group_bytes = max(1 << 20, min(group_bytes, spec.target_bytes))
-        threads = max(2, min(4, os.cpu_count() or 1))
+        threads = max(2, min(4, count_processors()))
         return cls(group_bytes, open_files=open_files, threads=threads)
 
 
