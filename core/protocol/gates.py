@@ -8,6 +8,7 @@ back into the weakest protocol that stands for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from optimist.core.errors import ConfigError, ProtocolError
 from optimist.core.errors.foreign_text import quoted, shown
@@ -446,6 +447,7 @@ def _ensure_only_delta(
     )
 
 
+@lru_cache(maxsize=64)
 def _legacy_features(reader: int, writer: int) -> frozenset[str]:
     return frozenset(
         feature.name

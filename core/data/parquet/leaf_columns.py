@@ -6,6 +6,8 @@ fields, only their leaves are read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,7 +20,12 @@ __all__ = ["leaf_columns"]
 
 
 def leaf_columns(
-    file: pq.ParquetFile, index: int, wanted: DataType, *, by_id: bool = False
+    file: pq.ParquetFile,
+    fields: Sequence[pa.Field],
+    index: int,
+    wanted: DataType,
+    *,
+    by_id: bool = False,
 ) -> list[str]:
     """Return the names by which pyarrow reads the wanted part of a column, and little more.
 
@@ -27,11 +34,11 @@ def leaf_columns(
 
     Args:
         file: The file.
-        index: The index of the column among the file's own.
+        fields: Its columns (to ask it for them takes long).
+        index: The index of the column among them.
         wanted: The column's type, with only the wanted fields.
         by_id: Whether fields are found by their ids, not by their physical names.
     """
-    fields = list(file.schema_arrow)
     found = _wanted_leaves(fields[index].type, wanted, by_id=by_id)
     if len(found) == num_leaves(fields[index].type):
         return [fields[index].name]

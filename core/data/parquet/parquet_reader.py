@@ -58,6 +58,9 @@ _RUN_BYTES = 128 << 20
 _WORTH_THREADS = 8 << 20
 """The uncompressed size of a run below which a thread for each column costs more than it saves."""
 
+_FEW_ROWS = 1 << 14
+"""A file with fewer rows is read with texts as such: to look at its dictionaries takes longer."""
+
 _TEXT = PrimitiveType("string")
 
 Positions = Callable[[], pa.Array]
@@ -121,11 +124,12 @@ def read_located_batches(
     filesystem, path = filesystem_for(part.path, layout.access)
     is_local = isinstance(filesystem, fs.LocalFileSystem)
     constants, deleted = _constant_columns(part, layout), _read_vector(part, layout)
-    reading = _Reading(part, layout, constants, deleted, is_local)
-    plain = replace(reading, layout=replace(layout, keeps_dictionaries=False))
+    keeps = layout.keeps_dictionaries and is_local  # to look at each would be a request
+    reading = _Reading(part, layout, constants, deleted, is_local, keeps)
+    plain = replace(reading, keeps_dictionaries=False)
     done = 0  # the position behind the last row that was returned
     with _translating_errors(part.path):
-        for each in (reading, plain) if layout.keeps_dictionaries else (plain,):
+        for each in (reading, plain) if keeps else (plain,):
             try:
                 with _open(filesystem, path, part.path) as source:
                     for end, found in _located_batches(source, each, done):
@@ -153,6 +157,7 @@ class _Reading:
         constants: The values of partition columns.
         deleted: The positions that the deletion vector has; None without one.
         is_local: Whether the file is on a disk of this machine.
+        keeps_dictionaries: Whether texts come as numbers where that saves time.
     """
 
     part: FilePart
@@ -160,6 +165,7 @@ class _Reading:
     constants: dict[str, pa.Scalar]
     deleted: BitMap64 | None
     is_local: bool
+    keeps_dictionaries: bool
 
 
 def _located_batches(
@@ -173,8 +179,8 @@ def _located_batches(
         UnfitDictionaryError: Texts of the next rows can't come as numbers.
     """
     part, layout, deleted = reading.part, reading.layout, reading.deleted
-    file, dictionaries = _open_parquet(source, layout, is_local=reading.is_local)
-    columns = _Columns.of(file, part, layout, reading.constants)
+    file, dictionaries = _open_parquet(source, reading)
+    columns = _Columns.of(file, reading)
     legacy = LegacyCalendar.of(file.metadata.metadata)
     if deleted is not None:
         ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
@@ -194,14 +200,14 @@ def _located_batches(
 
 
 def _open_parquet(
-    source: pa.NativeFile, layout: RowLayout, *, is_local: bool
+    source: pa.NativeFile, reading: _Reading
 ) -> tuple[pq.ParquetFile, StoredDictionaries | None]:
     """Open a file, and return it with the dictionaries by which texts are read, if any are."""
     # INT96 in nanoseconds would end in 2262. Buffering ahead merges many requests into few, but to
     # wait for the threads that do it takes longer than to read a file of this machine.
-    settings = {"coerce_int96_timestamp_unit": "us", "pre_buffer": not is_local}
+    settings = {"coerce_int96_timestamp_unit": "us", "pre_buffer": not reading.is_local}
     file = pq.ParquetFile(source, **settings)
-    if not (layout.keeps_dictionaries and is_local):  # to look at each would be a request
+    if not reading.keeps_dictionaries or file.metadata.num_rows < _FEW_ROWS:
         return file, None
     stored = StoredDictionaries.of(file, source)
     if not stored.counts:
@@ -222,39 +228,31 @@ def _read_vector(part: FilePart, layout: RowLayout) -> BitMap64 | None:
 class _Columns:
     """The conversion of a file's batches to the table's, with names and constants found once."""
 
-    part: FilePart
-    layout: RowLayout
-    arrow_schema: pa.Schema
-    constants: dict[str, pa.Scalar]
+    reading: _Reading
     names_in_file: dict[str, str]
     """The file's name of each column of the table."""
     stored_names: list[str]
     """The columns to read from the file. Of structs, only the wanted parts."""
 
     @classmethod
-    def of(
-        cls,
-        file: pq.ParquetFile,
-        part: FilePart,
-        layout: RowLayout,
-        constants: dict[str, pa.Scalar],
-    ) -> _Columns:
-        schema = file.schema_arrow
-        if layout.by_id:
-            _ensure_ids(schema, part)
+    def of(cls, file: pq.ParquetFile, reading: _Reading) -> _Columns:
+        fields, by_id = list(file.schema_arrow), reading.layout.by_id
+        if by_id:
+            _ensure_ids(fields, reading.part)
         names_in_file: dict[str, str] = {}
         names: list[str] = []
-        for item in layout.schema:
-            index = find_field(schema, item, by_id=layout.by_id)
-            if index is not None and item.name not in constants:
-                names_in_file[item.name] = schema.names[index]
-                names += leaf_columns(file, index, item.data_type, by_id=layout.by_id)
-        return cls(part, layout, layout.arrow_schema, constants, names_in_file, names)
+        for item in reading.layout.schema:
+            index = find_field(fields, item, by_id=by_id)
+            if index is not None and item.name not in reading.constants:
+                names_in_file[item.name] = fields[index].name
+                names += leaf_columns(file, fields, index, item.data_type, by_id=by_id)
+        return cls(reading, names_in_file, names)
 
     def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """Return the file's rows as the table's. The first is at position `start`."""
-        columns, schema = [], self.arrow_schema
-        for index, item in enumerate(self.layout.schema):
+        layout = self.reading.layout
+        columns, schema = [], layout.arrow_schema
+        for index, item in enumerate(layout.schema):
             column = self._column(rows, item)
             if is_tracking_column(item):
                 column = self._fill_tracked(column, item, start)
@@ -264,28 +262,30 @@ class _Columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _column(self, rows: pa.RecordBatch, item: StructField) -> pa.Array:
-        if item.name in self.constants:
-            return pa.repeat(self.constants[item.name], rows.num_rows)
+        reading = self.reading
+        if item.name in reading.constants:
+            return pa.repeat(reading.constants[item.name], rows.num_rows)
         if item.name not in self.names_in_file:
             return nulls_of(to_arrow_type(item.data_type), rows.num_rows)
         values = rows.column(rows.schema.get_field_index(self.names_in_file[item.name]))
-        is_kept = self.layout.keeps_dictionaries and item.data_type == _TEXT
+        is_kept = reading.keeps_dictionaries and item.data_type == _TEXT
         if is_kept and is_text_dictionary(values.type):
             return values
-        return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
+        return conform_column(values, item.data_type, column=item.name, by_id=reading.layout.by_id)
 
     def _fill_tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
+        part = self.reading.part
         return with_defaults(
             stored,
             item,
             _positions_from(start, len(stored)),
-            base_row_id=self.part.base_row_id,
-            commit_version=self.part.default_row_commit_version,
+            base_row_id=part.base_row_id,
+            commit_version=part.default_row_commit_version,
         )
 
 
-def _ensure_ids(schema: pa.Schema, part: FilePart) -> None:
-    if has_field_ids(schema):
+def _ensure_ids(fields: Sequence[pa.Field], part: FilePart) -> None:
+    if has_field_ids(fields):
         return
     raise TableError(
         f"The table finds columns in files by their ids (delta.columnMapping.mode is id), and the "

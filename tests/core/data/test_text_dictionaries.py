@@ -15,7 +15,7 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.data.column_shape import is_text_dictionary
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.parquet import text_dictionaries
+from optimist.core.data.parquet import parquet_reader, text_dictionaries
 from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.parquet.text_dictionaries import (
     StoredDictionaries,
@@ -55,6 +55,22 @@ OF_TWO_ENCODINGS = base64.b64decode(
 
 It has 200 times `v` by a dictionary, then w200 to w399 as DELTA_BYTE_ARRAY.
 """
+
+
+@pytest.fixture(autouse=True)
+def files_of_few_rows_are_read_as_large_ones_are(monkeypatch):
+    monkeypatch.setattr(parquet_reader, "_FEW_ROWS", 0)
+
+
+def test_texts_of_a_file_of_few_rows_are_read_as_such(tmp_path, monkeypatch):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(TABLE, path)
+    schema = StructType((StructField("repeated", PrimitiveType("string")),))
+    for few, is_number in ((5000, True), (5001, False)):
+        monkeypatch.setattr(parquet_reader, "_FEW_ROWS", few)
+        layout = RowLayout(schema, keeps_dictionaries=True)
+        [found] = read_batches(FilePart(path), layout)
+        assert is_text_dictionary(found.schema.field("repeated").type) is is_number
 
 
 def test_only_texts_whose_dictionary_is_small_are_read_as_numbers():
@@ -188,7 +204,7 @@ def test_files_of_several_forms_are_written_again_by_several_writers(
 ):
     monkeypatch.setattr(row_writer, "_LEAST_TOGETHER", 1)
     monkeypatch.setattr(row_writer, "_GROUP_BYTES", group_bytes)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
     log = DeltaLog.for_path(str(tmp_path / "t"))
     mixed = TABLE.set_column(1, "repeated", UNIQUE)
     for start, rows in enumerate((TABLE, mixed, TABLE, mixed)):
