@@ -244,7 +244,9 @@ class GCSLogStore(ObjectStoreLog):
 
     def _holds_anything(self, path: str) -> bool:
         directory, _ = split_key(_locate(path).key)
-        return bool(self._page(path, {"prefix": directory, "max_results": 1}).blobs)
+        question = {"prefix": directory, "max_results": 1}
+        # A page may be empty although more pages follow.
+        return any(page.blobs for page in self._pages(path, question))
 
     def _date(self, path: str) -> object:
         named = _locate(path)

@@ -191,9 +191,12 @@ class S3Bucket:
         return self._ask(get, "read", path)
 
     def first_under(self, prefix: str, *, path: str) -> ObjectTypeDef | None:
-        """Return one object whose key starts with a prefix, the first in an ordered listing."""
-        found = self._page(path, Prefix=prefix, MaxKeys=1).get("Contents", [])
-        return found[0] if found else None
+        """Return one object whose key starts with a prefix, the first in an ordered listing.
+
+        A page may be empty although more pages follow.
+        """
+        pages = self._pages_if_any(path, Prefix=prefix, MaxKeys=1)
+        return next((item for page in pages for item in page.get("Contents", [])), None)
 
     def service_time_ms(self, location: S3Location, *, path: str) -> int | None:
         """Return the time that the answer to a listing tells; None if it tells none."""
