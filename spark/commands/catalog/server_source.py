@@ -6,7 +6,8 @@ only where a statement reached the server as it was, such as a view over a name.
 
 from __future__ import annotations
 
-from typing import NoReturn
+import weakref
+from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
@@ -14,23 +15,22 @@ from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
-from optimist.spark.session.pyspark_versions import session_id
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["ensure_format_known"]
 
 _LOCK = ForkSafeLock()
-_KNOWN: set[str] = set()
-"""The sessions that have the format."""
+_KNOWN: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The clients whose sessions have the format. One may take the id of another that is gone."""
 
 
 def ensure_format_known(spark: SparkSession) -> None:
     """Register the format with a client's session, which the server forgets with the session."""
-    session = session_id(spark)
+    session: Any = spark
     with _LOCK:
-        if session not in _KNOWN:
+        if session.client not in _KNOWN:
             spark.dataSource.register(_NamedTables)
-            _KNOWN.add(session)
+            _KNOWN.add(session.client)
 
 
 class _NamedTables(DataSource):

@@ -14,6 +14,7 @@ from optimist.core.sql import TableName
 from optimist.spark.commands.catalog import relocation, server_entries
 from optimist.spark.commands.catalog.server_entries import move_entry, named_place
 from optimist.spark.commands.catalog.server_names import ServerEntry
+from optimist.spark.commands.catalog.server_source import ensure_format_known
 
 _LONG = StructType((StructField("id", "long"),))
 TABLES = {"file:/t": _LONG, "/same": _LONG, "/other": StructType((StructField("id", "string"),))}
@@ -86,6 +87,26 @@ def test_a_name_that_is_there_is_not_made_again(catalog):
     with named_place(session(catalog), "db.t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
         assert place is None
     assert catalog.sent == []
+
+
+def test_a_client_that_takes_the_place_of_another_one_knows_no_format_yet(monkeypatch):
+    """A server that was restarted has forgotten what a client of the same session registered."""
+    registered = []
+
+    class Client:
+        pass
+
+    def client():
+        source = SimpleNamespace(register=registered.append)
+        return SimpleNamespace(client=Client(), session_id="s", dataSource=source)
+
+    monkeypatch.setattr("optimist.spark.session.pyspark_versions.is_connect", lambda _: True)
+    for _ in range(100):  # the memory of one is soon that of another
+        spark = client()
+        ensure_format_known(spark)
+        ensure_format_known(spark)
+        del spark
+    assert len(registered) == 100
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
