@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 _SESSION_CATALOG = "spark_catalog"
+_CATALOGS = "spark.sql.catalog."
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 _UNKNOWN = "TABLE_OR_VIEW_NOT_FOUND"
 _OCCUPIED = "LOCATION_ALREADY_EXISTS"
@@ -225,6 +226,8 @@ class _FullName:
         catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
         if catalog.lower() != _SESSION_CATALOG or not 1 <= len(parts) <= 3:
             raise not_of_session(name)
+        if len(parts) == 2 and spark.conf.get(f"{_CATALOGS}{parts[0]}", None) is not None:
+            raise not_of_session(name)  # as Spark reads it, whether a database has the name or not
         database = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
         return cls((_SESSION_CATALOG, database, parts[-1]))
 

@@ -62,7 +62,8 @@ def catalog(monkeypatch):
 
 
 def session(catalog):
-    return type("Session", (), {"catalog": catalog})()
+    conf = SimpleNamespace(get={"spark.sql.catalog.lake": "com.example.Lake"}.get)
+    return SimpleNamespace(catalog=catalog, conf=conf)
 
 
 @pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
@@ -87,6 +88,16 @@ def test_a_name_that_is_there_is_not_made_again(catalog):
     with named_place(session(catalog), "db.t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
         assert place is None
     assert catalog.sent == []
+
+
+@pytest.mark.parametrize("name", ["lake.t", "lake.db.t", "a.b.c.d"])
+def test_a_new_table_of_another_catalog_is_none_of_the_database_of_that_name(catalog, name):
+    with (
+        pytest.raises(UsageError, match="a catalog that Optimist does not know") as caught,
+        named_place(session(catalog), name, None, CreateMode.CREATE_OR_REPLACE),
+    ):
+        pass
+    assert (caught.value.kind, catalog.sent) == ("DELTA_NOT_A_DELTA_TABLE", [])
 
 
 def test_a_client_that_takes_the_place_of_another_one_knows_no_format_yet(monkeypatch):
