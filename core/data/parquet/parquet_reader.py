@@ -249,8 +249,15 @@ class _Columns:
         return cls(reading, names_in_file, names)
 
     def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        """Return the file's rows as the table's. The first is at position `start`."""
+        """Return the file's rows as the table's. The first is at position `start`.
+
+        Raises:
+            ValueError: No column is asked for, so that the batch could not tell how many rows it
+                has.
+        """
         layout = self.reading.layout
+        if not layout.schema.fields:
+            raise ValueError(f"rows of {self.reading.part.path} are read without any column")
         columns, schema = [], layout.arrow_schema
         for index, item in enumerate(layout.schema):
             column = self._column(rows, item)
