@@ -26,8 +26,10 @@ __all__ = ["SpooledParquet", "example_file", "put_once"]
 
 _READ_ROWS = 131_072
 _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
-"""Columns without repeated values, for which a dictionary costs time and saves nothing."""
+"""Texts without repeated values, for which a dictionary costs time and saves nothing."""
 _PARTITIONS = "add.partitionValues_parsed."
+_REPETITIVE_NUMBERS = (_PARTITIONS, "add.stats_parsed.nullCount.")
+"""Other numbers, such as sizes and bounds, differ from file to file."""
 
 
 class SpooledParquet:
@@ -180,8 +182,14 @@ def _misplaced() -> TableError:
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:
-    leaves = (leaf for field in schema for leaf, _ in _leaves_of(field))
-    return [leaf for leaf in leaves if leaf not in _UNIQUE_LEAVES]
+    """Return the leaves with a dictionary: texts, and numbers that many rows share."""
+    leaves = (item for field in schema for item in _leaves_of(field))
+    return [
+        leaf
+        for leaf, kind in leaves
+        if leaf not in _UNIQUE_LEAVES
+        and (pa.types.is_string(kind) or leaf.startswith(_REPETITIVE_NUMBERS))
+    ]
 
 
 def _leaves_with_statistics(schema: pa.Schema) -> list[str]:

@@ -103,6 +103,16 @@ def groups_of(table):
     return found
 
 
+def test_columns_whose_values_repeat_have_a_dictionary_and_no_others():
+    table = table_of().commit(*some_adds(20))
+    table.checkpoint()
+    _, chunks = groups_of(table)[0]
+    packed = {path for path, chunk in chunks.items() if chunk.has_dictionary_page}
+    assert {"add.stats_parsed.nullCount.n.y", "add.partitionValues_parsed.p"} <= packed
+    unique = {"path", "size", "stats", "stats_parsed.minValues.x", "stats_parsed.numRecords"}
+    assert not packed & {f"add.{name}" for name in unique}
+
+
 @pytest.mark.parametrize("configuration", [{}, V2], ids=["classic", "v2"])
 def test_rows_are_sorted_by_partition_and_then_by_the_least_value(configuration):
     table = table_of(configuration).commit(*some_adds(60))
