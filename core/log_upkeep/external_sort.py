@@ -36,6 +36,8 @@ _RUN_BYTES = 48 << 20
 _BLOCK_ROWS = 256
 _BLOCK_BYTES = 512 << 10
 _POOL_BLOCKS = 96
+_BUFFER_BYTES = 1 << 20
+"""Arrow writes each column of a block by itself: many small writes are joined."""
 _FIRST, _ODD, _NULL = 0, 1, 2
 
 
@@ -51,6 +53,7 @@ class ExternalSort:
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._file: Any = None
+        self._sink: pa.NativeFile | None = None
         self._writer: pa.RecordBatchFileWriter | None = None
         self._blocks: list[tuple[_Place, int]] = []
 
@@ -108,7 +111,8 @@ class ExternalSort:
             self._file = tempfile.TemporaryFile(prefix="optimist-")  # noqa: SIM115 - see __exit__
             # Blocks are small: to hand their columns to threads costs more than to pack them.
             packed = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-            self._writer = pa.ipc.new_file(self._file, run.schema, options=packed)
+            self._sink = pa.output_stream(self._file, buffer_size=_BUFFER_BYTES)
+            self._writer = pa.ipc.new_file(self._sink, run.schema, options=packed)
         keys = self._keys(run)
         start = 0
         for block in _parts(run, _BLOCK_ROWS, _BLOCK_BYTES):
@@ -118,8 +122,9 @@ class ExternalSort:
         pa.default_memory_pool().release_unused()
 
     def _close_writer(self) -> None:
-        if self._writer is not None:
+        if self._writer is not None and self._sink is not None:
             self._writer.close()
+            self._sink.flush()
 
     def _merge_blocks(self, reader: pa.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
         """Read the blocks by their first rows: rows before the next block's first are final."""
