@@ -22,7 +22,6 @@ from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, Str
 from optimist.core.skipping.wide_bounds import credible_decimals, widened
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.foreign_json import parse_exact_json
-from optimist.core.values.text_bytes import bytes_of
 
 __all__ = ["ColumnStatistics", "FileStatistics", "stats_table"]
 
@@ -37,8 +36,6 @@ _DOUBLE_DIGITS = 15
 _DECIMAL_DIGITS = 38
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TEXT_TYPES = frozenset({"date", "timestamp", "timestamp_ntz", "string"})
-_BREAKS = (b"\n", b"\r")
-_SPECIAL_FLOATS = (b'NaN"', b'Infinity"')
 _DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 _WALL_CLOCK_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
 _INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$"
@@ -209,21 +206,16 @@ class _Reader:
     def read(self, texts: pa.Array) -> pa.Table:
         """Return one row per text, in order, for any texts."""
         texts = texts.cast(pa.string()) if texts.type != pa.string() else texts
-        if not self._may_need_slow_read(texts):
-            return self._read_or_split(texts)
-        odd = self._needs_slow_read(texts)
+        table = self._read_fast(texts)
+        if table is not None:
+            return table
+        odd = self._needs_slow_read(texts)  # only now: nearly all batches have no such text
         plain = self._read_or_split(texts.filter(pc.invert(odd)))
         slow = self._read_slowly(texts.filter(odd))
         # Sorting by `odd` lists plain rows before odd ones, as the two tables do. The inverse of
         # that sort gives the index of each row.
         indices = pc.sort_indices(pc.sort_indices(odd))
         return pa.concat_tables([plain, slow]).combine_chunks().take(indices)
-
-    def _may_need_slow_read(self, texts: pa.Array) -> bool:
-        """Search all bytes at once, which is much faster than a search in each text."""
-        data = bytes_of(texts)
-        marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
-        return any(mark in data for mark in marks)
 
     def _needs_slow_read(self, texts: pa.Array) -> pa.Array:
         odd = pc.or_(pc.match_substring(texts, "\n"), pc.match_substring(texts, "\r"))
