@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from optimist.core.data.intents.intents import INTENTS
+from optimist.core.data.intents.intents import INTENTS, intents_directory, new_intent_path
 from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.data.storage.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
@@ -16,7 +16,7 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import log_path_of
 from optimist.core.paths import join, name_of, strip_file_scheme
 
-__all__ = ["ensure_vacant", "is_left_empty", "not_vacant"]
+__all__ = ["ensure_vacant", "has_only_intents", "is_left_empty", "not_vacant", "occupied"]
 
 _LOG = name_of(log_path_of("table"))
 
@@ -50,6 +50,28 @@ def is_left_empty(table: TableRef) -> bool:
     if is_on_disk(table.table_path):
         _remove_directories_without_files(Path(strip_file_scheme(table.table_path)))
     return not _names_at(table)
+
+
+def has_only_intents(table: TableRef) -> bool:
+    """Return whether nothing is at the path but files that say that a write is about to begin."""
+    return _names_at(table) == [INTENTS]
+
+
+@contextmanager
+def occupied(table: TableRef) -> Iterator[None]:
+    """Keep a file at the path meanwhile: for a table of its own, a catalog wants an empty place.
+
+    Raises:
+        StorageError: The file can't be written.
+    """
+    path = new_intent_path(table)
+    table.store.ensure_directory(intents_directory(table))
+    table.store.put_overwrite(path, b"\n")
+    try:
+        yield
+    finally:
+        table.store.delete(path)
+        is_left_empty(table)  # removes the directory
 
 
 def not_vacant(table: TableRef, found: str) -> UsageError:

@@ -16,6 +16,7 @@ shows it. Names that begin with `_` are hidden to readers and to VACUUM, this en
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Protocol
 
 from optimist.core.data.intents.local_intents import LocalIntent
@@ -31,6 +32,7 @@ __all__ = [
     "begin_intent",
     "hours_of",
     "intents_directory",
+    "new_intent_path",
 ]
 
 _NAME = re.compile(r"([1-9][0-9]{0,4})h-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -50,6 +52,12 @@ def intents_directory(table: TableRef) -> str:
     return join(table.table_path, INTENTS)
 
 
+def new_intent_path(table: TableRef) -> str:
+    """Return the full path of an intent that nobody else has."""
+    name = f"{table.options.intents_hours}h-{table.clock.new_uuid()}"
+    return join(intents_directory(table), name)
+
+
 def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
     """Announce a write before its first file, or return None if intents are switched off.
 
@@ -64,14 +72,10 @@ def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
     if not table.options.intents_enabled:
         return None
 
-    def new_path() -> str:
-        name = f"{table.options.intents_hours}h-{table.clock.new_uuid()}"
-        return join(intents_directory(table), name)
-
-    path = new_path()
+    path = new_intent_path(table)
     with storage_errors("written", path):
         if not is_on_disk(table.table_path):
-            return begin_stored(table, table_id, new_path)
+            return begin_stored(table, table_id, partial(new_intent_path, table))
         table.data_paths.ensure_not_led_out(path)
         return LocalIntent(strip_file_scheme(path))
 

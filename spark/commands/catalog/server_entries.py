@@ -18,10 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from optimist.core.commands.create.vacant_place import is_left_empty
+from optimist.core.commands.create.vacant_place import (
+    has_only_intents,
+    is_left_empty,
+    occupied,
+)
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join, scheme_of
@@ -31,6 +36,7 @@ from optimist.core.schema.types import StructField, StructType
 from optimist.core.sql import TableName, parts_of_name
 from optimist.core.sql.reader import Reader
 from optimist.core.statements.type_texts import full_type_text
+from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.catalog.names import is_delta, without_location
 from optimist.spark.commands.catalog.places import Place
 from optimist.spark.commands.catalog.relocation import ensure_movable, not_of_paths
@@ -57,6 +63,7 @@ __all__ = [
 
 _SESSION_CATALOG = "spark_catalog"
 _CATALOGS = "spark.sql.catalog."
+_MANAGED = "MANAGED"
 _TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 _UNKNOWN = "TABLE_OR_VIEW_NOT_FOUND"
 _OCCUPIED = "LOCATION_ALREADY_EXISTS"
@@ -214,6 +221,13 @@ def _has_no_table(spark: SparkSession, entry: ServerEntry) -> bool:
     return not open_log(spark, entry.location).table_exists()
 
 
+def _is_whole(log: DeltaLog) -> bool:
+    """Return whether a table is there, with all of its data files."""
+    if not log.table_exists():
+        return False
+    return not pc.any(pc.equal(log.fsck().findings["kind"], "missing-file")).as_py()
+
+
 @dataclass(frozen=True, slots=True)
 class _FullName:
     """The name of a table that is to be made, with its catalog and its database."""
@@ -257,25 +271,32 @@ class _FullName:
         """Let the server make the entry at a place of its choice, which must be empty.
 
         Directories without files may be left there by a write that failed when its table was
-        dropped.
+        dropped. A file that occupies the place (`_forget`) goes after some looks; if it does not,
+        the entry gets the place as its location, so that nobody deletes the files with it.
 
         Raises:
             UsageError: A table is there (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
             SparkRuntimeException: Other files are there.
             AnalysisException: The name is taken.
         """
-        try:
-            self.register(spark, None)
-        except PySparkException as error:
-            place = _occupied_place(error)
-            if place is None:
-                raise
-            log = open_log(spark, place)
-            if log.table_exists():
-                raise self._place_taken(place) from None
-            if not is_left_empty(log.table):
-                raise
-            self.register(spark, None)
+        for looks_left in reversed(range(_MAX_LOOKS)):
+            try:
+                self.register(spark, None)
+            except PySparkException as error:
+                place = _occupied_place(error)
+                if place is None:
+                    raise
+                log = open_log(spark, place)
+                if log.table_exists():
+                    raise self._place_taken(place) from None
+                if is_left_empty(log.table):
+                    continue
+                if not has_only_intents(log.table):
+                    raise
+                if not looks_left:  # left there in `_forget`, or somebody is about to write
+                    self.register(spark, place)
+            else:
+                return
 
     def _place_taken(self, place: str) -> UsageError:
         return UsageError(
@@ -304,7 +325,8 @@ class _FullName:
         if entry.location is None:
             raise without_location(self.text)
         try:
-            yield Place(entry.location, self.text, is_new_name=True, is_managed=True)
+            is_managed = entry.kind == _MANAGED
+            yield Place(entry.location, self.text, is_new_name=True, is_managed=is_managed)
         except Exception:
             with suppress(Exception):  # the body's error says what happened
                 log = open_log(spark, entry.location)
@@ -317,10 +339,11 @@ class _FullName:
         """Name a table again whose name somebody has taken back or dropped meanwhile.
 
         It is somebody whose own table of that name was never made, or who dropped the name before
-        the table was made: DROP TABLE removes the files where the catalog keeps them.
+        the table was made: DROP TABLE removes the files where the catalog keeps them. A table
+        without its files was dropped with them, right before its commit, and stays dropped.
         """
         is_named = server_entry(spark, self.parts) is not None
-        if not is_named and open_log(spark, location).table_exists():
+        if not is_named and _is_whole(open_log(spark, location)):
             try:
                 self.register(spark, location)
             except AnalysisException as error:
@@ -344,9 +367,12 @@ class _FullName:
 
         1. A name that somebody else has made anew for another place is left.
         2. The name is moved to a place without files, since the catalog deletes those with it.
-        3. A name that somebody else has made anew since then is left.
-        4. The name is dropped.
-        5. A table that somebody else has made at the place meanwhile is named again. One that is
+        3. The place is occupied, so that the catalog makes no other entry for it that owns the
+           files: somebody may drop this name and make it anew before step 5, which would delete
+           the files of such an entry.
+        4. A name that somebody else has made anew since then is left.
+        5. The name is dropped.
+        6. A table that somebody else has made at the place meanwhile is named again. One that is
            made later finds that it has no name (`ensure_kept`).
         """
         entry = server_entry(spark, self.parts)
@@ -354,10 +380,11 @@ class _FullName:
             return
         mark = f"__dropped_{uuid4().hex}"
         self.move(spark, f"{place.rstrip('/')}{mark}")
-        entry = server_entry(spark, self.parts)
-        if entry is None or entry.location is None or not entry.location.endswith(mark):
-            return
-        _run(spark, f"DROP TABLE {self.text}")
+        with occupied(open_log(spark, place).table):
+            entry = server_entry(spark, self.parts)
+            if entry is None or entry.location is None or not entry.location.endswith(mark):
+                return
+            _run(spark, f"DROP TABLE {self.text}")
         self.ensure_kept(spark, place)
 
 

@@ -103,6 +103,7 @@ def tell_drops(spark: SparkSession, folder: Path) -> None:
     for what in _MEANWHILE:
         tell_drop(spark, other, what)
     tell_forgotten(spark, other)
+    tell_given_back(spark, other)
     tell_made(spark, other)
     tell_streamed(spark, other, folder)
     other.client.close()
@@ -140,6 +141,22 @@ def tell_forgotten(spark: SparkSession, other: SparkSession) -> None:
     with patch.object(server_entries._FullName, "register", drop_at_once):
         tell("forgotten: dropped", outcome(lambda: spark.sql(make)))
     tell("forgotten: anew", outcome(lambda: spark.sql(make)))
+
+
+def tell_given_back(spark: SparkSession, other: SparkSession) -> None:
+    """Drop a name and make it anew, right before its first maker, which has failed, drops it."""
+    run = server_entries._run
+
+    def make_first(session: SparkSession, text: str) -> None:
+        if session is spark and text.startswith("DROP"):
+            other.sql("DROP TABLE m_back")
+            tell("given back: anew", outcome(lambda: other.sql(f"CREATE TABLE m_back {_MADE}")))
+        run(session, text)
+
+    wrong = "USING delta AS SELECT raise_error('wanted') AS id"
+    with patch.object(server_entries, "_run", make_first):
+        tell("given back: failed", outcome(lambda: spark.sql(f"CREATE TABLE m_back {wrong}")))
+    tell("given back: rows", outcome(lambda: tell("m_back", ids(spark.table("m_back")))))
 
 
 def rows_of(spark: SparkSession) -> DataFrame:

@@ -52,6 +52,12 @@ def test_a_name_that_is_dropped_before_its_place_is_known_is_told(told):
     assert told["forgotten: anew"] == "done"
 
 
+def test_a_table_that_is_made_before_a_failed_client_drops_the_name_keeps_its_rows(told):
+    assert told["given back: failed"].startswith("SchemaError DELTA_EMPTY_DATA")
+    assert told["given back: anew"] == "done"
+    assert (told["given back: rows"], told["m_back"]) == ("done", [1])
+
+
 @pytest.mark.parametrize(
     ("what", "columns", "rows"),
     [

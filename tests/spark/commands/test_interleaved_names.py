@@ -1,0 +1,44 @@
+"""Two clients over the same names, one within each request of the other: no table is lost.
+
+Whatever succeeded happened in some order, and whatever failed left everything as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog_on_disk import Client, Server, answer, interleaved, log_at, tables_in
+from interleaved_names import Step, is_one_of, may_be
+from optimist.spark.commands.catalog import named_tables, server_entries
+
+MOST_REQUESTS = 9
+OTHERS = (
+    ("drop",),
+    ("drop", "as"),
+    ("create or replace", "insert"),
+    ("rename", "create"),
+)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_entries, "ensure_format_known", lambda _: None)
+    monkeypatch.setattr(server_entries, "open_log", log_at)
+    monkeypatch.setattr(named_tables, "open_target", log_at)
+    return Server(tmp_path / "warehouse")
+
+
+@pytest.mark.parametrize("others", OTHERS, ids=" ".join)
+@pytest.mark.parametrize("what", ["fail", "as", "create or replace"])
+def test_what_succeeds_has_happened_and_what_fails_has_not(server, what, others):
+    folder = server.folder
+    for at in range(1, MOST_REQUESTS + 1):
+        server.entries, server.folder = {}, folder / str(at)
+        if what == "create or replace":
+            answer(Client(server), Step("as", "a", "", 1))
+        begun, outer = tables_in(server), Step(what, "a", "b", 2)
+        inner = [Step(each, "a", "b", 3 + row) for row, each in enumerate(others)]
+        told, answers = interleaved(server, outer, inner, at)
+        taken = list(zip(inner, answers, strict=True))
+        found, states = tables_in(server), list(may_be(begun, (outer, told), taken))
+        assert is_one_of(found, states), (at, begun, (outer, told), taken, found, states)

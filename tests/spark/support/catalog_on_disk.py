@@ -1,0 +1,271 @@
+"""A server's catalog as Spark's own in memory is, for clients without Spark, and what they do.
+
+Its managed tables are directories on this disk. A client's statement is one request, as to a real
+server.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
+
+from interleaved_names import DONE, FAILED, Step, Table
+from optimist.core import DeltaLog
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.create.create import begin_creation
+from optimist.core.errors import OptimistError
+from optimist.core.local.write import write
+from optimist.core.local.write_request import LocalWrite
+from optimist.core.predicates.text import quote_literal
+from optimist.core.protocol.actions import AddFile
+from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.snapshot.one_version import table_not_found
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.catalog.named_tables import complete_for_place, create_named
+from optimist.spark.commands.catalog.server_entries import ensure_still_named, named_place
+from optimist.spark.commands.catalog.server_names import raise_unknown, server_entry
+
+_NAME = r"(?:`spark_catalog`\.)?(?:`db`\.)?`(\w+)`"
+_LOCATION = r"(?: LOCATION '(.*)')?"
+_COLUMNS = StructType((StructField("id", "long"),))
+_MODES = {
+    "create": CreateMode.CREATE,
+    "as": CreateMode.CREATE,
+    "at": CreateMode.CREATE,
+    "fail": CreateMode.CREATE,
+    "if new": CreateMode.CREATE_IF_NOT_EXISTS,
+    "create or replace": CreateMode.CREATE_OR_REPLACE,
+    "replace it": CreateMode.REPLACE,
+}
+STEPS = (*_MODES, "insert", "insert overwrite", "drop", "rename", "read")
+
+
+class WantedError(Exception):
+    """A query that fails."""
+
+
+@dataclass
+class Entry:
+    """An entry: what kind it is, where its table is, and of which format."""
+
+    kind: str
+    location: str
+    provider: str = "delta"
+
+
+@dataclass
+class Server:
+    """The server: its entries, and what happens before each request of a client."""
+
+    folder: Path
+    entries: dict[str, Entry] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
+
+    def run(self, text: str) -> list[dict[str, object]]:
+        """Run a statement of a client."""
+        self.before()
+        for pattern, run in (
+            (rf"CREATE TABLE {_NAME} USING delta{_LOCATION}", self._create),
+            (rf"ALTER TABLE {_NAME} SET LOCATION '(.*)'", self._move),
+            (rf"ALTER TABLE {_NAME} RENAME TO {_NAME}", self._rename),
+            (rf"DROP TABLE {_NAME}", self._drop),
+            (r"SHOW TABLE EXTENDED (?:IN \S+ )?LIKE '(.*)'", self._show),
+        ):
+            found = re.fullmatch(pattern, text)
+            if found is not None:
+                return run(*found.groups()) or []
+        raise AssertionError(text)
+
+    def _create(self, name: str, location: str | None) -> None:
+        if name in self.entries:
+            raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
+        place = self.folder / name
+        if location is None and place.exists() and any(place.iterdir()):
+            told = {"location": quote_literal(str(place), "string"), "identifier": name}
+            raise SparkRuntimeException(
+                "occupied", errorClass="LOCATION_ALREADY_EXISTS", messageParameters=told
+            )
+        if location is None:
+            place.mkdir(parents=True, exist_ok=True)
+        kind = "MANAGED" if location is None else "EXTERNAL"
+        self.entries[name] = Entry(kind, str(place) if location is None else location)
+
+    def _known(self, name: str) -> Entry:
+        if name not in self.entries:
+            raise AnalysisException(f"no {name}", errorClass="TABLE_OR_VIEW_NOT_FOUND")
+        return self.entries[name]
+
+    def _move(self, name: str, location: str) -> None:
+        self._known(name).location = location
+
+    def _rename(self, name: str, other: str) -> None:
+        entry = self._known(name)
+        if other in self.entries or (self.folder / other).exists():
+            raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
+        if entry.kind == "MANAGED":
+            shutil.move(entry.location, self.folder / other)
+            entry.location = str(self.folder / other)
+        self.entries[other] = self.entries.pop(name)
+
+    def _drop(self, name: str) -> None:
+        entry = self._known(name)
+        if entry.kind == "MANAGED":
+            shutil.rmtree(entry.location, ignore_errors=True)
+        del self.entries[name]
+
+    def _show(self, pattern: str) -> list[dict[str, object]]:
+        return [
+            {
+                "namespace": "db",
+                "tableName": name,
+                "isTemporary": False,
+                "information": f"Catalog: spark_catalog\nType: {entry.kind}\n"
+                f"Provider: {entry.provider}\n"
+                f"Location: {entry.location}",
+            }
+            for name, entry in self.entries.items()
+            if re.fullmatch(pattern, name)
+        ]
+
+
+class Client:
+    """A session of the server, as far as names need one."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.client = server, self
+        self.catalog = SimpleNamespace(
+            currentCatalog=lambda: "spark_catalog",
+            currentDatabase=lambda: "db",
+            getDatabase=lambda _: None,
+        )
+        self.conf = SimpleNamespace(get=lambda _, default=None: default)
+
+    def sql(self, text: str) -> SimpleNamespace:
+        rows = self.server.run(text)
+        return SimpleNamespace(collect=lambda: rows)
+
+    def table(self, name: str) -> None:
+        raise AnalysisException(f"no {name}", errorClass="TABLE_OR_VIEW_NOT_FOUND")
+
+
+Client.__module__ = "pyspark.sql.connect.without_spark"
+
+
+def log_at(_: object, path: str, *__: object) -> DeltaLog:
+    """Open a table, as `open_log` and `open_target` do."""
+    return DeltaLog.for_path(path)
+
+
+def take(client: Client, step: Step) -> object:
+    """Take a step, and return its answer; its errors are raised."""
+    name = f"`{step.name}`"
+    if step.what in ("drop", "rename"):
+        other = f" RENAME TO `{step.other}`" if step.what == "rename" else ""
+        entry = server_entry(client, (step.name,)) if other else None
+        if entry is not None and not DeltaLog.for_path(entry.location).table_exists():
+            raise AnalysisException(f"no table {name}", errorClass="DELTA_TABLE_NOT_FOUND")
+        client.sql(f"ALTER TABLE {name}{other}" if other else f"DROP TABLE {name}")
+        return DONE
+    if step.what in _MODES:
+        _make(client, step)
+        return DONE
+    entry = server_entry(client, (step.name,))
+    if entry is None:
+        raise_unknown(client, step.name)
+    log = DeltaLog.for_path(entry.location)
+    if step.what == "read":
+        return rows_of(entry.location)
+    txn = log.start_transaction()
+    if txn.read_version < 0:
+        raise table_not_found(txn.table)
+    mode = "overwrite" if step.what == "insert overwrite" else "append"
+    write(txn, pa.table({"id": [step.row]}).to_reader(), LocalWrite(mode=mode))
+    return DONE
+
+
+def _make(client: Client, step: Step) -> None:
+    location = f"{client.server.folder}/far/{step.name}_{step.row}" if step.what == "at" else None
+    definition = TableDefinition(columns=columns_of(_COLUMNS), mode=_MODES[step.what])
+    if step.what == "create":
+        create_named(client, step.name, definition, location)
+        return
+    with named_place(client, step.name, location, definition.mode) as place:
+        if place is None:
+            return
+        txn = DeltaLog.for_path(place.path).start_transaction()
+        creation = begin_creation(txn, complete_for_place(place, definition), as_select=True)
+        if creation is None:
+            return
+
+        def work(_: object) -> Changes:
+            client.server.before()  # the query of the statement
+            if step.what == "fail":
+                raise WantedError
+            file = Path(txn.table.table_path.removeprefix("file:"), f"{step.row}.parquet")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table({"id": [step.row]}), file)
+            add = AddFile(file.name, {}, file.stat().st_size, 0, data_change=True)
+            ensure_still_named(client, place)
+            operation = creation.operation()
+            return Changes((*creation.actions(0), add), operation, must_land=True)
+
+        run_command(txn, work)
+
+
+def rows_of(location: str) -> tuple[int, ...]:
+    """The ids of the rows of a table."""
+    return tuple(sorted(DeltaLog.for_path(location).to_arrow().column("id").to_pylist()))
+
+
+def tables_in(server: Server) -> dict[str, Table | str]:
+    """The tables of the server as they are; what can't be read is a text."""
+    found: dict[str, Table | str] = {}
+    for name, entry in server.entries.items():
+        try:
+            found[name] = Table(rows_of(entry.location), entry.kind == "MANAGED")
+        except OptimistError as error:
+            found[name] = f"{type(error).__name__} {error.kind}"
+    return found
+
+
+def answer(client: Client, step: Step) -> object:
+    """Take a step, and return its answer, or the error as a text."""
+    try:
+        return take(client, step)
+    except (OptimistError, PySparkException, WantedError) as error:
+        return f"{FAILED} {type(error).__name__} {getattr(error, 'kind', error)}"
+
+
+def interleaved(
+    server: Server, outer: Step, inner: Sequence[Step], at: int
+) -> tuple[object, Sequence[object]]:
+    """Take the inner steps before a request or commit of the outer one, or after all of them."""
+    left, answers = [at], list[object]()
+    commit = OptimisticTransaction.commit
+
+    def count() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            answers.extend(answer(Client(server), step) for step in inner)
+
+    def commit_then(*args: object, **named: object) -> object:
+        count()
+        return commit(*args, **named)
+
+    server.before = count
+    with patch.object(OptimisticTransaction, "commit", commit_then):
+        told = answer(Client(server), outer)
+    server.before = lambda: None
+    if not answers:
+        answers.extend(answer(Client(server), step) for step in inner)
+    return told, answers
