@@ -7,9 +7,9 @@ to a new one:
 2. The name is given to the Delta table at the same place.
 3. The renamed entry is dropped, which leaves the files of a table with a location of its own.
 
-If the client dies in between, the statement is run again, and goes on where it was. The catalog
-would move the files of a managed table with its name, and delete them with its entry; such a table
-is refused.
+If the client dies in between, the statement is run again, and goes on where it was. If another
+client has made another table of the name meanwhile, that table keeps it. The catalog would move the
+files of a managed table with its name, and delete them with its entry; such a table is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.maintenance.convert.conversion_commit import PARQUET
 from optimist.core.predicates.text import quote_identifier
@@ -75,6 +75,7 @@ def convert_on_server(spark: SparkSession, command: ConvertToDelta) -> None:
         AnalysisException: The server knows no such table.
         UsageError: The table is managed (kind `OPTIMIST_UNSUPPORTED_STATEMENT`), or of another
             format (`DELTA_CONVERT_NON_PARQUET_TABLE`).
+        TableNotFoundError: Another client has dropped it meanwhile (kind `DELTA_TABLE_NOT_FOUND`).
         SchemaError: See `ensure_convertible` and `convert_named_files`.
         OptimistError: See `core.maintenance.convert.convert`.
     """
@@ -104,9 +105,14 @@ def _convert(spark: SparkSession, command: ConvertToDelta, entry: ServerEntry) -
     convert_named_files(
         SparkStatements(spark), command, path, replace(known, catalog_table=entry.name)
     )
-    aside = f"{entry.parts[-1]}{_ASIDE}"
-    rename_entry(spark, entry.parts, aside)
-    _name_again(spark, replace(entry, parts=(*entry.parts[:-1], aside)), entry.parts[-1])
+    aside = replace(entry, parts=(*entry.parts[:-1], f"{entry.parts[-1]}{_ASIDE}"))
+    if server_entry(spark, entry.parts) != entry:
+        raise _replaced(entry)
+    rename_entry(spark, entry.parts, aside.parts[-1])
+    if server_entry(spark, aside.parts) != aside:
+        rename_entry(spark, aside.parts, entry.parts[-1])
+        raise _replaced(entry)
+    _name_again(spark, aside, entry.parts[-1])
 
 
 def _left_aside(spark: SparkSession, command: ConvertToDelta) -> ServerEntry | None:
@@ -129,6 +135,17 @@ def _forget(spark: SparkSession, left: ServerEntry | None, entry: ServerEntry) -
     places = [each.location for each in (left, entry) if each is not None and each.location]
     if left is not None and len(places) == 2 and is_one_place(*places):
         drop_entry(spark, left.parts)
+
+
+def _replaced(entry: ServerEntry) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"Another client has dropped or replaced {shown(entry.shown_name)} while it was converted. "
+        f"Its files at {shown(entry.location)} are a Delta table now, which has no name. Give it "
+        "one with CREATE TABLE name USING delta LOCATION.",
+        kind="DELTA_TABLE_NOT_FOUND",
+        name=entry.shown_name,
+        path=entry.location,
+    )
 
 
 def _managed(entry: ServerEntry) -> UsageError:
