@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,17 @@ def columns_with_dictionary(rows: pa.Table) -> bool | list[str]:
     Args:
         rows: The first row group of the file.
     """
-    places: np.ndarray | None = None
-    useless: set[str] = set()
-    for item, values in zip(rows.schema, rows.columns, strict=True):
-        if not _is_plain(item.type) or _share_of_distinct(values[:_FIRST_LOOK]) < _MAY_REPEAT:
-            continue
-        places = _sample_places(rows.num_rows) if places is None else places
-        if _share_of_distinct(_taken(values, places)) > _REPEATS:
-            useless.add(item.name)
+    unsure = [
+        index
+        for index, values in enumerate(rows.columns)
+        if _is_plain(values.type) and _share_of_distinct(values[:_FIRST_LOOK]) >= _MAY_REPEAT
+    ]
+    sample = _sample(rows.select(unsure)) if unsure else rows.select([])
+    useless = {
+        item.name
+        for item, values in zip(sample.schema, sample.columns, strict=True)
+        if _share_of_distinct(values) > _REPEATS
+    }
     if not useless:
         return True
     return [path for item in rows.schema if item.name not in useless for path in _leaf_paths(item)]
@@ -58,14 +62,17 @@ def _share_of_distinct(values: pa.ChunkedArray) -> float:
     return float(pc.count_distinct(values).as_py() / max(1, len(values)))
 
 
-def _taken(values: pa.ChunkedArray, places: np.ndarray) -> pa.ChunkedArray:
-    """Return the values at some places in rising order, without a copy of all values."""
-    taken, start = [], 0
-    for chunk in values.chunks:
-        first, end = np.searchsorted(places, (start, start + len(chunk)))
-        taken.append(chunk.take(pa.array(places[first:end] - start)))
-        start += len(chunk)
-    return pa.chunked_array(taken, values.type)
+def _sample(rows: pa.Table) -> pa.Table:
+    """Return rows from all over the given ones, without a copy of all."""
+    batches = rows.to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    numbers = _sample_places(rows.num_rows)
+    firsts = np.searchsorted(numbers, starts).tolist()
+    taken = [
+        batch.take(pa.array(numbers[first:end] - start))
+        for batch, start, (first, end) in zip(batches, starts, pairwise(firsts), strict=False)
+    ]
+    return pa.Table.from_batches(taken, rows.schema)
 
 
 def _sample_places(count: int) -> np.ndarray:
