@@ -22,7 +22,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from optimist.core.data.parquet.parquet_writer import ROW_GROUP_ROWS, FileSpec, TaskFiles
-from optimist.core.data.parquet.partitioned_rows import rows_by_partition
+from optimist.core.data.parquet.partitioned_rows import copied_parts, rows_by_partition
 from optimist.core.data.parquet.spilled_rows import SpilledRows
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.data.storage.listed_files import is_on_disk
@@ -74,7 +74,7 @@ class StreamLimits:
     """
 
     group_bytes: int = 32 << 20
-    held_bytes: int = 128 << 20
+    held_bytes: int = 96 << 20
     open_files: int = 64
     threads: int = 2
     partitions: int = 100_000
@@ -162,12 +162,15 @@ class StreamFiles:
         split = SplitRows()
         for batch in rows.combine_chunks().to_batches():
             found = list(rows_by_partition(batch, self._fields))
-            if len(found) > _MANY_PARTITIONS:
-                numbered = [(values, numbers) for values, numbers in found if numbers is not None]
+            numbered = [(values, numbers) for values, numbers in found if numbers is not None]
+            if not numbered:
+                split.parts.extend((values, batch) for values, _ in found)
+            elif len(numbered) > _MANY_PARTITIONS:
                 split.crowds.append((batch, numbered))
-                continue
-            for values, numbers in found:
-                split.parts.append((values, batch if numbers is None else batch.take(numbers)))
+            else:
+                parts = copied_parts(batch, [numbers for _, numbers in numbered])
+                names = (values for values, _ in numbered)
+                split.parts.extend(zip(names, parts, strict=True))
         return split
 
     def add(self, split: SplitRows) -> None:

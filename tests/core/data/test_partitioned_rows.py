@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core.data.parquet.partitioned_rows import rows_by_partition
+from optimist.core.data.parquet.partitioned_rows import copied_parts, rows_by_partition
 from optimist.core.data.partition_values import serialize_partition_values
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
@@ -58,3 +58,12 @@ def test_each_row_is_in_its_partition_in_the_order_of_the_rows(case):
         assert whole == sorted(whole)
         found[key] = sorted(found.get(key, []) + whole)  # empty bytes and null are one partition
     assert found == expected
+
+
+def test_the_part_of_a_partition_keeps_no_other_rows_in_memory():
+    rows = pa.record_batch({"n": range(4000), "text": [f"text {n}" for n in range(4000)]})
+    numbers = [pa.array(range(start, 4000, 4), pa.uint64()) for start in range(4)]
+    parts = list(copied_parts(rows, numbers))
+    assert [part["n"].to_pylist() for part in parts] == [each.to_pylist() for each in numbers]
+    assert [part["text"][1].as_py() for part in parts] == [f"text {n}" for n in (4, 5, 6, 7)]
+    assert all(part.get_total_buffer_size() <= 2 * part.nbytes for part in parts)
