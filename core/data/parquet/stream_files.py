@@ -73,7 +73,7 @@ class StreamLimits:
         partitions: The most partitions that one write may have.
     """
 
-    group_bytes: int = 32 << 20
+    group_bytes: int = 16 << 20
     held_bytes: int = 96 << 20
     open_files: int = 64
     threads: int = 2
@@ -84,7 +84,7 @@ class StreamLimits:
         """Return the bounds for files of a table."""
         # A file for a store is spooled in memory up to some size.
         open_files = 64 if is_on_disk(spec.table_path) else 16
-        group_bytes = 32 << 20
+        group_bytes = 16 << 20
         if spec.target_bytes is not None:
             group_bytes = max(1 << 20, min(group_bytes, spec.target_bytes))
         threads = max(2, min(4, count_processors()))
