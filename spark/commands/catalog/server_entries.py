@@ -289,7 +289,7 @@ class _FullName:
                 log = open_log(spark, place)
                 if log.table_exists():
                     raise self._place_taken(place) from None
-                if is_left_empty(log.table):
+                if looks_left and is_left_empty(log.table):
                     continue
                 if not has_only_intents(log.table):
                     raise
