@@ -9,7 +9,9 @@ import inspect
 import re
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyspark
@@ -104,12 +106,17 @@ def is_session(value: object) -> bool:
     return isinstance(value, SparkSession) or is_connect(value)
 
 
+_NUMBERS = count()
+_CLIENTS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+"""The number of each client. Its place in memory may be given to the next one."""
+
+
 def session_id(spark: SparkSession) -> str:
     """Return the id of a Spark session, although `foreachBatch` gives each batch another object."""
     inner: Any = spark
     if is_connect(spark):
         # A user may use the id again, for another connection.
-        return f"{inner.session_id}@{id(inner.client)}"
+        return f"{inner.session_id}@{_CLIENTS.setdefault(inner.client, next(_NUMBERS))}"
     return str(inner._jsparkSession.sessionUUID())
 
 

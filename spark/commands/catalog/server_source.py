@@ -6,8 +6,7 @@ only where a statement reached the server as it was, such as a view over a name.
 
 from __future__ import annotations
 
-import weakref
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
@@ -15,22 +14,23 @@ from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.session.pyspark_versions import session_id
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["ensure_format_known"]
 
 _LOCK = ForkSafeLock()
-_KNOWN: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The clients whose sessions have the format. One may take the id of another that is gone."""
+_KNOWN: set[str] = set()
+"""The sessions that have the format."""
 
 
 def ensure_format_known(spark: SparkSession) -> None:
     """Register the format with a client's session, which the server forgets with the session."""
-    session: Any = spark
+    session = session_id(spark)
     with _LOCK:
-        if session.client not in _KNOWN:
+        if session not in _KNOWN:
             spark.dataSource.register(_NamedTables)
-            _KNOWN.add(session.client)
+            _KNOWN.add(session)
 
 
 class _NamedTables(DataSource):

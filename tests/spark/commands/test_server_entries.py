@@ -13,6 +13,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.sql import TableName
+from optimist.spark.arrow.source import register_source
 from optimist.spark.commands.catalog import relocation, server_entries
 from optimist.spark.commands.catalog.server_entries import move_entry, named_place
 from optimist.spark.commands.catalog.server_names import ServerEntry
@@ -103,7 +104,7 @@ def test_a_new_table_of_another_catalog_is_none_of_the_database_of_that_name(cat
     assert (caught.value.kind, catalog.sent) == ("DELTA_NOT_A_DELTA_TABLE", [])
 
 
-def test_a_client_that_takes_the_place_of_another_one_knows_no_format_yet(monkeypatch):
+def test_a_client_in_the_memory_of_an_earlier_one_has_no_source_yet(monkeypatch):
     """A server that was restarted has forgotten what a client of the same session registered."""
     registered = []
 
@@ -117,10 +118,11 @@ def test_a_client_that_takes_the_place_of_another_one_knows_no_format_yet(monkey
     monkeypatch.setattr("optimist.spark.session.pyspark_versions.is_connect", lambda _: True)
     for _ in range(100):  # the memory of one is soon that of another
         spark = client()
-        ensure_format_known(spark)
-        ensure_format_known(spark)
+        for _ in range(2):
+            ensure_format_known(spark)
+            register_source(spark, {})
         del spark
-    assert len(registered) == 100
+    assert len(registered) == 200
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
