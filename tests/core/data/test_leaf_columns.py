@@ -144,3 +144,8 @@ def test_file_without_any_ids_is_refused_where_columns_are_found_by_ids(tmp_path
     pq.write_table(pa.Table.from_pylist([{"l": [{"b": 1}]}], deep), path)
     (batch,) = read_batches(FilePart(str(path)), layout)
     assert batch.to_pylist() == [{"a": None}]
+
+
+def test_rows_without_any_column_are_refused_since_a_batch_could_not_count_them(file):
+    with pytest.raises(ValueError, match="without any column"):
+        list(read_batches(FilePart(str(file)), RowLayout(StructType(()))))
