@@ -8,6 +8,7 @@ module, since that is how far their fixtures are shared.
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 import os
 import re
@@ -27,7 +28,8 @@ from xdist.workermanage import WorkerController
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
-_ONE_CASE_IN = 6
+_ONE_CASE_IN = 3
+_ONE_CASE_OF_A_SESSION_IN = 6
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
@@ -130,19 +132,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _beyond_the_sample(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield all but a sixth of the cases of each test that has a session, and never all of them.
+    """Yield all but a third of the cases of each test; two at least, so that they differ.
 
-    A case costs a session half a second. The checksums of the names draw the sample: every n-th
-    case could be the one with the same value of an inner parameter. The mark `sample` overrides it.
+    With a session, where a case costs half a second, all but a sixth; one at least. The checksums
+    of the names draw the sample: every n-th case could be the one with the same value of an inner
+    parameter. The mark `sample` overrides it.
     """
     cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         marked = item.get_closest_marker("sample") or item.get_closest_marker("again")
-        if _has_session(item) and not marked:
+        if not marked and not _costs_little(item):
             cases[_test_of(item)].append(item)
     for several in cases.values():
         several.sort(key=lambda item: crc32(item.nodeid.encode()))
-        yield from several[-(-len(several) // _ONE_CASE_IN) :]
+        if _has_session(several[0]):
+            kept = -(-len(several) // _ONE_CASE_OF_A_SESSION_IN)
+        else:
+            kept = max(2, -(-len(several) // _ONE_CASE_IN))
+        yield from several[kept:]
+
+
+def _costs_little(item: pytest.Item) -> bool:
+    """Return whether a test takes no fixture itself, such as a table or a server, nor searches."""
+    test, case = getattr(item, "function", None), getattr(item, "callspec", None)
+    if test is None or hasattr(test, "is_hypothesis_test"):
+        return False
+    return inspect.signature(test).parameters.keys() <= set(case.params if case else ())
 
 
 def _has_session(item: pytest.Item) -> bool:

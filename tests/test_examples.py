@@ -16,6 +16,8 @@ from optimist.core import DeltaLog
 from optimist.core.log.names import commit_path
 from optimist.core.protocol.actions import AddFile, actions_to_bytes
 
+pytestmark = pytest.mark.sample(1)
+
 ROOT = Path(__file__).resolve().parent.parent
 SECRETS = "p$ss w0rd=/+${HOME}#\t$$EMULATOR_S3"
 

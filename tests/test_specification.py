@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sample(1)
+
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "docs" / "spec"
 CHAPTERS = sorted(SPEC.glob("[0-9][0-9]-*.md"))

@@ -14,6 +14,8 @@ from optimist.core.protocol.properties import PROPERTIES
 from optimist.core.transaction.conflicts.operations import DATA_CHANGING
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE
 
+pytestmark = pytest.mark.sample(1)
+
 SPEC = Path(__file__).parent.parent / "docs" / "spec"
 
 

@@ -114,6 +114,7 @@ def test_with_the_option_for_it_a_file_elsewhere_may_be_read_and_not_changed(tol
     assert any("was changed" in fault for fault in told["may not change"])
 
 
+@pytest.mark.again
 def test_a_busy_loop_ends_its_process(tmp_path):
     done = run_planted(tmp_path, ("loops", "while True: pass", "never"))
     assert done.returncode == -signal.SIGXCPU

@@ -46,6 +46,7 @@ pytestmark = pytest.mark.usefixtures("quiet_log")
 # The algorithm as it is
 
 
+@pytest.mark.again
 def test_two_writers_and_a_recoverer_survive_every_schedule_with_a_mishap_of_any_kind() -> None:
     found = explore_all(model(two_writers_and_a_recoverer(), EVERYTHING, 1))
     assert found.schedules > 10**12
@@ -71,6 +72,7 @@ def test_a_writer_past_the_arbiter_costs_nobody_a_commit_in_any_schedule() -> No
     assert found.schedules > 10**7
 
 
+@pytest.mark.again
 def test_a_version_whose_predecessor_is_missing_is_refused_in_every_schedule() -> None:
     found = explore_all(model(numbers_given_beforehand(), CRASHES_AND_LOST_ANSWERS, 2))
     assert found.schedules > 10**9

@@ -102,6 +102,7 @@ def test_a_sound_checkpoint_is_read_whatever_its_row_groups(table: HostileTable)
     assert DeltaLog(table.path, LocalLogStore()).snapshot().num_files == 80_000
 
 
+@pytest.mark.again
 def test_millions_of_adds_of_one_path_are_no_checkpoint(table: HostileTable) -> None:
     one = _adds(pa.repeat(pa.scalar("f"), 2_000_000))
     _checkpoint(table, one, one, one, one)

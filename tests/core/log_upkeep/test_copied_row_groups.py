@@ -140,6 +140,7 @@ def test_a_file_that_was_removed_or_added_again_is_in_no_copied_row_group(kept):
     assert kept["copy"] == 9
 
 
+@pytest.mark.again
 def test_checkpoints_of_many_changes_hold_the_files_of_the_commits(kept):
     chance = Random(11)
     table = table_of()

@@ -134,6 +134,7 @@ def test_no_order_of_the_steps_of_an_append_and_a_vacuum_loses_a_row(tmp_path, m
     assert list(losses(tmp_path, monkeypatch)) == []
 
 
+@pytest.mark.again
 def test_a_vacuum_that_looks_for_intents_before_it_lists_would_lose_rows(tmp_path, monkeypatch):
     find, candidates, seen = HeededIntents.find, module._Vacuum._find_candidates, []
 
@@ -146,6 +147,7 @@ def test_a_vacuum_that_looks_for_intents_before_it_lists_would_lose_rows(tmp_pat
     assert any(losses(tmp_path, monkeypatch))
 
 
+@pytest.mark.again
 def test_a_writer_that_makes_its_file_before_its_intent_would_lose_rows(tmp_path, monkeypatch):
     def hasty(log: DeltaLog, other: DeltaLog, stack: ExitStack) -> Iterator[None]:
         txn = log.start_transaction(log.snapshot())
@@ -159,6 +161,7 @@ def test_a_writer_that_makes_its_file_before_its_intent_would_lose_rows(tmp_path
     assert any(losses(tmp_path, monkeypatch, writer=hasty))
 
 
+@pytest.mark.again
 def test_writers_that_announce_nothing_would_lose_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(UncommittedFiles, "announce", lambda _: None)
     assert any(losses(tmp_path, monkeypatch))

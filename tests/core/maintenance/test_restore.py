@@ -62,6 +62,7 @@ def deltalake_rows(log: DeltaLog) -> list[int] | None:
     return sorted(table.column("id").to_pylist())
 
 
+@pytest.mark.again
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("properties", "partition_by"),

@@ -389,6 +389,7 @@ def test_store_may_look_for_the_store_that_it_wraps(modules):
     assert type(store.inner).__qualname__ == "LocalLogStore"
 
 
+@pytest.mark.again
 def test_cache_forgets_the_longest_unused():
     first = find_store("/a", {"fs.n": "first"})
     kept = find_store("/a", {"fs.n": "kept"})

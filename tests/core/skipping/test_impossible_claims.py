@@ -200,6 +200,7 @@ def test_a_negative_size_is_no_commit_of_a_table(table: HostileTable, size: int)
     assert caught.value.kind == "OPTIMIST_MALFORMED_COMMIT"
 
 
+@pytest.mark.again
 def test_planning_takes_as_long_as_there_are_pieces_and_no_more_memory() -> None:
     printed = run_bounded(
         """

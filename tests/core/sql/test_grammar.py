@@ -454,6 +454,7 @@ def test_a_hostile_text_costs_no_more_than_its_size(name):
     assert peak < 200 * len(text)
 
 
+@pytest.mark.again
 def test_a_megabyte_of_brackets_is_refused_without_recursion():
     with pytest.raises(UsageError, match="this bracket is not closed"):
         parse("OPTIMIZE t WHERE " + "(" * 1_000_000)

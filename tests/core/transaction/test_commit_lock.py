@@ -360,6 +360,7 @@ print(attempts)
 """
 
 
+@pytest.mark.again
 def test_processes_that_share_a_lease_lose_no_append(tmp_path):
     table, leases = str(tmp_path / "t"), str(tmp_path / "leases")
     DeltaLog.for_path(table).append(pa.table({"writer": [-1], "number": [-1]}))

@@ -35,6 +35,8 @@ from optimist.core.transaction.conflicts.ours_and_theirs import SharedFile, Thei
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE, pass_winner
 from prepared_commits import prepared
 
+pytestmark = pytest.mark.sample(1)
+
 RULES = {rule.name: rule for rule in CONFLICT_TABLE}
 ORDER = [
     "protocol", "metadata", "domain metadata", "application transactions", "row tracking backfill",

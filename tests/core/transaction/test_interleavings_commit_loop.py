@@ -86,6 +86,7 @@ def model(work, mishaps, max_mishaps, *, names="ab", world=WORLD, open_store=con
     return Model(world, workers, invariant, mishaps, max_mishaps)
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("work", [blind_append, replace_all_files])
 def test_two_transactions_and_a_reader_survive_every_schedule_with_two_mishaps(work) -> None:
     found = explore_all(model(work, EVERYTHING, 2))

@@ -95,6 +95,7 @@ def model(mishaps, max_mishaps, *, size=2):
     return Model(WORLD, (group_writer("a", size), single), invariant, mishaps, max_mishaps)
 
 
+@pytest.mark.again
 def test_a_group_and_a_writer_survive_every_schedule_with_two_mishaps() -> None:
     assert explore_all(model(EVERYTHING, 2)).schedules > 10**3
 

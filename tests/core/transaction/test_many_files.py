@@ -163,6 +163,7 @@ def summed_up(snapshot):
     return checksum_of_files(state.files.table(), state=state.table, options=EngineOptions())
 
 
+@pytest.mark.again
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("is_tracked", [False, True])
 @pytest.mark.parametrize("is_wrong", [False, True])

@@ -7,6 +7,8 @@ import pytest
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.transaction.conflicts.metadata_conflicts import metadata_difference
 
+pytestmark = pytest.mark.sample(1)
+
 SCHEMA = '{"type":"struct","fields":[]}'
 OLD = Protocol(1, 2)
 

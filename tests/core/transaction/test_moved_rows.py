@@ -270,6 +270,7 @@ def test_rows_that_are_alike_go_all_of_them(tmp_path, condition, others, turned)
 # The model
 
 
+@pytest.mark.again
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -40,6 +40,8 @@ from row_histories import (
     upserts,
 )
 
+pytestmark = pytest.mark.sample(1)
+
 BOTH = (0, 1, 0, 1)
 """The schedule in which both commands begin, and the first one lands first."""
 READ_NOTHING = {"spark.optimist.conflict.readFiles": "0"}

@@ -16,6 +16,8 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 
+pytestmark = pytest.mark.sample(1)
+
 # Application transactions
 
 

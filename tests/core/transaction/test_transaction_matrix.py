@@ -19,6 +19,8 @@ from optimist.core.errors import (
 from optimist.core.protocol.actions import Protocol, SetTransaction
 from optimist.core.transaction.conflicts.operations import Operation
 
+pytestmark = pytest.mark.sample(1)
+
 CODES = {
     ConcurrentAppendException: "CA",
     ConcurrentDeleteReadException: "DR",

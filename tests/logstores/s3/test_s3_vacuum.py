@@ -1,8 +1,11 @@
 """What VACUUM asks of S3: full pages of a listing, full requests of deletions, little else."""
 
+import pytest
+
 from dead_objects import name, objects, requests_of, table_half_dead
 
 
+@pytest.mark.again
 def test_vacuum_asks_for_a_request_per_thousand_listed_and_per_thousand_deleted(server, s3):
     log = table_half_dead(server, "half-dead", 4000)
     asked = requests_of(server, lambda: log.vacuum(0))
