@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from catalog_on_disk import Client, Entry, Server, answer, interleaved, log_at, tables_in
+from calls_on_disk import rows_on_disk
+from catalog_on_disk import Client, Entry, Server, answer, interleaved, tables_in
 from interleaved_names import DONE, Step, Table, is_one_of, may_be
 from optimist.core.errors import TableNotFoundError
 from optimist.core.maintenance.convert.conversion_commit import ConvertRequest
 from optimist.core.sql import TableName
 from optimist.core.sql.statements import ConvertToDelta
-from optimist.spark.commands.catalog import named_tables, server_entries
 from optimist.spark.commands.maintenance import named_conversions
 
 MOST_REQUESTS = 9
@@ -26,11 +26,9 @@ OTHERS = (
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
-    monkeypatch.setattr(server_entries, "ensure_format_known", lambda _: None)
-    monkeypatch.setattr(server_entries, "open_log", log_at)
-    monkeypatch.setattr(named_tables, "open_target", log_at)
-    return Server(tmp_path / "warehouse")
+def server(tmp_path):
+    with rows_on_disk():
+        yield Server(tmp_path / "warehouse")
 
 
 @pytest.mark.parametrize("others", OTHERS, ids=" ".join)

@@ -9,49 +9,43 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random  # noqa: TID251 - the caller gives a seed
 from types import SimpleNamespace
 from unittest.mock import patch
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, PySparkException, SparkRuntimeException
 
-from interleaved_names import DONE, FAILED, Step, Table
+from calls_on_disk import CLONES, COLUMNS, SAVES, VERBS, Rows, WantedError, call, written
+from interleaved_names import DONE, FAILED, NAMES, Step, Table
 from optimist.core import DeltaLog
-from optimist.core.commands.command import Changes, run_command
-from optimist.core.commands.create.create import begin_creation
 from optimist.core.errors import OptimistError
-from optimist.core.local.write import write
-from optimist.core.local.write_request import LocalWrite
 from optimist.core.predicates.text import quote_literal
-from optimist.core.protocol.actions import AddFile
 from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
-from optimist.core.schema.types import StructField, StructType
-from optimist.core.snapshot.one_version import table_not_found
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.catalog.named_tables import complete_for_place, create_named
-from optimist.spark.commands.catalog.server_entries import ensure_still_named, named_place
+from optimist.spark.commands.catalog.named_tables import create_named
 from optimist.spark.commands.catalog.server_names import raise_unknown, server_entry
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.drop_in.connect.tables import create_named_as_select
 
 _NAME = r"(?:`spark_catalog`\.)?(?:`db`\.)?`(\w+)`"
 _LOCATION = r"(?: LOCATION '(.*)')?"
-_COLUMNS = StructType((StructField("id", "long"),))
 _MODES = {
     "create": CreateMode.CREATE,
     "as": CreateMode.CREATE,
     "at": CreateMode.CREATE,
     "fail": CreateMode.CREATE,
+    "fail at": CreateMode.CREATE,
+    "fail or replace": CreateMode.CREATE_OR_REPLACE,
     "if new": CreateMode.CREATE_IF_NOT_EXISTS,
+    "if new at": CreateMode.CREATE_IF_NOT_EXISTS,
     "create or replace": CreateMode.CREATE_OR_REPLACE,
+    "create or replace at": CreateMode.CREATE_OR_REPLACE,
     "replace it": CreateMode.REPLACE,
 }
-STEPS = (*_MODES, "insert", "insert overwrite", "drop", "rename", "read")
-
-
-class WantedError(Exception):
-    """A query that fails."""
+_INSERTS = {"insert": "append", "insert overwrite": "overwrite"}
+STEPS = (*_MODES, *_INSERTS, *SAVES, *VERBS, *CLONES, "drop", "rename", "read")
 
 
 @dataclass
@@ -161,17 +155,14 @@ class Client:
 Client.__module__ = "pyspark.sql.connect.without_spark"
 
 
-def log_at(_: object, path: str, *__: object) -> DeltaLog:
-    """Open a table, as `open_log` and `open_target` do."""
-    return DeltaLog.for_path(path)
-
-
 def take(client: Client, step: Step) -> object:
     """Take a step, and return its answer; its errors are raised."""
     name = f"`{step.name}`"
     if step.what in ("drop", "rename"):
         other = f" RENAME TO `{step.other}`" if step.what == "rename" else ""
         entry = server_entry(client, (step.name,)) if other else None
+        if other and entry is None:
+            raise_unknown(client, step.name)
         if entry is not None and not DeltaLog.for_path(entry.location).table_exists():
             raise AnalysisException(f"no table {name}", errorClass="DELTA_TABLE_NOT_FOUND")
         client.sql(f"ALTER TABLE {name}{other}" if other else f"DROP TABLE {name}")
@@ -179,47 +170,33 @@ def take(client: Client, step: Step) -> object:
     if step.what in _MODES:
         _make(client, step)
         return DONE
+    if step.what in (*SAVES, *VERBS, *CLONES):
+        call(client, step.what, step.name, _rows(client, step))
+        return DONE
     entry = server_entry(client, (step.name,))
     if entry is None:
         raise_unknown(client, step.name)
-    log = DeltaLog.for_path(entry.location)
     if step.what == "read":
         return rows_of(entry.location)
-    txn = log.start_transaction()
-    if txn.read_version < 0:
-        raise table_not_found(txn.table)
-    mode = "overwrite" if step.what == "insert overwrite" else "append"
-    write(txn, pa.table({"id": [step.row]}).to_reader(), LocalWrite(mode=mode))
+    request = WriteRequest.of(_INSERTS[step.what], None, {})
+    written(_rows(client, step), entry.location, replace(request, needs_table=True))
     return DONE
 
 
+def _rows(client: Client, step: Step) -> Rows:
+    return Rows(client, step.row, client.server.before, step.what.startswith("fail"))
+
+
 def _make(client: Client, step: Step) -> None:
-    location = f"{client.server.folder}/far/{step.name}_{step.row}" if step.what == "at" else None
-    definition = TableDefinition(columns=columns_of(_COLUMNS), mode=_MODES[step.what])
+    is_far = step.what.endswith("at")
+    location = f"{client.server.folder}/far/{step.name}_{step.row}" if is_far else None
+    definition = TableDefinition(mode=_MODES[step.what])
     if step.what == "create":
-        create_named(client, step.name, definition, location)
+        columns = columns_of(COLUMNS)
+        create_named(client, step.name, replace(definition, columns=columns), location)
         return
-    with named_place(client, step.name, location, definition.mode) as place:
-        if place is None:
-            return
-        txn = DeltaLog.for_path(place.path).start_transaction()
-        creation = begin_creation(txn, complete_for_place(place, definition), as_select=True)
-        if creation is None:
-            return
-
-        def work(_: object) -> Changes:
-            client.server.before()  # the query of the statement
-            if step.what == "fail":
-                raise WantedError
-            file = Path(txn.table.table_path.removeprefix("file:"), f"{step.row}.parquet")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.table({"id": [step.row]}), file)
-            add = AddFile(file.name, {}, file.stat().st_size, 0, data_change=True)
-            ensure_still_named(client, place)
-            operation = creation.operation()
-            return Changes((*creation.actions(0), add), operation, must_land=True)
-
-        run_command(txn, work)
+    request = WriteRequest.of("error", None, {})
+    create_named_as_select(_rows(client, step), step.name, definition, request, location)
 
 
 def rows_of(location: str) -> tuple[int, ...]:
@@ -244,6 +221,18 @@ def answer(client: Client, step: Step) -> object:
         return take(client, step)
     except (OptimistError, PySparkException, WantedError) as error:
         return f"{FAILED} {type(error).__name__} {getattr(error, 'kind', error)}"
+
+
+def prepare(server: Server, chance: Random) -> None:
+    """Let managed tables be there, and nothing without a name."""
+    for name, table in tables_in(server).items():
+        if isinstance(table, str) or not table.is_managed or chance.random() < 0.5:
+            server.run(f"DROP TABLE `{name}`")
+    for place in server.folder.iterdir():
+        if place.name not in server.entries:
+            shutil.rmtree(place)
+    for number, name in enumerate(chance.sample(NAMES, 2)):
+        answer(Client(server), Step("if new", name, "", 1_000_000 + number))
 
 
 def interleaved(

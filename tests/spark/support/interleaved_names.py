@@ -41,15 +41,29 @@ def _added(old: Table, row: int) -> Table:
     return replace(old, rows=tuple(sorted((*old.rows, row))))
 
 
-_MADE = ("create", "as", "at")
+_MADE = ("create", "as", "at", "create or replace at", "save", "to create", "clone")
+_FAR = ("at", "create or replace at")
+_FAILING = ("fail", "fail at", "fail or replace")
 _NEEDS_TABLE = {
     "replace it": _replaced,
+    "to replace": _replaced,
     "insert": _added,
+    "insert into": _added,
+    "to append": _added,
     "insert overwrite": _replaced,
+    "to overwrite": _replaced,
+    "to overwrite parts": _replaced,
 }
 _EITHER = {
     "if new": lambda old, row: old or Table((row,)),
+    "if new at": lambda old, row: old or Table((row,), is_managed=False),
+    "save if new": lambda old, row: old or Table((row,)),
+    "clone if new": lambda old, row: old or Table((row,)),
     "create or replace": _replaced,
+    "to create or replace": _replaced,
+    "save overwrite": _replaced,
+    "clone or replace": _replaced,
+    "save append": lambda old, row: _added(old or Table(), row),
 }
 
 
@@ -58,13 +72,13 @@ def after(step: Step, state: dict[str, Table]) -> tuple[dict[str, Table], object
     old, row = state.get(step.name), step.row
     if step.what in _MADE:
         rows = () if step.what == "create" else (row,)
-        return None if old else ({**state, step.name: Table(rows, step.what != "at")}, DONE)
+        return None if old else ({**state, step.name: Table(rows, step.what not in _FAR)}, DONE)
     if step.what in _EITHER:
         return {**state, step.name: _EITHER[step.what](old, row)}, DONE
     left = {name: table for name, table in state.items() if name != step.name}
     if step.what == "drop":  # of a name whose table is not made yet, too
         return left, DONE
-    if old is None or step.what == "fail":
+    if old is None or step.what in _FAILING:
         return None
     if step.what == "read":
         return state, old.rows
