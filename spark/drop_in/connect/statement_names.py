@@ -272,13 +272,6 @@ def saved_table(spark: SparkSession, name: str) -> TableName | None:
     return StatementNames(spark).known(hidden)
 
 
-def is_free_name(spark: SparkSession, name: str, *, may_be_hidden: bool) -> bool:
-    """Return whether no table or view of the catalog has a name.
-
-    Args:
-        spark: A Spark Connect client.
-        name: The name.
-        may_be_hidden: A temporary view may have it.
-    """
-    entry = server_entry(spark, parts_of_name(name))
-    return entry is None or (may_be_hidden and len(entry.parts) == 1)
+def is_free_name(spark: SparkSession, name: str) -> bool:
+    """Return whether no table or view has a name, and no temporary view."""
+    return server_entry(spark, parts_of_name(name)) is None

@@ -149,7 +149,7 @@ def _to_table(
     if (
         table is None
         and asks_for_delta(writer, source)
-        and is_free_name(session_of(writer), tableName, may_be_hidden=False)
+        and is_free_name(session_of(writer), tableName)
     ):
         with original_errors():
             _make_table(writer, tableName, args[1:2] or (named.get("partitionBy"),))

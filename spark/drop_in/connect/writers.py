@@ -12,15 +12,16 @@ from types import MappingProxyType
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError, TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.requests.table_definition import CreateMode, TableDefinition
-from optimist.core.sql import TableName, path_in_name
+from optimist.core.sql import TableName, parts_of_name, path_in_name
 from optimist.spark.commands.catalog.names import is_delta, named_table
+from optimist.spark.commands.catalog.server_names import server_entry
 from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
@@ -35,11 +36,7 @@ from optimist.spark.drop_in.connect.frames import (
     session_of,
 )
 from optimist.spark.drop_in.connect.refusals import refused
-from optimist.spark.drop_in.connect.statement_names import (
-    is_free_name,
-    place_of_name,
-    saved_table,
-)
+from optimist.spark.drop_in.connect.statement_names import place_of_name, saved_table
 from optimist.spark.drop_in.connect.tables import create_named_as_select
 from optimist.spark.drop_in.shared.options import only_path, write_options
 from optimist.spark.session.callback_errors import original_errors
@@ -79,19 +76,20 @@ def _save_as_table(
 ) -> None:
     session, given = session_of(writer), {**writer._write.options, **options}
     named, source = saved_table(session, name), format or writer._write.source
-    asks = asks_for_delta(writer, source)
-    is_other = named is not None and named.location is not None and source is not None and not asks
-    if is_other:
-        _ensure_not_changed(named, source, str(mode or writer._write.mode).lower())
-    # To overwrite a table, the server would drop it: also one of Delta that is made at this moment.
-    is_own = asks and str(mode or writer._write.mode).lower() == "overwrite"
-    if is_other or (
-        named is None
-        and not is_own
-        and not (asks and is_free_name(session, name, may_be_hidden=True))
-    ):
+    asks, wanted = asks_for_delta(writer, source), str(mode or writer._write.mode).lower()
+    if named is not None and named.location is not None and source is not None and not asks:
+        _ensure_not_changed(named, source, wanted)
+        if wanted == "ignore":
+            # The server of Spark 4.0 has an error where it has nothing to do.
+            _ = _rows(writer).schema  # an error of the query is one here, too
+        else:
+            original(name, format, mode, partitionBy, **options)
+        return
+    if named is None and not asks:
         original(name, format, mode, partitionBy, **options)
         return
+    if named is None and wanted == "append":
+        _ensure_of_delta(session, name)
     with original_errors():
         request = _request(writer, mode, partitionBy, options)
         if named is None or named.location is not None:
@@ -117,16 +115,41 @@ def _ensure_not_changed(table: TableName | None, source: str | None, mode: str) 
             'Write with format("delta"), or drop the table first.',
         )
     if mode == "append":
+        raise _other_format(str(table), "delta", str(source))
+
+
+def _ensure_of_delta(spark: SparkSession, name: str) -> None:
+    """Refuse to append to a table of another format, or to a view of the catalog.
+
+    The server is not asked to save rows as a table of Delta. It would make an entry, and drop it as
+    it fails: with the files of another client that makes a table of the name at this moment.
+
+    Raises:
+        AnalysisException: As Spark refuses it.
+    """
+    entry = server_entry(spark, parts_of_name(name))
+    if entry is None or len(entry.parts) == 1:
+        return
+    if entry.is_kept_view:
         raise AnalysisException(
-            f"The format of the existing table {table} is `delta`. It doesn't match the specified "
-            f'format `{source}`. Nothing was written. Write with format("delta").',
-            errorClass="_LEGACY_ERROR_TEMP_1159",
-            messageParameters={
-                "tableName": str(table),
-                "existingProvider": "delta",
-                "specifiedProvider": str(source),
-            },
+            f"{entry.name} is a view, and not a table. Nothing was written. Choose another name.",
+            errorClass="_LEGACY_ERROR_TEMP_1158",
+            messageParameters={},
         )
+    raise _other_format(entry.shown_name, str(entry.provider), "delta")
+
+
+def _other_format(table: str, existing: str, asked: str) -> AnalysisException:
+    return AnalysisException(
+        f"The format of the existing table {table} is `{existing}`. It doesn't match the specified "
+        f'format `{asked}`. Nothing was written. Write with format("{existing}").',
+        errorClass="_LEGACY_ERROR_TEMP_1159",
+        messageParameters={
+            "tableName": table,
+            "existingProvider": existing,
+            "specifiedProvider": asked,
+        },
+    )
 
 
 def _save_by_name(

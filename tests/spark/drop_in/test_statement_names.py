@@ -144,13 +144,12 @@ def test_a_temporary_view_does_not_hide_the_table_of_save_as_table(names):
     assert saved_table(spark, "pq") is saved_table(spark, "other.t") is None
 
 
-def test_a_name_that_a_temporary_view_has_is_free_only_for_who_ignores_views(monkeypatch):
+def test_a_name_that_a_view_has_is_not_free(monkeypatch):
     entries = {("v",): ServerEntry(("v",), "VIEW"), ("t",): ServerEntry(("c", "db", "t"), "VIEW")}
     monkeypatch.setattr(statement_names, "server_entry", lambda _, name: entries.get(name))
-    assert is_free_name(None, "v", may_be_hidden=True)
-    assert not is_free_name(None, "v", may_be_hidden=False)
-    assert not is_free_name(None, "t", may_be_hidden=True)
-    assert is_free_name(None, "new", may_be_hidden=False)
+    assert not is_free_name(None, "v")
+    assert not is_free_name(None, "t")
+    assert is_free_name(None, "new")
 
 
 @pytest.mark.parametrize(
@@ -175,5 +174,5 @@ def test_a_mode_in_any_case_does_not_let_the_server_drop_a_table(names, mode):
     with pytest.raises((AnalysisException, UsageError), match=r"format\(\"delta\"\)"):
         WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t")
     assert sent == []
-    WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t", mode="Ignore")
+    WRITER["saveAsTable"](lambda *args: sent.append(args), writer, "t", mode="ErrorIfExists")
     assert len(sent) == 1

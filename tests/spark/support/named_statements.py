@@ -253,6 +253,12 @@ def _calls(spark: SparkSession) -> dict[str, Callable[[], object]]:
             spark.table("w").write.format("parquet").mode("overwrite").saveAsTable("w")
         ),
         "kept its format": lambda: spark.table("w"),
+        "over files": saved("error", "pq"),
+        "over files, ignored": saved("ignore", "pq"),
+        "over files, appended": saved("append", "names.pq"),
+        "over a view": saved("error", "seen"),
+        "over a view, ignored": saved("ignore", "seen"),
+        "over a view, appended": saved("append", "seen"),
         "createTable": lambda: spark.catalog.createTable(
             "made", source="delta", schema=rows.schema, description="words"
         ),
