@@ -239,7 +239,8 @@ class _Statement:
 
         Raises:
             AnalysisException: There is no such table to change. The server would say so, too; but
-                if another client makes it meanwhile, the server would change its entry alone.
+                if another client makes it meanwhile, the server would change its entry alone, or
+                give another name to one whose table is not made yet.
             UsageError: The server can't run it (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
             TableNotFoundError: A name without a table would get another name.
         """
@@ -248,7 +249,8 @@ class _Statement:
         if named is None:
             return None
         if table is None:
-            is_new = named.changes_table and self.names.is_unknown(named.table)
+            is_changed = named.changes_table or named.is_rename
+            is_new = is_changed and self.names.is_unknown(named.table)
             return self._looked_for_again(named.table) if is_new else None
         named.ensure_can_be_had()
         if named.is_rename and table.location is not None:
