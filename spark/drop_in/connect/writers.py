@@ -45,6 +45,7 @@ from optimist.spark.session.conf import open_log
 __all__ = ["WRITER", "WRITER_TO"]
 
 _COMMENT = "comment"
+_TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
 def _save(
@@ -86,7 +87,11 @@ def _save_as_table(
             original(name, format, mode, partitionBy, **options)
         return
     if named is None and not asks:
-        original(name, format, mode, partitionBy, **options)
+        save = partial(original, name, format, partitionBy=partitionBy, **options)
+        if wanted == "overwrite":
+            _overwrite_other(save, writer, name, source, mode)
+        else:
+            save(mode=mode)
         return
     if named is None and wanted == "append":
         _ensure_of_delta(session, name)
@@ -98,6 +103,33 @@ def _save_as_table(
         where = only_path(paths_of(named.path, given))
         rows = _fitting(writer, where, name, request)
         write_clustered(rows, where, list(writer._write.clustering_cols), request)
+
+
+def _overwrite_other(
+    save: Callable[..., None], writer: Any, name: str, source: str | None, mode: str | None
+) -> None:
+    """Let the server overwrite a table of another format, or make it.
+
+    To overwrite a table, the server drops it, also one of Delta that is made at this moment. So the
+    table has to be new first, and only one that is known then is overwritten.
+
+    Raises:
+        UsageError: See `_ensure_not_changed`.
+    """
+    asked = writer._write.mode
+    try:
+        save(mode="error")
+    except AnalysisException as error:
+        if error.getCondition() != _TAKEN:
+            raise
+    else:
+        return
+    finally:
+        writer._write.mode = asked
+    named = saved_table(session_of(writer), name)
+    if named is not None:
+        _ensure_not_changed(named, source, "overwrite")
+    save(mode=mode)
 
 
 def _ensure_not_changed(table: TableName | None, source: str | None, mode: str) -> None:
