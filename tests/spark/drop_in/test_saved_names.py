@@ -6,13 +6,16 @@ fails where it has nothing to do.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.errors import AnalysisException
 
 from calls_on_disk import SAVES, Rows, WantedError, call, rows_on_disk
 from catalog_on_disk import Client, Entry, Server, answer, tables_in
 from interleaved_names import DONE, FAILED, Step, Table
-from optimist.core.errors import OptimistError
+from optimist.core.errors import OptimistError, UsageError
+from optimist.spark.drop_in.connect.writers import WRITER
 
 
 @pytest.fixture
@@ -75,3 +78,76 @@ def test_rows_of_delta_leave_another_table_as_it_is(client, what, told):
 def test_rows_of_another_format_are_the_servers_where_nothing_is(client, what):
     assert saved(client, what, source="parquet") == "TABLE_OR_VIEW_NOT_FOUND"
     assert not str(answer(client, Step(what, "a", "", 1))).startswith(FAILED)
+
+
+class ParquetServer:
+    """What the server does with rows of Parquet: to overwrite a table, it drops any that is there.
+
+    Attributes:
+        writer: The writer, whose mode a call changes, as in PySpark.
+        first: What another client does before the first save.
+    """
+
+    def __init__(self, client, first=lambda: None):
+        self.server, self.first = client.server, first
+        asked = SimpleNamespace(source="parquet", mode="overwrite", options={})
+        self.writer = SimpleNamespace(_spark=client, _write=asked)
+
+    def save(self, name, _, mode=None, **others):
+        assert others == {"partitionBy": None}
+        self.first()
+        self.first = lambda: None
+        self.writer._write.mode = mode or self.writer._write.mode
+        if self.writer._write.mode == "error" and name in self.server.entries:
+            raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
+        if name in self.server.entries:
+            self.server.run(f"DROP TABLE `{name}`")
+        self.server.entries[name] = Entry("MANAGED", f"{self.server.folder}/{name}", "parquet")
+
+    def overwrite(self, name, **named):
+        WRITER["saveAsTable"](self.save, self.writer, name, **named)
+
+
+@pytest.mark.parametrize("named", [{}, {"mode": "Overwrite"}])
+def test_rows_of_another_format_replace_no_delta_table_that_is_made_meanwhile(client, named):
+    made = []
+    parquet = ParquetServer(client, lambda: made.append(answer(client, Step("as", "a", "", 1))))
+    with pytest.raises(UsageError, match="drop the table first"):
+        parquet.overwrite("a", **named)
+    assert made == [DONE]
+    assert tables_in(client.server) == {"a": Table((1,))}
+    assert parquet.writer._write.mode == "overwrite"
+
+
+def test_rows_of_another_format_replace_a_table_of_theirs(client):
+    client.server.entries["a"] = Entry("EXTERNAL", "/files", "csv")
+    parquet = ParquetServer(client)
+    for name in "ab":
+        parquet.overwrite(name)
+        parquet.overwrite(name, mode="overwrite")
+    assert [each.provider for each in client.server.entries.values()] == ["parquet", "parquet"]
+
+
+def test_an_error_of_the_server_is_told_and_nothing_is_overwritten(client):
+    def fail():
+        raise AnalysisException("no rows", errorClass="UNRESOLVED_COLUMN")
+
+    client.server.entries["a"] = Entry("EXTERNAL", "/files", "csv")
+    with pytest.raises(AnalysisException, match="no rows"):
+        ParquetServer(client, fail).overwrite("a")
+    assert client.server.entries["a"].provider == "csv"
+
+
+def test_a_name_that_is_made_after_it_was_not_found_is_renamed_only_with_its_table(client):
+    """Another client registers the name right after this one has asked for it, and no table."""
+    server, left = client.server, [2]
+
+    def register():
+        left[0] -= 1
+        if left[0] == 0:
+            server.run("CREATE TABLE `a` USING delta")
+
+    server.before = register
+    told = answer(client, Step("rename", "a", "b", 0))
+    assert told == f"{FAILED} TableNotFoundError DELTA_TABLE_NOT_FOUND"
+    assert list(server.entries) == ["a"]

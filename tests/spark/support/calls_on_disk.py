@@ -25,11 +25,11 @@ from optimist.core.requests.table_definition import CreateMode, TableDefinition,
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.statements.clones import CloneOptions
 from optimist.core.statements.context import StatementContext
-from optimist.spark.commands.catalog import named_tables, server_entries
+from optimist.spark.commands.catalog import missing_tables, named_tables, server_entries
 from optimist.spark.commands.maintenance import clone
 from optimist.spark.commands.writing.write import ensure_may_create
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.drop_in.connect import tables, writers
+from optimist.spark.drop_in.connect import sql, tables, writers
 
 __all__ = [
     "CLONES",
@@ -152,6 +152,8 @@ def rows_on_disk() -> Iterator[None]:
     with (
         patch.object(server_entries, "ensure_format_known", lambda _: None),
         patch.object(server_entries, "open_log", log_at),
+        patch.object(sql, "ensure_format_known", lambda _: None),
+        patch.object(missing_tables, "open_log", log_at),
         patch.object(named_tables, "open_target", log_at),
         patch.object(tables, "open_target", log_at),
         patch.object(tables, "create_as_select", _created),
@@ -197,7 +199,7 @@ def call(client: object, what: str, name: str, rows: Rows, source: str = "delta"
         writers.WRITER_TO[VERBS[what]](partial(_on_server, client, name), writer)
 
 
-def _on_server(client: object, name: str, *_: object) -> NoReturn:
+def _on_server(client: object, name: str, *_: object, **__: object) -> NoReturn:
     """Answer as a server does, which has no rows of Delta tables."""
     client.server.before()
     known = "an entry without rows" if name.strip("`") in client.server.entries else "no entry"

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random  # noqa: TID251 - the caller gives a seed
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.catalog.named_tables import create_named
 from optimist.spark.commands.catalog.server_names import raise_unknown, server_entry
 from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.drop_in.connect.sql import connect_sql
 from optimist.spark.drop_in.connect.tables import create_named_as_select
 
 _NAME = r"(?:`spark_catalog`\.)?(?:`db`\.)?`(\w+)`"
@@ -94,16 +96,16 @@ class Server:
         kind = "MANAGED" if location is None else "EXTERNAL"
         self.entries[name] = Entry(kind, str(place) if location is None else location)
 
-    def _known(self, name: str) -> Entry:
+    def known(self, name: str) -> Entry:
         if name not in self.entries:
             raise AnalysisException(f"no {name}", errorClass="TABLE_OR_VIEW_NOT_FOUND")
         return self.entries[name]
 
     def _move(self, name: str, location: str) -> None:
-        self._known(name).location = location
+        self.known(name).location = location
 
     def _rename(self, name: str, other: str) -> None:
-        entry = self._known(name)
+        entry = self.known(name)
         if other in self.entries or (self.folder / other).exists():
             raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
         if entry.kind == "MANAGED":
@@ -112,7 +114,7 @@ class Server:
         self.entries[other] = self.entries.pop(name)
 
     def _drop(self, name: str) -> None:
-        entry = self._known(name)
+        entry = self.known(name)
         if entry.kind == "MANAGED":
             shutil.rmtree(entry.location, ignore_errors=True)
         del self.entries[name]
@@ -144,12 +146,14 @@ class Client:
         )
         self.conf = SimpleNamespace(get=lambda _, default=None: default)
 
-    def sql(self, text: str) -> SimpleNamespace:
+    def sql(self, text: str, _: None = None) -> SimpleNamespace:
         rows = self.server.run(text)
         return SimpleNamespace(collect=lambda: rows)
 
-    def table(self, name: str) -> None:
-        raise AnalysisException(f"no {name}", errorClass="TABLE_OR_VIEW_NOT_FOUND")
+    def table(self, name: str) -> SimpleNamespace:
+        self.server.before()
+        self.server.known(name.split(".")[-1].strip("`"))
+        return SimpleNamespace(schema=None)
 
 
 Client.__module__ = "pyspark.sql.connect.without_spark"
@@ -159,13 +163,9 @@ def take(client: Client, step: Step) -> object:
     """Take a step, and return its answer; its errors are raised."""
     name = f"`{step.name}`"
     if step.what in ("drop", "rename"):
+        verb = "DROP TABLE" if step.what == "drop" else "ALTER TABLE"
         other = f" RENAME TO `{step.other}`" if step.what == "rename" else ""
-        entry = server_entry(client, (step.name,)) if other else None
-        if other and entry is None:
-            raise_unknown(client, step.name)
-        if entry is not None and not DeltaLog.for_path(entry.location).table_exists():
-            raise AnalysisException(f"no table {name}", errorClass="DELTA_TABLE_NOT_FOUND")
-        client.sql(f"ALTER TABLE {name}{other}" if other else f"DROP TABLE {name}")
+        connect_sql(client, partial(Client.sql, client), f"{verb} {name}{other}", None, {})
         return DONE
     if step.what in _MODES:
         _make(client, step)
