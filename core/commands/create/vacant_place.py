@@ -16,7 +16,14 @@ from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import log_path_of
 from optimist.core.paths import join, name_of, strip_file_scheme
 
-__all__ = ["ensure_vacant", "has_only_intents", "is_left_empty", "not_vacant", "occupied"]
+__all__ = [
+    "ensure_vacant",
+    "has_only_intents",
+    "is_left_empty",
+    "leave",
+    "not_vacant",
+    "occupied",
+]
 
 _LOG = name_of(log_path_of("table"))
 
@@ -72,6 +79,13 @@ def occupied(table: TableRef) -> Iterator[None]:
     finally:
         table.store.delete(path)
         is_left_empty(table)  # removes the directory
+
+
+def leave(table: TableRef) -> None:
+    """Remove the directory of a path on a disk, unless somebody has put something there."""
+    if is_on_disk(table.table_path):
+        with suppress(OSError):
+            Path(strip_file_scheme(table.table_path)).rmdir()
 
 
 def not_vacant(table: TableRef, found: str) -> UsageError:

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from optimist.core.commands.create.vacant_place import (
     has_only_intents,
     is_left_empty,
+    leave,
     occupied,
 )
 from optimist.core.errors import TableNotFoundError, UsageError
@@ -116,8 +117,10 @@ def named_place(
         spark.catalog.getDatabase(quoted(full.parts[1]))  # a missing database is an error
         yield Place(where, full.text, is_new_name=True)
         full.register(spark, where)
+    elif not full.is_registered_now(spark, mode):
+        with named_place(spark, name, None, mode) as place:
+            yield place
     else:
-        full.register_in_empty_place(spark)
         with full.kept_if_made(spark) as place:
             yield place
 
@@ -267,6 +270,20 @@ class _FullName:
         ensure_format_known(spark)
         _run(spark, f"CREATE TABLE {self.text} USING delta{at}")
 
+    def is_registered_now(self, spark: SparkSession, mode: CreateMode) -> bool:
+        """Register the name in an empty place, or return False if somebody else was faster.
+
+        Raises:
+            AnalysisException: The name is taken, and has to be new.
+        """
+        try:
+            self.register_in_empty_place(spark)
+        except AnalysisException as error:
+            if error.getCondition() != _TAKEN or mode is CreateMode.CREATE:
+                raise
+            return False
+        return True
+
     def register_in_empty_place(self, spark: SparkSession) -> None:
         """Let the server make the entry at a place of its choice, which must be empty.
 
@@ -372,7 +389,8 @@ class _FullName:
            the files of such an entry.
         4. A name that somebody else has made anew since then is left.
         5. The name is dropped.
-        6. A table that somebody else has made at the place meanwhile is named again. One that is
+        6. The place's directory is removed, if it is empty: the catalog takes it for no other name.
+        7. A table that somebody else has made at the place meanwhile is named again. One that is
            made later finds that it has no name (`ensure_kept`).
         """
         entry = server_entry(spark, self.parts)
@@ -380,11 +398,13 @@ class _FullName:
             return
         mark = f"__dropped_{uuid4().hex}"
         self.move(spark, f"{place.rstrip('/')}{mark}")
-        with occupied(open_log(spark, place).table):
+        table = open_log(spark, place).table
+        with occupied(table):
             entry = server_entry(spark, self.parts)
             if entry is None or entry.location is None or not entry.location.endswith(mark):
                 return
             _run(spark, f"DROP TABLE {self.text}")
+        leave(table)
         self.ensure_kept(spark, place)
 
 

@@ -123,9 +123,10 @@ def names_table(catalog) -> bool:
     return entry is not None and DeltaLog.for_path(entry.location).table_exists()
 
 
-def test_a_name_without_a_table_is_taken_back(catalog):
+def test_a_name_without_a_table_is_taken_back_and_its_place_with_it(catalog):
     fail()
     assert catalog.entries == {}
+    assert not (catalog.folder / "t").exists()  # the catalog would give no other table the name
     make()
     assert names_table(catalog)
     assert catalog.entries[NAME].kind == "MANAGED"
@@ -152,6 +153,12 @@ def test_who_takes_a_name_keeps_it_when_its_maker_fails_later(catalog):
     create_table(DeltaLog.for_path(str(catalog.folder / "t")).start_transaction, DEFINITION)
     taken.__exit__(None, None, None)
     assert names_table(catalog)
+
+
+def test_what_somebody_else_puts_into_the_place_of_a_name_that_is_taken_back_stays(catalog):
+    catalog.before["DROP"] = (catalog.folder / "t" / "theirs").touch
+    fail()
+    assert (catalog.folder / "t" / "theirs").exists()
 
 
 def test_a_name_that_is_dropped_and_made_anew_meanwhile_is_left(catalog):
@@ -267,6 +274,28 @@ def test_a_left_name_that_somebody_else_makes_anew_is_theirs(catalog):
     catalog.create(None)
     catalog.alter(f"{catalog.folder}/t__dropped_{'0' * 32}")
     catalog.before["ALTER"] = make_anew
+    with pytest.raises(AnalysisException) as caught:
+        make()
+    assert caught.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert names_table(catalog)
+
+
+def test_a_name_that_is_taken_at_the_last_moment_is_kept_if_it_may_be_there(catalog):
+    catalog.before["CREATE"] = make
+    with named_place(SPARK, "t", None, CreateMode.CREATE_IF_NOT_EXISTS) as place:
+        assert place is None
+    assert DeltaLog.for_path(catalog.entries[NAME].location).snapshot().version == 0
+
+
+def test_a_name_that_is_taken_at_the_last_moment_is_replaced_if_that_is_asked_for(catalog):
+    catalog.before["CREATE"] = make
+    make(mode=CreateMode.CREATE_OR_REPLACE)
+    assert DeltaLog.for_path(catalog.entries[NAME].location).snapshot().version == 1
+    assert catalog.entries[NAME].kind == "MANAGED"
+
+
+def test_a_name_that_is_taken_at_the_last_moment_is_not_new(catalog):
+    catalog.before["CREATE"] = make
     with pytest.raises(AnalysisException) as caught:
         make()
     assert caught.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
