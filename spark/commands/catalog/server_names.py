@@ -37,6 +37,7 @@ _OWN_CATALOG = "spark_catalog"
 _MAX_PARTS = 3
 _OF_VIEWS = ((), ("session",))
 """Before which names temporary views are looked for: in `session.v` by newer versions of Spark."""
+_FACT = re.compile("[A-Z][A-Za-z ]*:(?: |$)")
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 _CASE = "spark.sql.caseSensitive"
 _DROPPED = "TABLE_OR_VIEW_NOT_FOUND"
@@ -214,18 +215,33 @@ class _Facts:
         return next(self._all(name), None)
 
     def location(self, table: str) -> str | None:
-        """Return the location, which stands behind the table's comment and properties."""
+        """Return the location, which stands behind the table's comment and properties.
+
+        Raises:
+            TableError: It is not clear (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
+        """
         found = list(self._all("Location"))
         if len(found) > 1:
-            raise TableError(
-                f"The catalog's entry {shown(table)} says more than one location, because its "
-                "comment or a property has several lines. Nothing was read or written. Give the "
-                "table's path, or change the entry's comment.",
-                kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
-                name=table,
-            )
+            raise _unclear(table, "says more than one location, because its comment or a property")
+        if found and not self._ends_with_its_line("Location"):
+            raise _unclear(table, "has a location that we can't read, because its path")
         return found[0] if found else None
+
+    def _ends_with_its_line(self, name: str) -> bool:
+        """Return whether the line of a fact is the whole fact: another one follows, or nothing."""
+        at = next(at for at, line in enumerate(self.lines) if line.startswith(f"{name}: "))
+        following = self.lines[at + 1 :]
+        return not any(following) or _FACT.match(following[0]) is not None
 
     def _all(self, name: str) -> Iterator[str]:
         start = f"{name}: "
         return (line[len(start) :].rstrip("\r") for line in self.lines if line.startswith(start))
+
+
+def _unclear(table: str, problem: str) -> TableError:
+    return TableError(
+        f"The catalog's entry {shown(table)} {problem} has several lines. Nothing was read or "
+        "written. Give the table's path, or change the entry.",
+        kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
+        name=table,
+    )

@@ -163,6 +163,20 @@ def test_a_comment_can_not_say_where_a_table_is():
     assert (entry.provider, entry.kind) == ("delta", "EXTERNAL")
 
 
+@pytest.mark.parametrize("more", ["more", "\nmore", " x: 1", "|-- x"])
+def test_a_location_of_several_lines_is_not_taken_for_that_of_its_first_line(more):
+    text = DELTA.format(comment="x").replace("/t: 1", f"/t: 1\n{more}")
+    with pytest.raises(TableError) as caught:
+        server_entry(server(("db", "t", False, text)), ("t",))
+    assert caught.value.kind == "OPTIMIST_TABLE_WITHOUT_LOCATION"
+
+
+@pytest.mark.parametrize("more", ["Serde Library: x", "Serde Library:", "Schema: root\n |-- x: y"])
+def test_a_location_ends_where_another_fact_begins(more):
+    text = DELTA.format(comment="x").replace("Schema: root\n", more)
+    assert server_entry(server(("db", "t", False, text)), ("t",)).location == "file:/x y/t: 1"
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
