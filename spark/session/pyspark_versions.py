@@ -33,6 +33,7 @@ __all__ = [
     "ensure_supported",
     "is_connect",
     "is_session",
+    "knows_session_views",
     "named_column",
     "partitioned_by_number",
     "session_id",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 FIRST_SUPPORTED = (4, 0)
+_FIRST_WITH_SESSION_VIEWS = (4, 2)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 COLUMN_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -104,6 +106,14 @@ def named_column(name: str) -> Column:
 def is_session(value: object) -> bool:
     """Check whether this is a session, of either kind."""
     return isinstance(value, SparkSession) or is_connect(value)
+
+
+def knows_session_views(spark: SparkSession) -> bool:
+    """Ask a server's version: whether `session.v` is the temporary view `v`, if there is one.
+
+    An older Spark knows it as a table of the database `session` alone.
+    """
+    return _numbers(spark.version) >= _FIRST_WITH_SESSION_VIEWS
 
 
 _NUMBERS = count()
@@ -175,4 +185,8 @@ def spark_arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _version() -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    return _numbers(pyspark.__version__)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

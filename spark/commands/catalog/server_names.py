@@ -21,6 +21,7 @@ from optimist.core.maintenance.convert.conversion_commit import PARQUET
 from optimist.core.statements.conversions import format_of_files
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import is_on
+from optimist.spark.session.pyspark_versions import knows_session_views
 
 __all__ = [
     "Name",
@@ -35,8 +36,8 @@ Name: TypeAlias = tuple[str, ...]
 _VIEW = "VIEW"
 _OWN_CATALOG = "spark_catalog"
 _MAX_PARTS = 3
-_OF_VIEWS = ((), ("session",))
-"""Before which names temporary views are looked for: in `session.v` by newer versions of Spark."""
+_OF_VIEWS = ("session",)
+"""The database whose names may be those of temporary views (`knows_session_views`)."""
 _FACT = re.compile("[A-Z][A-Za-z ]*:(?: |$)")
 _ODD = re.compile(r"[^A-Za-z0-9_]")
 _CASE = "spark.sql.caseSensitive"
@@ -110,7 +111,7 @@ def server_entries(spark: SparkSession, names: Iterable[Name]) -> Mapping[Name, 
     found: dict[Name, ServerEntry] = {}
     for namespace, tables in by_namespace.items():
         rows = _listed(spark, namespace, tables)
-        takes_views = tuple(part.lower() for part in namespace) in _OF_VIEWS
+        takes_views = not namespace or _may_have_views(spark, namespace)
         for table in tables:
             row = _row_of(spark, rows, table, takes_views=takes_views)
             entry = None if row is None else _entry(row)
@@ -135,6 +136,11 @@ def not_of_session(name: str) -> UsageError:
         kind="DELTA_NOT_A_DELTA_TABLE",
         name=name,
     )
+
+
+def _may_have_views(spark: SparkSession, namespace: Name) -> bool:
+    """Return whether a name with this before it may be that of a temporary view."""
+    return tuple(part.lower() for part in namespace) == _OF_VIEWS and knows_session_views(spark)
 
 
 def _listed(spark: SparkSession, namespace: Name, tables: Sequence[str]) -> Sequence[Any]:

@@ -31,7 +31,7 @@ class Server:
     """A server that answers SHOW TABLE EXTENDED, and notes what it was asked."""
 
     rows = ()
-    is_strict = "false"
+    is_strict, version = "false", "4.3.0"
     asked = ()
     drops = 0
 
@@ -161,6 +161,17 @@ def test_a_comment_can_not_say_where_a_table_is():
     text = DELTA.format(comment="x\nProvider: parquet\nType: VIEW\nCatalog: other")
     entry = server_entry(server(("db", "t", False, text)), ("t",))
     assert (entry.provider, entry.kind) == ("delta", "EXTERNAL")
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [("4.0.5", "MANAGED"), ("4.1.2", "MANAGED"), ("4.3.0", "VIEW")]
+)
+def test_a_table_of_a_database_called_session_is_hidden_by_a_view_as_on_the_server(version, kind):
+    text = DELTA.format(comment="x").replace("EXTERNAL", "MANAGED").replace(": db", ": session")
+    found = server(("", "t", True, ""), ("session", "t", False, text))
+    found.version = version
+    assert server_entry(found, ("Session", "t")).kind == kind
+    assert server_entry(found, ("spark_catalog", "session", "t")).kind == "MANAGED"
 
 
 @pytest.mark.parametrize("more", ["more", "\nmore", " x: 1", "|-- x"])
