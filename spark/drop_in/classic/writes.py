@@ -18,7 +18,7 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
-from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.inserted_write import write_inserted
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.expressions import TargetExpressions
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
@@ -114,8 +114,9 @@ def _insert(
     request = replace(request, needs_table=True)
     if not node.isByName():
         _ensure_same_places(rows, request, table)
-    fitting = _fitting_rows(rows, node, table, request)
-    write_rows(_under_alias(fitting, node.query()), table.path, request)
+    inserted = InsertedRows.of(spark, open_log(spark, table.path), table.name, request)
+    fitting = inserted.cast(rows) if node.isByName() else inserted.by_position(rows)
+    write_inserted(inserted, _under_alias(fitting, node.query()), table.path, request)
 
 
 def _evolves_schema(node: Any) -> bool:
@@ -149,14 +150,3 @@ def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTab
                 kind="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
                 column=name,
             )
-
-
-def _fitting_rows(
-    rows: DataFrame, node: Any, table: OpenedTable, request: WriteRequest
-) -> DataFrame:
-    """Return the rows under the table's names, cast to its types."""
-    log = open_log(rows.sparkSession, table.path)
-    inserted = InsertedRows.of(rows.sparkSession, log, table.name, request)
-    if not node.isByName():
-        return inserted.by_position(rows)
-    return inserted.cast(rows)

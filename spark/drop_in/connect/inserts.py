@@ -24,7 +24,7 @@ from optimist.core.sql.statements import SqlText
 from optimist.core.statements.inserts import ensure_insertable, partition_values
 from optimist.spark.commands.reading.read import open_target
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
-from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.inserted_write import write_inserted
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.refusals import refused
@@ -61,7 +61,7 @@ def insert_rows(spark: SparkSession, statement: Insert, sql: FormattedSql) -> No
     values = {name: sf.expr(value.sql) for name, value in given.items()}
     shaped = _shaped(rows, statement, inserted, values)
     request = WriteRequest.of(mode, None, options)
-    write_rows(shaped, path, replace(request, needs_table=True))
+    write_inserted(inserted, shaped, path, replace(request, needs_table=True))
 
 
 def _rows(

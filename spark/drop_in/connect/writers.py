@@ -26,7 +26,7 @@ from optimist.spark.commands.reading.read import open_target, open_version
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
-from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.inserted_write import write_inserted
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.connect_condition import sent_message
 from optimist.spark.drop_in.connect.frames import (
@@ -275,7 +275,7 @@ def _insert(writer: Any, path: str, name: str, mode: str) -> None:
     request = WriteRequest.of(mode, None, write_options(asked.options))
     request = replace(request, needs_table=True)
     inserted = InsertedRows.of(session, open_target(session, path), name, request)
-    write_rows(inserted.by_position(_rows(writer)), path, request)
+    write_inserted(inserted, inserted.by_position(_rows(writer)), path, request)
 
 
 def _made_meanwhile(writer: Any, name: str, run_on_server: Callable[[], None]) -> TableName | None:
@@ -329,7 +329,7 @@ def _change(
     session, name = session_of(writer), str(writer._table_name)
     request = replace(request, needs_table=True)
     inserted = InsertedRows.of(session, open_target(session, path), name, request)
-    write_rows(inserted.cast(_rows(writer)), path, request)
+    write_inserted(inserted, inserted.cast(_rows(writer)), path, request)
 
 
 def _creating(mode: CreateMode) -> Callable[..., None]:

@@ -270,7 +270,7 @@ def test_a_name_that_cannot_be_registered_leaves_no_files(enabled, database, tmp
 
 
 _WITHIN = {
-    "INSERT INTO {name} VALUES (2)": (writes, "write_rows"),
+    "INSERT INTO {name} VALUES (2)": (writes, "write_inserted"),
     "CREATE OR REPLACE TABLE {name} USING delta AS SELECT 3 AS id": (
         staged_tables,
         "create_as_select",
@@ -296,7 +296,7 @@ def test_a_table_that_is_dropped_within_a_statement_leaves_no_files_without_a_na
             enabled.sql(statement.format(name=name))
         except OptimistError as error:
             outcome = type(error).__name__
-    if step == "write_rows":
+    if step == "write_inserted":
         assert (outcome, enabled.catalog.tableExists(name)) == ("TableNotFoundError", False)
     else:
         assert (outcome, enabled.table(name).collect()) == ("done", [(3,)])

@@ -83,7 +83,7 @@ def tell_kills(spark: SparkSession, folder: Path) -> None:
 
 _MADE = "USING delta AS SELECT 1L AS id"
 _MEANWHILE = {
-    "insert": (inserts, "write_rows", "INSERT OVERWRITE {name} SELECT 2L AS id"),
+    "insert": (inserts, "write_inserted", "INSERT OVERWRITE {name} SELECT 2L AS id"),
     "replace": (tables, "create_as_select", "CREATE OR REPLACE TABLE {name} " + _MADE),
     "empty": (
         named_tables,

@@ -167,7 +167,7 @@ def rows_on_disk() -> Iterator[None]:
             open_log=log_at,
             open_target=log_at,
             write_clustered=written,
-            write_rows=written,
+            write_inserted=lambda _, *given: written(*given),
         ),
     ):
         yield
