@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.core.values.column_chunks import ColumnChunks
@@ -41,3 +43,8 @@ class CheckpointFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no ty
             # Of Arrow's pages only: it might refuse a sound file of another writer for its sums.
             page_checksum_verification=(footer.created_by or "").startswith(_ARROW),
         )
+
+    @cached_property
+    def schema_arrow(self) -> pa.Schema:
+        """The columns, which pyarrow would convert again each time."""
+        return super().schema_arrow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from optimist.core.errors import TableError
+from optimist.core.paths import scheme_of
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
@@ -19,6 +20,8 @@ __all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]
 
 _PARALLEL_READS = 8
 _LONGEST_RUN = 64
+_FEW, _FEW_ON_DISK = 2, 16
+"""So many commits are read one after the other: to start threads takes longer."""
 
 
 def read_commit(store: LogStore, path: str) -> tuple[Action, ...]:
@@ -65,7 +68,8 @@ def read_commits_bytes(
         read: Reads a file, in any thread; None for `read_bytes` of the store.
     """
     read = read or store.read_bytes
-    if len(commits) <= 2:
+    is_on_disk = bool(commits) and scheme_of(commits[0].path) in ("", "file")
+    if len(commits) <= (_FEW_ON_DISK if is_on_disk else _FEW):
         yield from (read(status.path) for status in commits)
         return
     # Handing a file to a thread costs more than reading it from a disk, so threads get runs.

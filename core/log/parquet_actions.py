@@ -255,9 +255,7 @@ def _groups_with_values(file: CheckpointFile, column: str) -> list[int]:
 
 def _null_counts(file: CheckpointFile, leaf: str) -> list[int | None]:
     """Return the nulls per row group, None where unknown."""
-    schema = file.schema
-    leaves = [schema.column(index).path for index in range(len(schema))]
-    count = file.num_row_groups
+    leaves, count = file.chunks.paths, file.num_row_groups
     if leaf not in leaves:
         return [None] * count
     index = leaves.index(leaf)

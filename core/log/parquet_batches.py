@@ -89,9 +89,8 @@ def _runs(
 
 def _leaf_indices(file: CheckpointFile, columns: Sequence[str]) -> list[int]:
     prefixes = tuple(f"{column}." for column in columns)
-    schema = file.schema
-    paths = (f"{schema.column(index).path}." for index in range(len(schema)))
-    return [index for index, path in enumerate(paths) if path.startswith(prefixes)]
+    paths = file.chunks.paths
+    return [index for index, path in enumerate(paths) if f"{path}.".startswith(prefixes)]
 
 
 def _safe_row_count(

@@ -38,12 +38,14 @@ class ColumnChunks:
 
     Attributes:
         metadata: The same.
+        paths: The path of each leaf column, with dots.
     """
 
     def __init__(self, metadata: pq.FileMetaData) -> None:
         self.metadata = metadata
         schema = metadata.schema
         self._columns = [schema.column(index) for index in range(len(schema))]
+        self.paths = tuple(item.path for item in self._columns)
         self._encrypted: frozenset[tuple[int, int]] | None = None
         self._short: frozenset[tuple[int, int]] | None = None
 
