@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -258,12 +257,7 @@ class _Write:
             return files.split(prepared), inserts
 
         pieces = _number_pieces(row_pieces(self.data))
-        first, second = next(pieces), next(pieces, None)
-        if second is None:
-            yield prepare(first)  # a small write starts no thread
-            return
-        several = chain((first, second), pieces)
-        yield from read_ahead(prepare, several, threads=_PREPARING, ahead=_PREPARING)
+        return read_ahead(prepare, pieces, threads=_PREPARING, ahead=_PREPARING)
 
     def _operation(self, outcome: WriteOutcome, condition: LocalCondition | None) -> Operation:
         """Return the operation, as the history shows it."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from itertools import chain, islice
 from typing import TypeVar
 
 __all__ = ["read_ahead"]
@@ -19,7 +20,7 @@ def read_ahead(
 ) -> Iterator[_Result]:
     """Yield the results in the order of the items.
 
-    An error of `work` is raised at its item.
+    An error of `work` is raised at its item. If there is only one item, no thread is started.
 
     Args:
         work: Called once per item, by several threads at a time.
@@ -27,13 +28,18 @@ def read_ahead(
         threads: The number of items in work at a time.
         ahead: The most results, finished or in progress, that may wait for the consumer.
     """
+    items = iter(items)
+    first = list(islice(items, 2))
+    if len(first) < 2:
+        yield from (copy_context().run(work, item) for item in first)
+        return
     # A consumer that stops early leaves the rest to the garbage collector. That runs in any thread,
     # even in one that is starting or ending, and holds a lock that the end of a thread needs.
     may_wait = True
     pool = ThreadPoolExecutor(threads, thread_name_prefix="optimist-read")
     waiting: deque[Future[_Result]] = deque()
     try:
-        for item in items:
+        for item in chain(first, items):
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
             # The operation's budget is passed on; each thread needs a copy of its own.

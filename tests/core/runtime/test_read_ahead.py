@@ -24,6 +24,15 @@ def test_results_come_in_the_order_of_the_items():
     assert found == [number * number for number in range(20)]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_one_item_starts_no_thread(count):
+    threads = list(
+        read_ahead(lambda _: threading.current_thread(), range(count), threads=2, ahead=4)
+    )
+    assert len(threads) == count
+    assert (threading.current_thread() in threads) == (count == 1)
+
+
 def test_no_more_is_read_than_the_taker_lets_wait():
     started = []
     results = read_ahead(started.append, itertools.count(), threads=4, ahead=5)
