@@ -18,8 +18,8 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import (
     RowRequest,
     count_rows,
-    part_reader,
     read_ahead_limits,
+    run_reader,
     size_of,
     take_first,
 )
@@ -62,11 +62,11 @@ class ChangeScan(RowScan):
         return f"ChangeScan(table_path={path}, versions=range({first}, {stop}))"
 
     def _stream(self, request: RowRequest) -> Iterator[pa.RecordBatch]:
-        readers = [part_reader(view, request, self._access) for view in self._views]
+        readers = [run_reader(view, request, self._access) for view in self._views]
 
         def open_part(item: tuple[int, FilePart]) -> Iterator[pa.RecordBatch]:
             number, part = item
-            return readers[number](part)
+            return readers[number]([part])
 
         parts = _costed_parts(_parts_by_version(self._views, request.predicate))
         # Whether a limit needs the next file is only known after the one before it.

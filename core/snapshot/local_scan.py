@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,9 +35,9 @@ from optimist.core.snapshot.scan import Scan
 __all__ = [
     "RowRequest",
     "count_rows",
-    "part_reader",
     "read_ahead_limits",
     "read_rows",
+    "run_reader",
     "size_of",
     "stream_rows",
     "take_first",
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 _BATCH_ROWS = 131_072
+_ROWS_TOGETHER = _BATCH_ROWS * 3 // 4
+"""The predicate is evaluated for at least so many rows of a run at a time."""
 _WINDOW = 256
 _RUN_BYTES = 4 << 20
 _RUN_FILES = 16
@@ -175,15 +178,11 @@ def _read_ahead(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a scan's files, and read a few files ahead of the caller."""
     limits = read_ahead_limits(view.table_path, streams)
-    read = part_reader(view, replace(request, predicate=scan.predicate), access)
+    read_run = run_reader(view, replace(request, predicate=scan.predicate), access)
     parts = _costed_parts(file_parts(view.data_paths, scan.files))
     most = 1
     if streams is None and request.limit is None and is_on_disk(view.table_path):
         most = min(_RUN_FILES, scan.files.num_rows // (_RUNS_OF_A_STREAM * limits.streams))
-
-    def read_run(run: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
-        for part in run:
-            yield from read(part)
 
     return stream_ahead(read_run, _runs_of(parts, most), size_of, limits, in_order=request.in_order)
 
@@ -199,23 +198,40 @@ def read_ahead_limits(table_path: str, streams: int | None = None) -> AheadLimit
     return AheadLimits(streams=most, cost=96 << 20, held_bytes=16 << 20)
 
 
-def part_reader(
+def run_reader(
     view: FilesView, request: RowRequest, access: DataAccess | None
-) -> Callable[[FilePart], Iterator[pa.RecordBatch]]:
-    """Return the function that yields the requested rows of one data file of a view."""
+) -> Callable[[Sequence[FilePart]], Iterator[pa.RecordBatch]]:
+    """Return the function that yields the requested rows of some data files of a view."""
     read = with_columns_of(request.predicate, request.columns, view.schema)
     layout = row_layout(view, read, zone=view.zone, batch_rows=_BATCH_ROWS, access=access)
     names = list(request.columns.names)
 
-    def open_part(part: FilePart) -> Iterator[pa.RecordBatch]:
-        for batch in read_batches(part, layout):
-            kept = batch.select(names)
-            if request.predicate != Predicate.TRUE:
-                kept = kept.filter(row_mask(request.predicate, batch, zone=view.zone))
+    def read_run(run: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
+        batches = chain.from_iterable(read_batches(part, layout) for part in run)
+        if request.predicate == Predicate.TRUE:
+            yield from (batch.select(names) for batch in batches)
+            return
+        for rows in _put_together(batches):
+            mask = row_mask(request.predicate, rows, zone=view.zone)
+            kept = rows.select(names).filter(mask)
             if kept.num_rows:
-                yield kept
+                yield from kept.combine_chunks().to_batches()
 
-    return open_part
+    return read_run
+
+
+def _put_together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the batches of small files several at a time."""
+    waiting: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        num_rows += batch.num_rows
+        if num_rows >= _ROWS_TOGETHER:
+            yield pa.Table.from_batches(waiting)
+            waiting, num_rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _costed_parts(files: pa.Table) -> Iterator[tuple[FilePart, int]]:
