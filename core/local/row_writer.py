@@ -48,7 +48,7 @@ _RUN_FILES = 16
 _AHEAD = AheadLimits(streams=2, cost=96 << 20, held_bytes=8 << 20)
 """How far rows are read ahead of one file's writer."""
 _WRITERS = 4
-_GROUP_BYTES = 16 << 20
+_GROUP_BYTES = 12 << 20
 """While a row group is written the next one is read, so small ones keep both threads at work."""
 _BYTES_TOGETHER = 64 << 20
 """Files that together have about this size are written again as one file."""
