@@ -14,7 +14,7 @@ from optimist.core.data.parquet.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.data.storage.listed_files import is_on_disk
 from optimist.core.data.storage.reader_threads import reader_threads
-from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.errors.argument_types import ensure_text, flag, optional_whole
 from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
@@ -221,15 +221,20 @@ def run_reader(
 
 
 def _put_together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the batches of small files several at a time."""
+    """Yield the batches of small files several at a time, before an error those that were read."""
     waiting: list[pa.RecordBatch] = []
     num_rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        num_rows += batch.num_rows
-        if num_rows >= _ROWS_TOGETHER:
+    try:
+        for batch in batches:
+            waiting.append(batch)
+            num_rows += batch.num_rows
+            if num_rows >= _ROWS_TOGETHER:
+                yield pa.Table.from_batches(waiting)
+                waiting, num_rows = [], 0
+    except OptimistError:
+        if waiting:
             yield pa.Table.from_batches(waiting)
-            waiting, num_rows = [], 0
+        raise
     if waiting:
         yield pa.Table.from_batches(waiting)
 

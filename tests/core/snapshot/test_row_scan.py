@@ -181,14 +181,27 @@ def test_many_small_files_are_read_in_runs_and_in_order(small_files):
     assert small_files.head(3)["id"].to_pylist() == [0, 1, 2]
 
 
-def test_rows_before_a_missing_file_of_a_run_come_before_its_error(small_files):
+@pytest.mark.parametrize("predicate", [None, "id % 1 = 0"])
+def test_rows_before_a_missing_file_of_a_run_come_before_its_error(small_files, predicate):
     path = small_files.files("id = 40")["path"][0].as_py()
     (Path(small_files.table_path) / path).unlink()
-    rows = small_files.scan(in_order=True).to_batches()
-    assert [next(rows)["id"][0].as_py() for _ in range(40)] == list(range(40))
+    found = []
     with pytest.raises(TableError) as caught:
-        next(rows)
+        for batch in small_files.scan(predicate, in_order=True):
+            found += batch["id"].to_pylist()
     assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
+    assert found == list(range(40))
+
+
+def test_a_filter_of_small_files_leaves_a_few_batches_with_all_columns_in_order(small_files):
+    texts = pa.table({"id": [90, 91], "text": ["x", None]})
+    small_files.write(texts, schema_mode="merge")
+    found = list(small_files.scan("id % 3 = 0 OR text = 'x'", ["text", "id"], in_order=True))
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert rows == [
+        {"text": "x" if number == 90 else None, "id": number} for number in range(0, 91, 3)
+    ]
+    assert len(found) < 30
 
 
 def test_a_reader_that_stops_within_a_run_leaves_no_thread(small_files):
