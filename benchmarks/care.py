@@ -15,6 +15,7 @@ and warms up.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -140,13 +141,15 @@ def _runs(spark: SparkSession) -> dict[tuple[str, str], Run]:
         (_OPTIMIZE, THEIRS): lambda path: deltalake.DeltaTable(path).optimize.compact(),
         (_OPTIMIZE, PLAIN): plain,
         (_CONVERT, OURS): lambda path: DeltaTable.convertToDelta(spark, f"parquet.`{path}`"),
-        (_CONVERT, LOCAL): lambda path: DeltaLog.for_path(path).convert(),
         (_Z_ORDER, OURS): z_order,
     }
 
 
 class _Tables:
-    """Tables of random rows, and copies of them."""
+    """Tables of random rows, and copies of them.
+
+    A copy shares the data files, which no engine changes, and has a log of its own.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -180,9 +183,17 @@ class _Tables:
         found = []
         for number in range(rounds + 1):
             target = self._directory / f"{what}-{engine}-{number}".replace(" ", "-")
-            shutil.copytree(self._directory / (large if number else small), target)
+            source = self._directory / (large if number else small)
+            shutil.copytree(source, target, copy_function=_link_or_copy)
             found.append(str(target))
         return found
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    if "_delta_log" in Path(source).parts:
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
 
 
 def _share(what: str, path: str) -> float | None:

@@ -211,8 +211,8 @@ def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
 
 
 def _care(scratch: Path, *, quick: bool) -> list[CareResult]:
-    files, rows, converted = (20, 20_000, 50) if quick else (1_000, 4_000_000, 10_000)
-    rounds = 1 if quick else 3
+    files, rows, converted = (20, 20_000, 50) if quick else (1_000, 1_000_000, 5_000)
+    rounds = 1 if quick else 2
     CONSOLE.print(f"OPTIMIZE of {files:,} files, CONVERT of {converted:,}, {rounds} rounds ...")
     found = []
     for item in measure_care(scratch, files=files, rows=rows, converted=converted, rounds=rounds):
