@@ -17,7 +17,7 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import MALFORMED_ACTION
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
-from optimist.core.values.text_bytes import bytes_of
+from optimist.core.values.text_bytes import buffer_of, bytes_of
 
 __all__ = [
     "add_lines",
@@ -75,7 +75,7 @@ _OF_REMOVES = (
 )
 
 
-def add_lines(files: pa.Table) -> Iterator[bytes]:
+def add_lines(files: pa.Table) -> Iterator[pa.Buffer]:
     """Yield the lines that add these files, many at a time.
 
     Args:
@@ -87,7 +87,7 @@ def add_lines(files: pa.Table) -> Iterator[bytes]:
     yield from _render_lines("add", _OF_ADDS, files, {})
 
 
-def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[bytes]:
+def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[pa.Buffer]:
     """Yield the lines that remove these files with `dataChange` true, many at a time.
 
     Args:
@@ -166,7 +166,7 @@ def _escape(texts: pa.Array) -> pa.Array:
 
 def _render_lines(
     action: str, keys: tuple[str, ...], files: pa.Table, same: Mapping[str, str]
-) -> Iterator[bytes]:
+) -> Iterator[pa.Buffer]:
     for batch in files.to_batches(max_chunksize=_BATCH_ROWS):
         line = _LineOfColumns(f'{{"{action}":{{')
         for key in keys:
@@ -177,7 +177,7 @@ def _render_lines(
         line.add_text("}}\n")
         lines = line.joined()
         _ensure_utf8(lines)
-        yield bytes_of(lines)
+        yield buffer_of(lines)
 
 
 class _LineOfColumns:

@@ -65,7 +65,7 @@ class ManyFiles:
         """Return the values of the files' partition columns, each combination once."""
         return distinct_partitions(pa.concat_tables([self.added, self.removed]))
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[pa.Buffer]:
         """Yield the lines of the commit, adds first, many at a time."""
         yield from add_lines(self.added)
         yield from remove_lines(self.removed, self.removed_at_ms)

@@ -26,6 +26,7 @@ The methods are named after the same steps of Delta's `OptimisticTransactionImpl
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -214,6 +215,7 @@ class CommitLoop:
     ) -> Landed:
         elapsed_ms = _elapsed_ms(start_s, self._table.clock)
         self.landed = Landed(ours, winners, attempts, elapsed_ms)
+        self.unanswered = None  # only now; a large file would fill the memory during the hooks
         return self.landed
 
     def announce(self, ours: Ours) -> Ours:
@@ -464,7 +466,13 @@ def _bytes_to_write(ours: Ours) -> bytes:
     if ours.files is None:
         return actions_to_bytes(actions)
     first, rest = map(actions_to_bytes, split_at_files(actions))
-    return b"".join((first, *ours.files.lines(), rest))
+    # Part by part, because the lines of many files fill the memory even once.
+    file = io.BytesIO()
+    file.write(first)
+    for lines in ours.files.lines():
+        file.write(lines)
+    file.write(rest)
+    return file.getvalue()
 
 
 def _num_actions(ours: Ours) -> int:

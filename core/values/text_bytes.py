@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["bytes_of"]
+__all__ = ["buffer_of", "bytes_of"]
 
 
 def bytes_of(texts: pa.StringArray) -> bytes:
@@ -12,9 +12,14 @@ def bytes_of(texts: pa.StringArray) -> bytes:
 
     A null gives no bytes, or arbitrary ones.
     """
+    return bytes(buffer_of(texts))
+
+
+def buffer_of(texts: pa.StringArray) -> pa.Buffer:
+    """Return the same bytes without a copy."""
     _, offsets, data = texts.buffers()
     if data is None or len(texts) == 0:
-        return b""
+        return pa.py_buffer(b"")
     ends = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, offsets], offset=texts.offset)
     start, end = ends[0].as_py(), ends[-1].as_py()
-    return bytes(data.slice(start, end - start))
+    return data.slice(start, end - start)

@@ -168,6 +168,15 @@ def test_our_own_commit_among_the_winners_ends_the_loop(make_table):
     assert [winner.version for winner in rebased.winners] == [1]
 
 
+def test_a_commit_that_has_landed_keeps_the_bytes_of_its_file_no_longer(make_table):
+    table = make_table().create()
+    txn = table.log.start_transaction()
+    loop = loop_of(txn)
+    loop.do_commit_retry_iteratively(prepared(txn, [table.add("ours")], WRITE, None))
+    assert loop.unanswered is None
+    assert loop.may_be_in_table
+
+
 def test_pauses_grow_to_the_cap_and_stay_within_their_bound():
     clock = ManualClock()
     for retry, bound in ((1, 0.1), (2, 0.2), (4, 0.8), (5, 1.0), (500, 1.0)):
