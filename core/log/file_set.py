@@ -225,18 +225,34 @@ class _Chunk:
 
 
 def _only(chunks: Sequence[_Chunk], wanted: pa.Array) -> list[_Chunk]:
-    """Return the files with these keys of each chunk.
+    """Return the files with these keys of each chunk."""
+    return [_Chunk(chunk.batch.filter(mask)) for chunk, mask in _masks(chunks, wanted)]
+
+
+def _without(chunks: Sequence[_Chunk], touched: Sequence[pa.Array]) -> list[_Chunk]:
+    """Return the chunks without the files with these keys, uncopied if they have none of them."""
+    if not chunks or not touched:
+        return list(chunks)
+    return [
+        _Chunk(chunk.batch.filter(pc.invert(mask))) if mask.true_count else chunk
+        for chunk, mask in _masks(chunks, pa.chunked_array(touched, pa.string()))
+    ]
+
+
+def _masks(
+    chunks: Sequence[_Chunk], wanted: pa.Array | pa.ChunkedArray
+) -> Iterator[tuple[_Chunk, pa.BooleanArray]]:
+    """Yield each chunk with a mask of its files that have one of these keys.
 
     Arrow hashes the wanted keys once in each call, so all chunks are asked in one.
     """
     keys = pa.chunked_array([chunk.keys() for chunk in chunks], pa.string())
     is_wanted = pc.is_in(keys, value_set=wanted).combine_chunks()
-    found, start = [], 0
+    start = 0
     for chunk in chunks:
         length = chunk.batch.num_rows
-        found.append(_Chunk(chunk.batch.filter(is_wanted.slice(start, length))))
+        yield chunk, is_wanted.slice(start, length)
         start += length
-    return found
 
 
 class _Base:
@@ -305,7 +321,7 @@ class _Base:
         if load is not None and not is_shared:
             changed = load(lambda batch: _remove_keys(batch, file_keys(batch), touched))
             return [_Chunk(batch) for batch in changed]
-        return [chunk.without(touched) for chunk in self.chunks()]
+        return _without(self.chunks(), touched)
 
 
 class _Waiting:

@@ -205,7 +205,10 @@ def _compare_files(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Ta
     if target.has_active("rowTracking"):
         # A file that has lost its row ids, or has others now, is added again with the old ones.
         is_added = pc.or_(is_gone, _are_numbered_otherwise(older, newest, indices))
-    return with_column(older, "dataChange", is_gone).filter(is_added), to_remove
+    to_add = with_column(older, "dataChange", is_gone)
+    # As after TRUNCATE, all files may come back: then they are not copied.
+    is_whole = pc.all(is_added, min_count=0).as_py()
+    return to_add if is_whole else to_add.filter(is_added), to_remove
 
 
 def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, indices: pa.Array) -> pa.Array:
