@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,7 +30,13 @@ def _open(path: str) -> int:
 
 
 def _files(path: str) -> int:
-    return int(DeltaLog.for_path(path).snapshot().files.num_rows)
+    snapshot = DeltaLog.for_path(path).snapshot()
+
+    def uris(batches: Iterator[pa.RecordBatch]) -> list[str]:
+        found = (snapshot.data_paths.full_paths(batch.column("path")) for batch in batches)
+        return [uri for part in found for uri in part.to_pylist()]
+
+    return len(snapshot.read_columns(("path",), uris))
 
 
 def _find(path: str) -> int:

@@ -38,7 +38,8 @@ class Engine:
         append: Append rows to the table at the location, as a job that knows only the path does.
         appender: Return an append to the location that keeps the table open from call to call.
         open_table: Open the table without its files; returns the version.
-        list_files: Open the table and list its live files; returns their number.
+        list_files: Open the table and list the full paths of its live files as Python's texts;
+            return their number.
         find: Open a table of `big_log.ensure_even_log`, and ask for the files of one partition;
             return their number.
         append_row: Append one row to such a table, as a job that knows only the path does; return

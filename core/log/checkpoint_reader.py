@@ -194,6 +194,7 @@ class CheckpointReader:
         self, choice: FileChoice, counts: list[int | None], path: str
     ) -> Iterator[pa.RecordBatch]:
         with self._opened(path) as (file, size_bytes):
+            file.is_streamed = True
             chosen = ChosenAdds(
                 path,
                 file,
