@@ -247,6 +247,8 @@ def _masks(
     Arrow hashes the wanted keys once in each call, so all chunks are asked in one.
     """
     keys = pa.chunked_array([chunk.keys() for chunk in chunks], pa.string())
+    if len(wanted) > len(keys):
+        wanted = wanted.filter(pc.is_in(wanted, value_set=keys))
     is_wanted = pc.is_in(keys, value_set=wanted).combine_chunks()
     start = 0
     for chunk in chunks:

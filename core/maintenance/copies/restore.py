@@ -200,15 +200,18 @@ def _compare_files(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Ta
     older, newest = target.files, current.files
     indices = pc.index_in(table_keys(older), value_set=table_keys(newest))
     of_newest = pa.array(range(newest.num_rows), indices.type)
-    to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=indices.drop_null())))
+    is_new = pc.invert(pc.is_in(of_newest, value_set=indices.drop_null()))
+    to_remove = _chosen(newest, is_new)
     is_gone = is_added = indices.is_null()
     if target.has_active("rowTracking"):
         # A file that has lost its row ids, or has others now, is added again with the old ones.
         is_added = pc.or_(is_gone, _are_numbered_otherwise(older, newest, indices))
-    to_add = with_column(older, "dataChange", is_gone)
-    # As after TRUNCATE, all files may come back: then they are not copied.
-    is_whole = pc.all(is_added, min_count=0).as_py()
-    return to_add if is_whole else to_add.filter(is_added), to_remove
+    return _chosen(with_column(older, "dataChange", is_gone), is_added), to_remove
+
+
+def _chosen(files: pa.Table, is_chosen: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return some files, uncopied if these are all, as after TRUNCATE."""
+    return files if pc.all(is_chosen, min_count=0).as_py() else files.filter(is_chosen)
 
 
 def _are_numbered_otherwise(older: pa.Table, newest: pa.Table, indices: pa.Array) -> pa.Array:
