@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _BATCH_ROWS = 131_072
-_ROWS_TOGETHER = _BATCH_ROWS * 3 // 4
-"""The predicate is evaluated for at least so many rows of a run at a time."""
+_ROWS_TOGETHER, _BYTES_TOGETHER = _BATCH_ROWS * 3 // 4, 16 << 20
+"""The predicate is evaluated for at least so many rows or bytes of a run at a time."""
 _WINDOW = 256
 _RUN_BYTES = 4 << 20
 _RUN_FILES = 16
@@ -223,14 +223,15 @@ def run_reader(
 def _put_together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the batches of small files several at a time, before an error those that were read."""
     waiting: list[pa.RecordBatch] = []
-    num_rows = 0
+    num_rows = num_bytes = 0
     try:
         for batch in batches:
             waiting.append(batch)
             num_rows += batch.num_rows
-            if num_rows >= _ROWS_TOGETHER:
+            num_bytes += size_of(batch)
+            if num_rows >= _ROWS_TOGETHER or num_bytes >= _BYTES_TOGETHER:
                 yield pa.Table.from_batches(waiting)
-                waiting, num_rows = [], 0
+                waiting, num_rows, num_bytes = [], 0, 0
     except OptimistError:
         if waiting:
             yield pa.Table.from_batches(waiting)

@@ -16,7 +16,7 @@ from odd_reads import counted_reads, make_odd_table, spelled
 from optimist.core import DeltaLog, col
 from optimist.core.errors import ConfigError, SchemaError, TableError, UsageError
 from optimist.core.imports import import_by_need
-from optimist.core.snapshot import frames
+from optimist.core.snapshot import frames, local_scan
 
 MODES = ["none", "name", "id"]
 QUESTIONS = {
@@ -202,6 +202,18 @@ def test_a_filter_of_small_files_leaves_a_few_batches_with_all_columns_in_order(
         {"text": "x" if number == 90 else None, "id": number} for number in range(0, 91, 3)
     ]
     assert len(found) < 30
+
+
+def test_a_filter_waits_for_few_bytes_however_few_the_rows_are(small_files, monkeypatch):
+    def filtered():
+        return list(small_files.scan("id >= 0", ["id"], in_order=True))
+
+    together = filtered()
+    monkeypatch.setattr(local_scan, "_BYTES_TOGETHER", 1)
+    one_by_one = filtered()
+    assert max(batch.num_rows for batch in one_by_one) == 1
+    assert max(batch.num_rows for batch in together) > 1
+    assert pa.Table.from_batches(one_by_one) == pa.Table.from_batches(together)
 
 
 def test_a_reader_that_stops_within_a_run_leaves_no_thread(small_files):
