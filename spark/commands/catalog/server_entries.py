@@ -139,7 +139,7 @@ def ensure_still_named(spark: SparkSession, place: Place) -> None:
     if not place.is_managed:
         return
     entry = server_entry(spark, parts_of_name(place.name))
-    if entry is None or entry.location != place.path:
+    if entry is None or entry.location != place.path or not is_delta(entry.provider):
         raise _dropped(place.name, place.path)
 
 
@@ -337,7 +337,7 @@ class _FullName:
         The catalog would take a name again only for an empty place, so another one keeps its name.
         """
         entry = server_entry(spark, self.parts)
-        if entry is None:
+        if entry is None or not is_delta(entry.provider):
             raise _dropped(self.text, None)
         if entry.location is None:
             raise without_location(self.text)
@@ -382,19 +382,20 @@ class _FullName:
     def _forget(self, spark: SparkSession, location: str, place: str) -> None:
         """Drop the name alone: somebody else may make a table at the place at this moment.
 
-        1. A name that somebody else has made anew for another place is left.
+        1. A name that somebody else has made anew for another place, or of another format, is left.
         2. The name is moved to a place without files, since the catalog deletes those with it.
         3. The place is occupied, so that the catalog makes no other entry for it that owns the
            files: somebody may drop this name and make it anew before step 5, which would delete
            the files of such an entry.
-        4. A name that somebody else has made anew since then is left.
+        4. A name that somebody else has made anew since then is left; one of another format, whose
+           place step 2 has changed, gets it back.
         5. The name is dropped.
         6. The place's directory is removed, if it is empty: the catalog takes it for no other name.
         7. A table that somebody else has made at the place meanwhile is named again. One that is
            made later finds that it has no name (`ensure_kept`).
         """
         entry = server_entry(spark, self.parts)
-        if entry is None or entry.location != location:
+        if entry is None or entry.location != location or not is_delta(entry.provider):
             return
         mark = f"__dropped_{uuid4().hex}"
         self.move(spark, f"{place.rstrip('/')}{mark}")
@@ -402,6 +403,9 @@ class _FullName:
         with occupied(table):
             entry = server_entry(spark, self.parts)
             if entry is None or entry.location is None or not entry.location.endswith(mark):
+                return
+            if not is_delta(entry.provider):
+                self.move(spark, place)
                 return
             _run(spark, f"DROP TABLE {self.text}")
         leave(table)

@@ -52,7 +52,7 @@ class Catalog:
         found = re.search(r"LOCATION '(.*?)'", text)
         getattr(self, verb.lower())(found and found[1])
 
-    def create(self, location: str | None) -> None:
+    def create(self, location: str | None, provider: str = "delta") -> None:
         if NAME in self.entries:
             raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
         place = Path(location or self.folder / "t")
@@ -65,11 +65,11 @@ class Catalog:
         place.mkdir(exist_ok=True)
         kind = "EXTERNAL" if location else "MANAGED"
         parts = ("spark_catalog", "db", "t")
-        self.entries[NAME] = ServerEntry(parts, kind, "delta", str(place))
+        self.entries[NAME] = ServerEntry(parts, kind, provider, str(place))
 
     def alter(self, location: str) -> None:
         entry = self.entries[NAME]
-        self.entries[NAME] = ServerEntry(entry.parts, entry.kind, "delta", location)
+        self.entries[NAME] = replace(entry, location=location)
 
     def drop(self, _: object = None) -> None:
         if NAME not in self.entries:
@@ -169,6 +169,34 @@ def test_a_name_that_is_dropped_and_made_anew_meanwhile_is_left(catalog):
     catalog.before["ALTER"] = make_anew
     fail()
     assert names_table(catalog)
+
+
+@pytest.mark.parametrize("verb", [None, "ALTER"])
+def test_a_table_of_another_format_that_takes_the_name_meanwhile_keeps_it(catalog, verb):
+    """It has the same place, and no files yet."""
+
+    def make_another():
+        catalog.drop()
+        catalog.create(None, "parquet")
+
+    if verb is None:
+        fail(make_another)
+    else:
+        catalog.before[verb] = make_another
+        fail()
+    assert catalog.entries[NAME].provider == "parquet"
+    assert catalog.entries[NAME].location == str(catalog.folder / "t")
+    assert (catalog.folder / "t").exists()
+
+
+@pytest.mark.parametrize("mode", [CreateMode.CREATE, CreateMode.CREATE_OR_REPLACE])
+def test_no_rows_go_into_a_table_of_another_format_that_takes_the_name(catalog, mode):
+    with named_place(SPARK, "t", None, mode) as place:
+        catalog.drop()
+        catalog.create(None, "parquet")
+        with pytest.raises(TableNotFoundError, match="Nothing was committed"):
+            ensure_still_named(SPARK, place)
+    assert list((catalog.folder / "t").iterdir()) == []
 
 
 def test_a_name_that_means_another_place_meanwhile_is_left(catalog):

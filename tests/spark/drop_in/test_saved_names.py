@@ -80,6 +80,17 @@ def test_rows_of_another_format_are_the_servers_where_nothing_is(client, what):
     assert not str(answer(client, Step(what, "a", "", 1))).startswith(FAILED)
 
 
+def test_a_table_is_renamed_to_the_name_that_a_failed_statement_has_given_back(client):
+    assert answer(client, Step("fail", "a", "", 1)).startswith(FAILED)
+    assert [
+        answer(client, Step(*step)) for step in (("as", "b", "", 2), ("rename", "b", "a", 0))
+    ] == [
+        DONE,
+        DONE,
+    ]
+    assert tables_in(client.server) == {"a": Table((2,))}
+
+
 class ParquetServer:
     """What the server does with rows of Parquet: to overwrite a table, it drops any that is there.
 

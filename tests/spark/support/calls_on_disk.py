@@ -81,12 +81,15 @@ class Rows:
     fails: bool = False
     schema: None = None
 
-    def file_at(self, path: str) -> AddFile:
-        """Write the row to a new file of a table."""
+    def file_at(self, path: str) -> Path:
+        """Return the file of a table for the row."""
+        return Path(path.removeprefix("file:"), f"{self.row}.parquet")
+
+    def write(self, file: Path) -> AddFile:
+        """Write the row to its file."""
         self.before()
         if self.fails:
             raise WantedError
-        file = Path(path.removeprefix("file:"), f"{self.row}.parquet")
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"id": [self.row]}), file)
         return AddFile(file.name, {}, file.stat().st_size, 0, data_change=True)
@@ -117,13 +120,19 @@ def _created(
     if creation is None:
         return
 
+    file = rows.file_at(txn.table.table_path)
+
     def work(_: object) -> Changes:
-        add = rows.file_at(txn.table.table_path)
+        add = rows.write(file)
         before_commit()
         operation = creation.operation(request.user_metadata)
         return Changes((*creation.actions(0), add), operation, must_land=True)
 
-    run_command(txn, work)
+    try:
+        run_command(txn, work)
+    except Exception:
+        file.unlink(missing_ok=True)
+        raise
 
 
 class _Files(StatementContext):

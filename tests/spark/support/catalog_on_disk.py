@@ -47,7 +47,7 @@ _MODES = {
     "replace it": CreateMode.REPLACE,
 }
 _INSERTS = {"insert": "append", "insert overwrite": "overwrite"}
-STEPS = (*_MODES, *_INSERTS, *SAVES, *VERBS, *CLONES, "drop", "rename", "read")
+STEPS = (*_MODES, *_INSERTS, *SAVES, *VERBS, *CLONES, "another", "drop", "rename", "read")
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Server:
         """Run a statement of a client."""
         self.before()
         for pattern, run in (
-            (rf"CREATE TABLE {_NAME} USING delta{_LOCATION}", self._create),
+            (rf"CREATE TABLE {_NAME} USING (\w+){_LOCATION}", self._create),
             (rf"ALTER TABLE {_NAME} SET LOCATION '(.*)'", self._move),
             (rf"ALTER TABLE {_NAME} RENAME TO {_NAME}", self._rename),
             (rf"DROP TABLE {_NAME}", self._drop),
@@ -82,7 +82,7 @@ class Server:
                 return run(*found.groups()) or []
         raise AssertionError(text)
 
-    def _create(self, name: str, location: str | None) -> None:
+    def _create(self, name: str, provider: str, location: str | None) -> None:
         if name in self.entries:
             raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
         place = self.folder / name
@@ -94,7 +94,7 @@ class Server:
         if location is None:
             place.mkdir(parents=True, exist_ok=True)
         kind = "MANAGED" if location is None else "EXTERNAL"
-        self.entries[name] = Entry(kind, str(place) if location is None else location)
+        self.entries[name] = Entry(kind, location or str(place), provider)
 
     def known(self, name: str) -> Entry:
         if name not in self.entries:
@@ -167,6 +167,9 @@ def take(client: Client, step: Step) -> object:
         other = f" RENAME TO `{step.other}`" if step.what == "rename" else ""
         connect_sql(client, partial(Client.sql, client), f"{verb} {name}{other}", None, {})
         return DONE
+    if step.what == "another":
+        client.sql(f"CREATE TABLE {name} USING parquet")
+        return DONE
     if step.what in _MODES:
         _make(client, step)
         return DONE
@@ -176,6 +179,8 @@ def take(client: Client, step: Step) -> object:
     entry = server_entry(client, (step.name,))
     if entry is None:
         raise_unknown(client, step.name)
+    if entry.provider != "delta":
+        raise AnalysisException("another format", errorClass="UNSUPPORTED")
     if step.what == "read":
         return rows_of(entry.location)
     request = WriteRequest.of(_INSERTS[step.what], None, {})
@@ -208,6 +213,10 @@ def tables_in(server: Server) -> dict[str, Table | str]:
     """The tables of the server as they are; what can't be read is a text."""
     found: dict[str, Table | str] = {}
     for name, entry in server.entries.items():
+        if entry.provider != "delta":
+            rows = [path for path in Path(entry.location).glob("[!_]*") if path.name[0] != "."]
+            found[name] = f"rows of others: {rows}" if rows else Table(is_other=True)
+            continue
         try:
             found[name] = Table(rows_of(entry.location), entry.kind == "MANAGED")
         except OptimistError as error:
@@ -226,7 +235,8 @@ def answer(client: Client, step: Step) -> object:
 def prepare(server: Server, chance: Random) -> None:
     """Let managed tables be there, and nothing without a name."""
     for name, table in tables_in(server).items():
-        if isinstance(table, str) or not table.is_managed or chance.random() < 0.5:
+        is_odd = isinstance(table, str) or not table.is_managed or table.is_other
+        if is_odd or chance.random() < 0.5:
             server.run(f"DROP TABLE `{name}`")
     for place in server.folder.iterdir():
         if place.name not in server.entries:

@@ -17,10 +17,17 @@ DONE = "done"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the catalog: the ids of its rows, and whether its files go with its name."""
+    """A table of the catalog.
+
+    Attributes:
+        rows: The ids of its rows.
+        is_managed: Whether its files go with its name.
+        is_other: Whether it is of another format, without rows.
+    """
 
     rows: tuple[int, ...] = ()
     is_managed: bool = True
+    is_other: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,10 @@ _EITHER = {
 def after(step: Step, state: dict[str, Table]) -> tuple[dict[str, Table], object] | None:
     """The tables after a step that succeeds, and what it answers; None if it can't succeed."""
     old, row = state.get(step.name), step.row
+    if step.what == "another":
+        return None if old else ({**state, step.name: Table(is_other=True)}, DONE)
+    if old is not None and old.is_other and step.what not in ("drop", "rename"):
+        return (state, DONE) if "if new" in step.what else None
     if step.what in _MADE:
         rows = () if step.what == "create" else (row,)
         return None if old else ({**state, step.name: Table(rows, step.what not in _FAR)}, DONE)
@@ -112,7 +123,10 @@ def is_one_of(found: dict[str, Table | str], states: Iterable[dict[str, Table]])
     """
     return all(isinstance(table, Table) for table in found.values()) and any(
         found.keys() == state.keys()
-        and all(table.rows == state[name].rows for name, table in found.items())
+        and all(
+            (table.rows, table.is_other) == (state[name].rows, state[name].is_other)
+            for name, table in found.items()
+        )
         and all(state[name].is_managed or not table.is_managed for name, table in found.items())
         for state in states
     )
