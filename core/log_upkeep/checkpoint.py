@@ -12,7 +12,8 @@ into the store, so that memory holds one batch, whatever the table's size.
 3. Create the checkpoint's file if it is absent. Before this step, readers can't find anything. A
    checkpoint that exists already is as good as ours.
 4. Overwrite the hint last, so that nobody is sent to an incomplete checkpoint. If the log has a
-   newer one by now, its writer does that.
+   newer one by now, its writer does that. Of a checkpoint that existed already, the hint does not
+   say the bytes and the columns, which may be another writer's.
 
 A crash before step 3 leaves at most sidecars that nothing names. Cleanup removes them.
 """
@@ -214,6 +215,7 @@ class _Job:
 
     Attributes:
         is_newest: Whether no commit came after the version until the checkpoint was published.
+        is_created: Whether the checkpoint is ours, and not another writer's of the same name.
     """
 
     def __init__(
@@ -224,7 +226,7 @@ class _Job:
         clock: Clock,
         progress: Progress | None = None,
     ) -> None:
-        self.is_newest = False
+        self.is_newest = self.is_created = False
         self._store = store
         self._snapshot = snapshot
         self._options = options
@@ -249,9 +251,10 @@ class _Job:
                 self._report(rows)
             self._ensure_complete(rows, file.finish())
             self._publish(path, lambda: file.publish(self._store, path))
-            body = self._short_schema(schema)
+            body = self._short_schema(schema) if self.is_created else None
             hint = {} if body is None else {"checkpointSchema": body}
-            return self._make_hint(rows, file.num_rows, file.size_bytes, hint)
+            size_bytes = file.size_bytes if self.is_created else None
+            return self._make_hint(rows, file.num_rows, size_bytes, hint)
 
     def write_v2(self, way: Way, path: str | None = None) -> LastCheckpoint:
         """Write sidecars, then the top-level file at `path`, or under a V2 name without it."""
@@ -328,11 +331,11 @@ class _Job:
         anew -> we create the file, which the new log takes for its own.
         """
         commits_after(self._store, self._snapshot)
-        is_created = put()
+        self.is_created = put()
         try:
             self.is_newest = not commits_after(self._store, self._snapshot)
         except OptimistError as error:
-            if is_created and error.kind == PREDECESSOR_MISSING:
+            if self.is_created and error.kind == PREDECESSOR_MISSING:
                 if self._begins_above():
                     return
                 self._store.delete(path)
@@ -371,7 +374,11 @@ class _Job:
         return tags if schema is None else {**tags, "sidecarFileSchema": json.dumps(schema)}
 
     def _make_hint(
-        self, rows: CheckpointRows, num_actions: int, size_bytes: int, extra: dict[str, Any]
+        self,
+        rows: CheckpointRows,
+        num_actions: int,
+        size_bytes: int | None,
+        extra: dict[str, Any],
     ) -> LastCheckpoint:
         return LastCheckpoint(
             version=self._snapshot.version,

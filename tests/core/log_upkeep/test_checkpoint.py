@@ -219,6 +219,24 @@ def test_a_checkpoint_that_is_there_already_is_as_good_as_ours():
     assert read_last_checkpoint(table.store, table.path, clock=table.clock).version == 2
 
 
+def test_the_hint_does_not_tell_the_bytes_and_columns_of_a_checkpoint_that_is_not_ours():
+    table = full_table()
+    table.checkpoint()
+    ours = read_last_checkpoint(table.store, table.path, clock=table.clock)
+    assert ours.size_in_bytes is not None
+    assert "checkpointSchema" in ours.extra
+    other = pq.read_table(io.BytesIO(table.store.read_bytes(table.checkpoint_path())))
+    written = io.BytesIO()
+    pq.write_table(other.drop_columns("txn"), written, compression="none")
+    table.store.put_overwrite(table.checkpoint_path(), written.getvalue())
+    table.checkpoint()
+    assert table.store.read_bytes(table.checkpoint_path()) == written.getvalue()
+    theirs = read_last_checkpoint(table.store, table.path, clock=table.clock)
+    assert (theirs.version, theirs.num_of_add_files) == (2, ours.num_of_add_files)
+    assert theirs.size_in_bytes is None
+    assert "checkpointSchema" not in theirs.extra
+
+
 def test_no_table_can_be_checkpointed_where_there_is_none():
     with pytest.raises(TableNotFoundError):
         write_checkpoint(
