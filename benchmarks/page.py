@@ -87,8 +87,8 @@ _PARTS: Mapping[str, tuple[str, str]] = {
     ),
     "without_spark": (
         "Without Spark",
-        "Each piece of work is a process of its own, which loads no other engine; seconds are those "
-        "of the work, and the memory may not exceed deltalake's.",
+        "Each piece of work is a process of its own, which loads no other engine; "
+        "seconds are those of the work, and the memory may not exceed deltalake's.",
     ),
 }
 """Of each part its heading and one sentence on how it is measured, in the order of the page."""
