@@ -6,6 +6,7 @@ Each method is given Spark's own as `original`, bound to the object, for everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -45,7 +46,6 @@ from optimist.spark.session.conf import open_log
 __all__ = ["WRITER", "WRITER_TO"]
 
 _COMMENT = "comment"
-_TAKEN = "TABLE_OR_VIEW_ALREADY_EXISTS"
 
 
 def _save(
@@ -111,21 +111,22 @@ def _overwrite_other(
     """Let the server overwrite a table of another format, or make it.
 
     To overwrite a table, the server drops it, also one of Delta that is made at this moment. So the
-    table has to be new first, and only one that is known then is overwritten.
+    table has to be new first. If the server refuses that, because the name or a place with files is
+    taken, only what is known then is overwritten; any other error, the server tells again.
 
     Raises:
         UsageError: See `_ensure_not_changed`.
     """
     asked = writer._write.mode
+    is_made = False
     try:
-        save(mode="error")
-    except AnalysisException as error:
-        if error.getCondition() != _TAKEN:
-            raise
-    else:
-        return
+        with suppress(AnalysisException):
+            save(mode="error")
+            is_made = True
     finally:
         writer._write.mode = asked
+    if is_made:
+        return
     named = saved_table(session_of(writer), name)
     if named is not None:
         _ensure_not_changed(named, source, "overwrite")

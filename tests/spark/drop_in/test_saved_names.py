@@ -96,21 +96,24 @@ class ParquetServer:
 
     Attributes:
         writer: The writer, whose mode a call changes, as in PySpark.
-        first: What another client does before the first save.
+        first: What happens before the server saves.
+        has_files: Whether the option `path` names a place with files.
     """
 
-    def __init__(self, client, first=lambda: None):
-        self.server, self.first = client.server, first
+    def __init__(self, client, first=lambda: None, *, has_files=False):
+        self.server, self.first, self.has_files = client.server, first, has_files
         asked = SimpleNamespace(source="parquet", mode="overwrite", options={})
         self.writer = SimpleNamespace(_spark=client, _write=asked)
 
     def save(self, name, _, mode=None, **others):
         assert others == {"partitionBy": None}
         self.first()
-        self.first = lambda: None
         self.writer._write.mode = mode or self.writer._write.mode
-        if self.writer._write.mode == "error" and name in self.server.entries:
-            raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
+        if self.writer._write.mode == "error":
+            if name in self.server.entries:
+                raise AnalysisException("taken", errorClass="TABLE_OR_VIEW_ALREADY_EXISTS")
+            if self.has_files:
+                raise AnalysisException("files", errorClass="_LEGACY_ERROR_TEMP_1241")
         if name in self.server.entries:
             self.server.run(f"DROP TABLE `{name}`")
         self.server.entries[name] = Entry("MANAGED", f"{self.server.folder}/{name}", "parquet")
@@ -137,6 +140,11 @@ def test_rows_of_another_format_replace_a_table_of_theirs(client):
         parquet.overwrite(name)
         parquet.overwrite(name, mode="overwrite")
     assert [each.provider for each in client.server.entries.values()] == ["parquet", "parquet"]
+
+
+def test_files_at_the_place_of_a_new_table_are_overwritten(client):
+    ParquetServer(client, has_files=True).overwrite("a")
+    assert client.server.entries["a"].provider == "parquet"
 
 
 def test_an_error_of_the_server_is_told_and_nothing_is_overwritten(client):
