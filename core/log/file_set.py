@@ -155,7 +155,7 @@ class FileSet:
             return None
         merged = waiting.reconciled()
         touched = _keys_of_each(merged, base)
-        chunks = [chunk.without(touched) for chunk in _only(base.chunks(), keys)]
+        chunks = _without(_only(base.chunks(), keys), touched)
         chunks += _only(tuple(self._files_entering(merged, touched)), keys)
         return pa.Table.from_batches([chunk.batch for chunk in chunks], schema=self._schema)
 
@@ -198,7 +198,7 @@ class FileSet:
             files = actions.select(self._schema.names)
             # As after CLONE, all files of a batch may enter: then it is not copied.
             entering = files if enters.true_count == len(enters) else files.filter(enters)
-            yield _Chunk(entering).without(touched[index + 1 :])
+            yield from _without([_Chunk(entering)], touched[index + 1 :])
 
 
 class _Chunk:
@@ -215,13 +215,6 @@ class _Chunk:
         if self._keys is None:
             self._keys = file_keys(self.batch)
         return self._keys
-
-    def without(self, touched: Sequence[pa.Array]) -> _Chunk:
-        """Return the chunk without the files with these keys, uncopied if it has none of them."""
-        if not touched:
-            return self
-        remaining = _remove_keys(self.batch, self.keys(), touched)
-        return self if remaining is self.batch else _Chunk(remaining)
 
 
 def _only(chunks: Sequence[_Chunk], wanted: pa.Array) -> list[_Chunk]:

@@ -273,5 +273,5 @@ def saved_table(spark: SparkSession, name: str) -> TableName | None:
 
 
 def is_free_name(spark: SparkSession, name: str) -> bool:
-    """Return whether no table or view has a name, and no temporary view."""
+    """Return whether no table, view or temporary view has a name."""
     return server_entry(spark, parts_of_name(name)) is None
